@@ -26,6 +26,7 @@ from kic.numerics.arrays import (
 )
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import TransferResult
+from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
 from kic.transfer.targets import BatchTargets
 
@@ -385,7 +386,8 @@ class Configuration:
         model.check_distances(table.rows, found.T, ok)
         check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
         pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
-        return model.assemble(table.rows, table.split(found.T, self.batch), transfer, pivot)
+        error = None if found.error is None else found.error.reshape(self.batch)
+        return model.assemble(table.rows, table.split(found.T, self.batch), transfer, pivot, error)
 
     def _evaluate(
         self,
@@ -398,19 +400,35 @@ class Configuration:
         force: np.ndarray | None = None,
     ) -> tuple[TransferResult, np.ndarray | None]:
         """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        inputs = self._inputs
+
+        def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
+            found = transfer.evaluate(query, states, force)
+            if inputs is not None:
+                found.error = transfer.position_error(states, found, query.order, inputs)
+            return found
+
         if ok is None and failures == "raise":
             try:
-                return transfer.evaluate(query, states, force), None
+                return evaluated(states, force), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
 
         def some(members: Any) -> TransferResult:
             own = force if force is None or len(force) == 1 else force[members]
-            return transfer.evaluate(query, states[members], own)
+            return evaluated(states[members], own)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
+
+    @property
+    def _inputs(self) -> CoordinateTransfer | None:
+        """Equations that the states were solved for; None for states that were given."""
+        aims = self._aims
+        if aims is None or self._model.has_complex_step:
+            return None
+        return self._model.closure(aims.names, aims.held).transfer
 
     def dynamics(
         self,

@@ -446,7 +446,7 @@ class Evaluator:
 
 
 class PositionSolver:
-    """Closes postures for values of the same inputs, each from a state near by; made by `prepare_position`.
+    """Position solver for values of the same inputs, each from a nearby state; made by `prepare_position`.
 
     Call it with values (..., P) of the inputs' rows and a closed state (..., S); it returns the closed state
     (..., S) that has these values. It may be called from many threads at once.
@@ -484,7 +484,7 @@ class PositionSolver:
         self._sizes = len(self.inputs), model.tree.state_size
 
     def __call__(self, values: Any, near: Any) -> np.ndarray:
-        """Close.
+        """Return closed states that have wanted values.
 
         Parameters
         ----------
@@ -503,7 +503,7 @@ class PositionSolver:
         InputError
             For arrays of another shape or kind.
         ConfigurationError
-            As `Mechanism.at`, which is asked wherever Newton's method is not certain of its branch.
+            As `Mechanism.at`, which is used where the compiled Newton iteration does not arrive.
         """
         if isinstance(near, Configuration):
             near = near.state
@@ -529,23 +529,25 @@ class PositionSolver:
         return states.reshape(*batch, self._sizes[1])
 
     def _real(self, name: str, value: Any, which: int) -> np.ndarray:
-        """An argument as real numbers (..., n)."""
+        """Return an argument as real numbers (..., n)."""
         a = numbers(name, value)
         if a.dtype != _REAL or a.ndim == 0 or a.shape[-1] != self._sizes[which]:
             raise InputError(
-                f"Expected `{name}` to be real numbers of shape (..., {self._sizes[which]}), "
-                f"got {a.dtype} of {a.shape}.",
+                f"`{name}` must be real numbers of shape (..., {self._sizes[which]}), "
+                f"got {a.dtype} of shape {a.shape}.",
                 got=a.shape,
             )
         return a
 
     def __repr__(self) -> str:
         of = ", ".join(self.inputs)
-        return f"closer of '{self._model.description.name}' for values (..., {self._sizes[0]}) of {of}"
+        return (
+            f"position solver of '{self._model.description.name}' for values (..., {self._sizes[0]}) of {of}"
+        )
 
 
 def _plain(values: Any, near: Any, sizes: tuple[int, int]) -> bool:
-    """Whether both are arrays for one posture, as they are in hot loops."""
+    """Return True if both are plain arrays for one configuration."""
     return (
         type(values) is np.ndarray
         and type(near) is np.ndarray

@@ -1,4 +1,4 @@
-"""The position problem: closed postures that have wanted values, one by one or along a path."""
+"""The position problem: closed configurations that have wanted values, one by one or along a path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kic.transfer.targets import BatchTargets, Targets
 def solve_position(
     model: CompiledModel, inputs: Any, near: Configuration | None, failures: str
 ) -> Configuration:
-    """Postures led from the drawing, or from those `near`, to the values of the inputs."""
+    """Return configurations with the values of the inputs. See `Mechanism.at`."""
     targets = model.targets(inputs)
     if model.has_complex_step:
         found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
@@ -39,12 +39,12 @@ def solve_position(
 
 
 def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
-    """Postures along a path, the first axis of the batch: each is led from the one before it."""
+    """Return configurations along a path, the first axis of the batch. See `Mechanism.path`."""
     targets = model.targets(inputs)
     if not targets.batch:
         raise InputError(
-            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose first "
-            "axis is the path, or ask at() for one posture."
+            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
+            "first axis is the path, or ask at() for one configuration."
         )
     start, around = initial_states(model, near)
     length, *side = targets.batch
@@ -84,7 +84,7 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
 
 
 def real_inputs(inputs: Any) -> Any:
-    """Inputs without complex steps."""
+    """Return inputs without complex steps."""
     if isinstance(inputs, Mapping):
         return {key: real_inputs(value) for key, value in inputs.items()}
     a = as_numbers(inputs)
@@ -92,7 +92,7 @@ def real_inputs(inputs: Any) -> Any:
 
 
 def real_configuration(model: CompiledModel, near: Configuration | None) -> Configuration | None:
-    """A posture of a drawing that carries steps, or of one like it, as one of the real drawing."""
+    """Return a configuration of a mechanism with complex steps as one of the real mechanism."""
     if not isinstance(near, Configuration):
         return near
     own, real = near._model, model.real
@@ -106,7 +106,7 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
 def follow_complex_step(
     model: CompiledModel, targets: Targets, values: np.ndarray, found: Configuration
 ) -> Configuration:
-    """Postures that were found for real numbers, with the step that the drawing and the values give them."""
+    """Add the complex step of the dimensions and the values to configurations of real numbers."""
     from kic.transfer.complex_step import ComplexStepTransfer
 
     states = found._states.astype(complex)
@@ -121,34 +121,33 @@ def follow_complex_step(
 def initial_states(
     model: CompiledModel, near: Configuration | None, argument: str = "near"
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """States (..., S) and batch from which postures are led: the drawing, or postures of the user.
+    """Return states (..., S) and batch of the starts: the reference configuration, or those of the user.
 
     Raises
     ------
     InputError
-        If `near`, or what the argument is called, is no posture of this mechanism, or some of its members
-        have none.
+        If the argument is no configuration of this mechanism, or some of its members have failed.
     """
     if near is None:
         return model.reference_state[0], ()
     name = model.description.name
     if not isinstance(near, Configuration):
-        raise InputError(f"Expected `{argument}` to be a posture made by at(), got {short_repr(near)}.")
+        raise InputError(f"`{argument}` must be a configuration made by at(), got {short_repr(near)}.")
     if near._model is not model and near._model.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
-        raise InputError(f"`{argument}` must be a posture of '{name}', got {got}.")
+        raise InputError(f"`{argument}` must be a configuration of '{name}', got {got}.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(
-            f"`{argument}` must have postures only, but {bad} of its {near.ok.size} members have none."
+            f"`{argument}` must have configurations only, but {bad} of its {near.ok.size} members have none."
         )
     if near._states.dtype != np.float64:
-        raise InputError(f"Expected `{argument}` to hold real numbers, got {near._states.dtype}.")
+        raise InputError(f"`{argument}` must hold real numbers, got {near._states.dtype}.")
     return near.state, near.batch
 
 
 class _PositionProblem:
-    """Members of a batch with their starts and targets, and what became of them.
+    """Members of a batch with their starts, targets and results.
 
     Parameters
     ----------
@@ -157,9 +156,9 @@ class _PositionProblem:
     start, target : (B, S), (B, P)
         Closed states, and the values wanted.
     reasons : list of str
-        Why members can not be at all; '' for those to be solved.
+        The reasons of members that are impossible; '' for those to be solved.
     asked : bool
-        Whether reasons are wanted of those that fail.
+        If True, the reasons of failed members are computed.
     """
 
     def __init__(
@@ -177,7 +176,7 @@ class _PositionProblem:
         self.share = np.zeros(len(start))
 
     def solve(self, members: np.ndarray) -> None:
-        """Solve some members, those that can be."""
+        """Solve those of some members that are possible."""
         members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
         if not members.size:
             return
@@ -196,9 +195,9 @@ class _PositionProblem:
         place: Callable[[tuple[int, ...]], str],
         asked: Targets,
     ) -> Configuration:
-        """The postures; members that failed are masked, or an error that carries them.
+        """Return the configurations, with failed members masked, or raise an error that carries them.
 
-        `place` says in words which member an index is.
+        `place` returns the words for a member index.
         """
         ok = np.array([not why for why in self.reasons], dtype=bool).reshape(shape)
         aims = BatchTargets(asked.names, asked.held, self.target)
@@ -219,8 +218,8 @@ class _PositionProblem:
             else ("or look with assemblies()")
         )
         raise ConfigurationError(
-            f"'{model.description.name}' has no such posture near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a posture closer to the wanted assembly, "
+            f"'{model.description.name}' has no such configuration near the start: {'; '.join(said[:3])}"
+            f"{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
             f"{rest}.",
             failed=failed,
             reasons=why,
@@ -231,5 +230,5 @@ class _PositionProblem:
 
 
 def _members(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Rows (B, n) of an array (..., n) over a batch of a shape; a copy."""
+    """Return a copy of an array (..., n) over a batch of a shape, as rows (B, n)."""
     return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(prod(shape), a.shape[-1]).copy()

@@ -78,7 +78,8 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
     assert "the inputs hardly fix assembly mode 0: the limit of reach" in repr(edge)
     assert np.abs(edge.phi).max() < 1e-6
     with pytest.raises(
-        kic.ConfigurationError, match=r"No configuration .* was found from 128 starts: .* residual is 1\.00e-01"
+        kic.ConfigurationError,
+        match=r"No configuration .* was found from 128 starts: .* residual is 1\.00e-01",
     ) as e:
         TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
     assert e.value.left == pytest.approx(0.1, abs=1e-9)
@@ -195,7 +196,7 @@ WRONG = [
     (PLACE, {"limits": {"elbow": 1}}, r"`limits` of 'elbow' must be two numbers, .* got 1"),
     (PLACE, {"limits": {"elbow": (0, np.nan)}}, r"two numbers, the lower one first"),
     (PLACE, {"limits": {"tip.x": (0, 1)}}, r"No coordinate of a joint 'tip\.x'"),
-    (PLACE, {"near": 4}, r"`near` .* made by at\(\), got 4"),
+    (PLACE, {"near": 4}, r"`near` must be a configuration made by at\(\), got 4"),
     (PLACE, {"near": TWO.at(np.zeros((3, 2)))}, r"`near` must be one configuration, got a batch \(3,\)"),
 ]  # fmt: skip
 

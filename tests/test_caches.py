@@ -6,7 +6,7 @@ import gc
 from itertools import product
 
 import kic
-from kic.numerics.lru import LRU, CACHE_SIZE_MAX
+from kic.numerics.lru import CACHE_SIZE_MAX, LRU
 
 
 def test_the_least_recently_used_is_dropped() -> None:

@@ -469,7 +469,7 @@ def test_rows_one_to_five_of_d_2_are_singular() -> None:
     # it is the closing that makes it so: elsewhere the open chain is regular, and so is a point off the axis
     apart = chain._model.description.at(np.random.default_rng(0).normal(size=6))
     for c in (apart, off):
-        assert c.coefficients("theta6").stack(c.coefficients(ERRORS[:5])).condition() < 100
+        assert c.coefficients("theta6").stack(c.coefficients(ERRORS[:5])).condition() < 1e3
 
 
 @pytest.mark.parametrize("off", [0.0, 0.7])
@@ -541,10 +541,12 @@ def test_bricard_at_and_past_its_turning_point() -> None:
             question()
         assert caught.value.condition > 1e12
         assert {"theta1", "theta3"} <= set(caught.value.possible)
-    # the number nearest to 120° is a posture as near to it as a rounding says, answered as what it is
+    # the number nearest to 120° is a double root, known to half the digits: its coefficients are not known
     nearest = m.at({"theta6": EDGE})
     assert 0 < nearest.value("theta1") < 1e-6
-    assert nearest.coefficients("theta1").G.item() * nearest.value("theta1") == pytest.approx(-2 * np.sqrt(3))
+    with pytest.raises(kic.SingularError) as caught:
+        nearest.coefficients("theta1")
+    assert caught.value.estimate > 1e-4
     with pytest.raises(kic.ConfigurationError, match="a dead centre, where its inputs drive it no further"):
         m.at({"theta6": EDGE + 1e-3})
     beyond = m.at({"theta1": -0.5})
@@ -620,12 +622,17 @@ def test_sarrus_stretched_or_folded_is_refused(angle: float, freedoms: int) -> N
         ) as caught:
             question()
         assert caught.value.freedoms == freedoms
-    close = m.at({"A1": abs(angle - 1e-6)})
+    close = m.at({"A1": abs(angle - 1e-5)})
     assert close.coefficients("plate.z", order=1).G.item() == pytest.approx(
-        np.cos(angle - 1e-6) / 2, abs=1e-8
+        np.cos(angle - 1e-5) / 2, abs=1e-5
     )
     with pytest.raises(kic.SingularError, match=r"nearly singular here .* order 2 may be wrong by"):
         close.coefficients("plate.z", order=2)
+    close = m.at({"A1": abs(angle - 1e-6)})
+    with pytest.raises(kic.SingularError) as caught:
+        close.coefficients("plate.z", order=1)
+    assert caught.value.condition > 1e5
+    assert caught.value.estimate > 1e-4
 
 
 # --------------------------------------------------------------------------------------- parallel robots

@@ -617,7 +617,7 @@ def test_all_that_ask_in_a_posture_take_near(command):
             "four-bar",
             ["tip.x=20"],
             1,
-            "Give --near a posture closer to the wanted assembly, or look with assemblies() in Python.",
+            "Give --near a configuration closer to the wanted assembly, or look with assemblies() in Python.",
         ),
         ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 freedoms; name each: neck.1=…, neck.2=…"),
     ],
@@ -676,7 +676,10 @@ def test_errors_name_options(tmp_path):
         "simulate", "four-bar", "--wrt", "coupler.wz", code=1
     )
     fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
-    assert "Give --near a posture closer to the wanted assembly, or look with assemblies() in Python." in fan
+    assert (
+        "Give --near a configuration closer to the wanted assembly, or look with assemblies() in Python."
+        in fan
+    )
     (tmp_path / "drop.toml").write_text(DROP)
     falls = run("linearize", str(tmp_path / "drop.toml"), "--equilibrium", code=1)
     assert "start nearer with --at." in falls

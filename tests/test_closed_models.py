@@ -340,7 +340,8 @@ def test_dead_centres() -> None:
     with pytest.raises(kic.SingularError, match=r"Coordinates A, crank\.angle cannot drive 'five-bar' here"):
         kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
     with pytest.raises(
-        kic.ConfigurationError, match=r"'slider-crank' has no such posture near the start: it came 99\.59 %"
+        kic.ConfigurationError,
+        match=r"'slider-crank' has no such configuration near the start: it came 99\.59 %",
     ):
         m.at({"piston": 0.2521})
 

@@ -60,7 +60,7 @@ def test_a_way_in_parts_leads_where_leaps_do(monkeypatch: pytest.MonkeyPatch) ->
     start = np.repeat(c.state[None], 3, axis=0)
     assert (closure.track(start, wanted, tries=1)[1] == 1).tolist() == [True, False, False]
     with monkeypatch.context() as patch:
-        patch.setattr("kic.closer.closed", None)
+        patch.setattr("kic.evaluator.solve_position", None)
         assert np.abs(close(wanted, c.state) - exact).max() < 1e-12
         assert np.abs(close(wanted[2], c.state) - exact[2]).max() < 1e-12
     # members without a posture do not arrive, and the others of their batch do
@@ -117,12 +117,10 @@ def test_refusals() -> None:
     with pytest.raises(kic.InputError, match="has mobility 2; 1 coordinates were named: A"):
         m.prepare_position("A")
     close = m.prepare_position()
-    assert repr(close).startswith("closer of 'five-bar' for values (..., 2) of A, ")
-    with pytest.raises(
-        kic.InputError, match=r"Expected `values` to be real numbers of shape \(..., 2\), got"
-    ):
+    assert repr(close).startswith("position solver of 'five-bar' for values (..., 2) of A, ")
+    with pytest.raises(kic.InputError, match=r"`values` must be real numbers of shape \(..., 2\), got"):
         close([1.0], c.state)
-    with pytest.raises(kic.InputError, match=r"Expected `near` to be real numbers of shape"):
+    with pytest.raises(kic.InputError, match=r"`near` must be real numbers of shape"):
         close([1.0, 1.0], c.state + 0j)
     with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
         close([np.nan, 1.0], c.state)

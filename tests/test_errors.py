@@ -310,7 +310,9 @@ def test_bodies() -> None:
     )
     text = "Body 'b' has mass 2 but no `com`. Give its centre of mass."
     refuses(kic.ModelError, lambda: kic.Body("b", mass=2), "com", text)
-    text = "Body 'b': `inertia` must be 0 with mass = 0, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Correct `inertia`"
+    text = (
+        "Body 'b': `inertia` must be 0 with mass = 0, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Correct `inertia`"
+    )
     refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
     assert kic.Body("b", mass=0, inertia=(1, 1, 1), inertia_exception="a rotor as the table has it").inertia
     skew = ((1, 0.1, 0), (0, 1, 0), (0, 0, 1))

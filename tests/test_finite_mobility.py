@@ -188,8 +188,8 @@ def test_at_another_posture() -> None:
             m.at({"A": np.array([0.1, 0.2])}),
             r"`at` must be one configuration, got a batch \(2,\)",
         ),
-        (FOUR.at(), r"`at` must be a posture of 'loop', got one of 'four-bar'"),
-        (3.0, r"Expected `at` to be a posture made by at\(\), got 3\.0"),
+        (FOUR.at(), r"`at` must be a configuration of 'loop', got one of 'four-bar'"),
+        (3.0, r"`at` must be a configuration made by at\(\), got 3\.0"),
     ):
         with pytest.raises(kic.InputError, match=text):
             m.mobility(at=wrong)

@@ -179,7 +179,9 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     assert doubt in f.summary()
     assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.summary()
     assert doubt in " ".join(repr(m).split())
-    with pytest.raises(kic.SingularError, match=r"it has 2 degrees of freedom here, and 1 coordinates were named: A"):
+    with pytest.raises(
+        kic.SingularError, match=r"it has 2 degrees of freedom here, and 1 coordinates were named: A"
+    ):
         m.at().coefficients("D")
     with pytest.raises(
         kic.InputError, match=r"has mobility 1; 2 coordinates .* But the reference configuration is singular"

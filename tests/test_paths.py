@@ -221,7 +221,7 @@ def test_open_chains_and_members_that_are_no_numbers() -> None:
 WRONG = [
     ({"A": 1.0}, {}, r"A path of 'four-bar' needs several members: give inputs with a batch"),
     (None, {}, r"`inputs` must be an array of numbers, got None"),
-    ({"A": TURN}, {"near": 3}, r"Expected `near` to be a posture made by at\(\), got 3"),
+    ({"A": TURN}, {"near": 3}, r"`near` must be a configuration made by at\(\), got 3"),
     ({"A": TURN}, {"failures": "skip"}, r"`failures` must be 'raise' or 'mask', got 'skip'"),
     ({"A": TURN, "D": TURN}, {}, r"2 coordinates were named: A, D\. Name 1"),
 ]

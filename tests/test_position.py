@@ -251,7 +251,7 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
     fine = posture_by_small_steps(m, near, wanted)
     assert not fine.ok[-1]
     with pytest.raises(
-        kic.ConfigurationError, match=r"a dead centre, .* another branch has such a posture"
+        kic.ConfigurationError, match=r"a dead centre, .* another branch has such a configuration"
     ) as e:
         m.at(wanted, near=near)
     # it came as far as the small steps did, and says so
@@ -377,10 +377,11 @@ def test_out_of_reach_says_how_far_it_got() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no such posture near the start: it came {100 * share:.4g} % of the way, to "
-        f"piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further (condition "
+        f"'slider-crank' has no such configuration near the start: it came {100 * share:.4g} % of the way, "
+        f"to piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further "
+        "(condition "
     )
-    assert f"{0.2521 - most:.1e} left where no step brings it closer" in str(caught.value)
+    assert f"out of reach by {0.2521 - most:.3g} m" in str(caught.value)
     w = kic.load("three-legged-robot")
     with pytest.raises(
         kic.ConfigurationError, match=r"platform \(pose\) ([\d.]+) away and ([\d.]+) rad off"
@@ -421,11 +422,11 @@ def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) ->
 def test_near_postures_that_are_none() -> None:
     m = kic.load("horn-two-link")
     complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with pytest.raises(kic.InputError, match="Expected `near` to hold real numbers, got complex128"):
+    with pytest.raises(kic.InputError, match="`near` must hold real numbers, got complex128"):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
     for near, text in (
         (3, "made by at"),
-        (kic.load("four-bar").at(), "must be a posture of 'horn-two-link'"),
+        (kic.load("four-bar").at(), "must be a configuration of 'horn-two-link'"),
     ):
         with pytest.raises(kic.InputError, match=text):
             m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)
@@ -591,6 +592,6 @@ def test_a_posture_of_a_drawing_that_was_changed() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
     with pytest.raises(
-        kic.InputError, match="posture of 'four-bar', got one of another drawing of that name"
+        kic.InputError, match="configuration of 'four-bar', got one of another drawing of that name"
     ):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))

@@ -13,7 +13,7 @@ from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.linalg import min_singular_value
 from kic.transfer.closure import Closure
-from kic.transfer.continuation import REGULAR, continue_to
+from kic.transfer.continuation import CONDITION_MAX, continue_to
 
 # measures below this are zero: configurations are closed to about 1e-13
 MEASURE_ATOL = 1e-9
@@ -45,7 +45,7 @@ class BranchTargets:
         """
         pairs = pairs[np.isfinite(self.values[pairs[:, 1]]).all(axis=1)]
         starts, start_index = np.unique(pairs[:, 0], return_inverse=True)
-        pairs = pairs[(self.closure.condition(states[starts]) < REGULAR)[start_index]]
+        pairs = pairs[(self.closure.condition(states[starts]) < CONDITION_MAX)[start_index]]
         if not len(pairs):
             return []
         outcome = continue_to(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], want_reasons=False)

@@ -1,8 +1,8 @@
-"""Entry: certified tracking of closed postures by Newton's method on the square system.
+"""Entry: certified tracking of closed configurations by Newton's method on the square system.
 
 The goal moves along a straight line. A step is accepted only if the solution at its end is proved to be the
 continuation of the solution at its start, by a Newton–Kantorovich test along the chord c(τ) between the two.
-Let A be the inverse of the Jacobian at the middle of the chord, r(τ) the residual to the goal at τ, and
+Let A be an approximate inverse of the Jacobian J, r(τ) the residual to the goal at τ, and
 
     κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
@@ -11,9 +11,15 @@ about c(τ) holds exactly one solution and no singular Jacobian. The solutions f
 the end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums
 of the rows of |A|, serve columns of different sensitivity.
 
-κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends. Lever arms bound
-λ and the errors of interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the row's
-columns. Steps that cannot be proved are made shorter; members that fail stay at the last posture proved.
+Two tests are made. In the first, A is the inverse at the start, and lever arms bound the second derivatives
+along the chord: it needs no further evaluation and suffices for short steps. In the second, A is the inverse
+in the middle; κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends.
+Lever arms bound λ and the errors of interpolation: the k-th derivative of a row along x is at most
+LEVER ‖x‖₁ᵏ over the columns of the row. A step that fails both tests is made shorter. Members that fail stay
+at the last configuration that was proved.
+
+This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
+poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from kic.kernels.layout import (
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    GOOD_PIVOT,
     GROUP,
     HEADER,
     HEIGHT,
@@ -53,33 +60,35 @@ from kic.kernels.ranges import clear_range
 from kic.kernels.transfer import scaled_system
 from kic.kernels.vectors import cross, dot, scale, sub
 
-STEPS, LONGEST, CONTRACTION = 10, 0.2, 0.25
-# what is left, relative to the characteristic length: as good as it gets, and good enough where no step helps
-PERFECT, CLOSED = 1e-15, 1e-13
-# factors serve again after a step so small; and the product of two steps that leaves nothing worth a look
-REUSE, NOTHING_LEFT = 1e-4, 1e-17
-# a smaller pivot, as a share of the largest, is left to a closer look
-LEAST_PIVOT = 1e-6
-# the shortest step, as a share of the way
-LEAST_PART = 1e-6
+# Newton steps at most; the largest first step and the largest ratio of two steps (rad, shares of the length)
+STEPS_MAX, STEP_MAX, CONTRACTION_MAX = 10, 0.2, 0.25
+# residuals, relative to the characteristic length: at round-off, and where no step reduces them any more
+ROUNDING_RTOL, CLOSURE_RTOL = 1e-15, 1e-13
+# a smaller step leaves the inverse accurate enough for the next one; after two steps with a smaller product
+# the residual is below round-off
+REUSED_STEP_MAX, STEP_PRODUCT_MIN = 1e-4, 1e-17
+# smallest pivot, as a share of the largest, of systems that are solved here
+PIVOT_MIN = 1e-6
+# shortest step, as a share of the way
+SHARE_MIN = 1e-6
 # largest of |τ (τ − 1/2) (τ − 1)| / 6 and τ² |τ − 1/2| (τ − 1)² / 120, the errors of interpolation; and of
-# |τ (1 − τ)² (1 − 2 τ)|, by which slopes at an end count
-CUBIC, QUINTIC, SLOPE = 0.00803, 7.2e-5, 0.08
-# factor by which the step grows or shrinks at most, and the share of what the test allows that is aimed at
-GROW, SHRINK, AIMED = 3.0, 0.2, 0.6
+# |τ (1 − τ)² (1 − 2 τ)|, the effect of slopes at an end
+CUBIC_FACTOR, QUINTIC_FACTOR, SLOPE_FACTOR = 0.00803, 7.2e-5, 0.08
+# largest growth and shrinkage of the step, and the share of the allowed slack that the next step aims at
+GROWTH_MAX, SHRINK_MIN, SLACK_FACTOR = 3.0, 0.2, 0.6
 
 
 @helper
 def closing_scratch(plan):
-    """Numbers of scratch."""
+    """Return the size of the scratch array."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 11 * mobile + 3 * plan[2, SYSTEM]
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 7 * square + 13 * mobile + 3 * plan[2, SYSTEM]
 
 
 @helper
-def miss(vectors, choice, aim, value, mobile, left_out, R):
-    """Residuals of the rows in use, into R; the worst of all and of those not used, and the largest value."""
+def residuals(vectors, choice, aim, value, mobile, left_out, R):
+    """Write residuals of used rows into R; return the worst of all and of others, and the largest value."""
     worst, other, large, strange = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
@@ -92,7 +101,7 @@ def miss(vectors, choice, aim, value, mobile, left_out, R):
         else:
             other = max(other, abs(left))
         worst = max(worst, abs(left))
-        strange += 0 * left  # `max` may pass over what is no number
+        strange += 0 * left  # `max` may ignore NaN
         large = max(large, abs(value[row] / vectors[item, SCALE]))
     return worst + strange, other, large
 
@@ -122,7 +131,7 @@ def move(cols, choice, rest, R, states, b):
 
 @helper
 def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
-    """Values and first order of the system's rows at state b, and the scaled square system W."""
+    """Compute values and first order of all rows of the system at state b, and the scaled square system W."""
     motion(cols, geometry, states, b, F)
     frames(cols, geometry, F)
     for row in range(g.shape[0]):
@@ -135,7 +144,7 @@ def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, 
 
 @helper
 def chord(cols, rest, first, states, b, half, d):
-    """Scaled step d (M,) of the columns from state `first` (1, S) to state b, and the state halfway."""
+    """Compute the scaled step d (M,) from state `first` (1, S) to state b, and the state halfway."""
     for n in range(cols.shape[0]):
         k = cols[n, STATE]
         if cols[n, KIND] != BALL:
@@ -158,19 +167,19 @@ def chord(cols, rest, first, states, b, half, d):
             t = sub(scale(sign * o, u), scale(sign * p, v))
             t = sub(t, scale(sign, cross(u, v)))
             s = dot(t, t)
-            put(d, n, 2 * (1 + s * (1 / 6 + s * (3 / 40 + s * (5 / 112 + s / 24)))), t)
+            put_vector(d, n, 2 * (1 + s * (1 / 6 + s * (3 / 40 + s * (5 / 112 + s / 24)))), t)
 
 
 @helper
-def put(d, n, f, v):
-    """Three entries from n on."""
+def put_vector(d, n, f, v):
+    """Write f v into three entries from n on."""
     for c in range(3):
         d[n + c] = f * v[c]
 
 
 @helper
 def turn_of(cols, d, n):
-    """Share of column n in the 1-norm of a step; of a ball joint's first, the whole turn."""
+    """Return the share of column n in the 1-norm of a step; for the first of a ball joint, the whole turn."""
     if cols[n, KIND] != BALL:
         return abs(d[n])
     return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, GROUP] == n else 0.0
@@ -178,7 +187,7 @@ def turn_of(cols, d, n):
 
 @helper
 def arm_of(cols, g, n, row):
-    """Length of the effect of column n on a point, of a ball joint's the distance from its centre."""
+    """Return the speed of a point per rate of column n; for a ball joint, the distance from its centre."""
     size, last = 0.0, n
     if cols[n, KIND] == BALL:
         n, last = cols[n, GROUP], cols[n, GROUP] + 2
@@ -189,8 +198,12 @@ def arm_of(cols, g, n, row):
 
 
 @helper
-def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
-    """Bounds for item i along the chord: what interpolation leaves out of η and of κ, and its share of λ."""
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, plain):
+    """Compute bounds for item i along the chord: interpolation errors of η and κ, and its share of λ.
+
+    `value` and `g` are those of the middle, or, for the `plain` test, of the end of the chord. In the plain
+    test nothing is interpolated: the bounds are those of all of η and κ.
+    """
     lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
     extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
     if lever == 0:
@@ -216,7 +229,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
     second = third = fifth = lever
     if kind == DISTANCE:
         # |v| has derivatives by those of v, over powers of the smallest length on the way
-        least = value[row] * unit - lever * t
+        least = value[row] * unit - (1.5 if plain else 1.0) * lever * t
         f = lever / least if least > 0 else 1e9
         second *= 1 + f
         third *= 1 + f * (7 + f * (18 + 15 * f))
@@ -227,7 +240,11 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
         n = max(body, base)
         arm = second
         if kind == POINT:
-            arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + lever * (t if body > base else other))
+            arm = min(
+                lever,
+                arm_of(cols, g, n, row) * unit * w[n, 1]
+                + (1.5 if plain else 1.0) * lever * (t if body > base else other),
+            )
         # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
         if body > base or kind != POINT:
             bend += w[n, 0] * (arm * w[n, 0] + 2 * reach)
@@ -241,15 +258,22 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
-    extra[3 * i] = QUINTIC * fifth * (t * t * t * t * t + other * other * other * other * other)
-    extra[3 * i + 1] = CUBIC * third * (t * t * t * mine + other * other * other * yours)
     extra[3 * i + 2] = bend
+    if plain:
+        extra[3 * i] = second * (t * t + other * other) / 8
+        extra[3 * i + 1] = second * (t * mine + other * yours)
+        return
+    extra[3 * i] = QUINTIC_FACTOR * fifth * (t * t * t * t * t + other * other * other * other * other)
+    extra[3 * i + 1] = CUBIC_FACTOR * third * (t * t * t * mine + other * other * other * yours)
 
 
 @helper
 def middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line):
-    """Systems S, W, E at the start, middle and end of a chord: half the change L, what it leaves out Q, and
-    residuals: in the middle, and slopes at both ends beyond those of a parabola, into line (3 M)."""
+    """Compare the systems S, W, E at the start, middle and end of a chord.
+
+    Write half their change into L and the error of linear interpolation into Q. Write the residuals in the
+    middle, and slopes at both ends beyond those of a parabola, into line (3 M).
+    """
     for i in range(mobile):
         row, scale_of = choice[0, i], 1 / vectors[choice[2, i], SCALE]
         here, gone = aim[row], 0.0
@@ -267,9 +291,9 @@ def middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line):
 
 @helper
 def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
-    """4 λ η / (1 − κ)² of a step: below 1 it is proved to stay on its branch; 1e6 where κ is not below 1.
+    """Return 4 λ η / (1 − κ)²: below 1 the step stays on its branch. It is 1e6 where κ is not below 1.
 
-    N is the inverse in the middle; `opened` is what loops missed where the step began.
+    N is the inverse in the middle; `opened` is the closure error at the start of the step.
     """
     kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
     for k in range(mobile):
@@ -296,7 +320,7 @@ def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
         for j in range(mobile):
             more += abs(product[j]) * w[choice[1, j], 0]
         f = 1 / w[choice[1, i], 0]
-        side += abs(half) + SLOPE * (abs(x) + abs(y))
+        side += abs(half) + SLOPE_FACTOR * (abs(x) + abs(y))
         kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
         strange += 0 * (more + side + much)
     if not kappa + strange < 1:
@@ -304,12 +328,50 @@ def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
     return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
 
 
+@helper
+def certified_near(mobile, choice, opened, N, w, extra):
+    """Return 4 λ η / (1 − κ)² of a short step, as `certified`, without interpolation.
+
+    N is the inverse at the start, and κ and η are bounded by second derivatives along the chord alone.
+    """
+    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    for i in range(mobile):
+        side, more, much = 0.0, 0.0, 0.0
+        for k in range(mobile):
+            f = abs(N[i, k])
+            if f != 0:
+                item = 3 * choice[2, k]
+                side += f * (opened + extra[item])
+                more += f * extra[item + 1]
+                much += f * extra[item + 2]
+        f = 1 / w[choice[1, i], 0]
+        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
+        strange += 0 * (more + side + much)
+    if not kappa + strange < 1:
+        return 1e6
+    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
+
+
+@helper
+def invert(mobile, choice, rest, W, pivots, ends, inverse, w):
+    """Compute the inverse of a factored system, and the weights and units of the columns."""
+    clear_range(inverse, 0, mobile * mobile)
+    for i in range(mobile):
+        inverse[i * mobile + i] = 1
+    solve(W, pivots, ends, inverse, mobile)
+    for j in range(mobile):
+        n, much = choice[1, j], 0.0
+        for k in range(mobile):
+            much += abs(inverse[j * mobile + k])
+        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+
+
 @entry
 def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
-    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; returns how many did not arrive.
+    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many did not arrive.
 
-    quality (B,) is the share of the way that was made, 1 for those that arrived, with at most so many `tries`
-    of steps. `choice` and `whole` are as in `transfer`.
+    quality (B,) is the share of the way that was made, 1 for members that arrived. At most `tries` steps are
+    made. `choice` and `whole` are as in `transfer`.
     """
     mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -331,7 +393,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     Q = scratch[place + 4 * square : place + 5 * square].reshape(mobile, mobile)
     inverse = scratch[place + 5 * square : place + 6 * square]
     N = inverse.reshape(mobile, mobile)
-    place += 6 * square
+    start_inverse = scratch[place + 6 * square : place + 7 * square]
+    N0 = start_inverse.reshape(mobile, mobile)
+    place += 7 * square
     # a ball has four numbers for its three columns
     first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
     half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
@@ -341,23 +405,29 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     line = scratch[place + 2 * mobile : place + 5 * mobile]
     # weights and units of the columns
     w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
-    extra = scratch[place + 7 * mobile :]
+    w0 = scratch[place + 7 * mobile : place + 9 * mobile].reshape(mobile, 2)
+    extra = scratch[place + 9 * mobile :]
     pivots, ends = whole[0], whole[1]
-    failed = 0
+    # whether S, `begun` and `first` are those of the member before, and its pivot if N0 is the inverse of S
+    failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
         strange = 0.0
         for k in range(states.shape[1]):
+            kept = kept and first[0, k] == states[b, k]
             first[0, k] = states[b, k]
             strange += 0 * states[b, k]
         for row in range(height):
             aim[row] = goal[b, row]
             strange += 0 * aim[row]
-        evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
-        opened = 0.0
+        if not kept:
+            evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
+            for row in range(height):
+                begun[row] = value[row]
+            inverted = False
+        kept, opened = True, 0.0
         for row in range(height):
-            begun[row] = value[row]
-            strange += 0 * value[row]
+            strange += 0 * begun[row]
         for i in range(mobile):
             if choice[5, i] < 0:
                 row = choice[0, i]
@@ -373,43 +443,71 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
-            before, size, arrived, slack = 0.0, LONGEST / CONTRACTION, 0, 1e6
-            for step in range(STEPS):
+            fresh = True
+            before, size, pivot, arrived, slack = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, 1e6
+            for step in range(STEPS_MAX):
                 if step > 0:
                     evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
-                    worst, other, large = miss(vectors, choice, aim, value, mobile, left_out, R)
+                    worst, other, large = residuals(vectors, choice, aim, value, mobile, left_out, R)
                 else:
-                    worst, other, large = miss(vectors, choice, aim, begun, mobile, left_out, R)
-                done = worst <= PERFECT * large or (
-                    worst <= CLOSED and step > 0 and (end < 1 or worst > before / 2)
+                    worst, other, large = residuals(vectors, choice, aim, begun, mobile, left_out, R)
+                # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
+                good = step == 0 or pivot > GOOD_PIVOT
+                done = (
+                    worst == 0
+                    or (good and worst <= ROUNDING_RTOL * large)
+                    or (worst <= CLOSURE_RTOL and step > 0 and (end < 1 or worst > before / 2))
                 )
                 if done and step > 0:
                     arrived = 1
                     break
-                # after a short step the factors of the last system serve
-                if step == 0 or size > REUSE:
+                if step == 0 and not inverted:
                     for i in range(mobile):
                         for j in range(mobile):
-                            W[i, j] = S[i, j] if step == 0 else E[i, j]
-                    if not factor(W, pivots, ends) > LEAST_PIVOT:
+                            W[i, j] = S[i, j]
+                    start_pivot = factor(W, pivots, ends)
+                    if not start_pivot > PIVOT_MIN:
                         break
-                if done:  # it stands there, and the rows fix it
+                    invert(mobile, choice, rest, W, pivots, ends, start_inverse, w0)
+                    inverted = True
+                # after a short step the last system serves again
+                if step == 0:
+                    fresh, pivot = True, start_pivot
+                elif not good or size > REUSED_STEP_MAX:
+                    fresh = False
+                    for i in range(mobile):
+                        for j in range(mobile):
+                            W[i, j] = E[i, j]
+                    pivot = factor(W, pivots, ends)
+                    if not pivot > PIVOT_MIN:
+                        break
+                if done:  # the start has the values of the goal, and the rows fix it
                     arrived = 2
                     break
                 before = worst
-                solve(W, pivots, ends, R, 1)
+                if fresh:
+                    for i in range(mobile):
+                        d[i] = R[i]
+                    for i in range(mobile):
+                        much = 0.0
+                        for k in range(mobile):
+                            much += N0[i, k] * d[k]
+                        R[i] = much
+                else:
+                    solve(W, pivots, ends, R, 1)
                 next_size = 0.0
                 for n in range(mobile):
                     next_size = max(next_size, abs(R[n]))
                     next_size += 0 * R[n]
-                # not-a-number is never fine; near the end round-off decides about the size of steps
-                if not (next_size <= CONTRACTION * size or next_size <= CLOSED):
+                # NaN fails this test; near the end round-off decides about the size of steps
+                if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
                     if step == 0:
-                        slack = (next_size / (AIMED * LONGEST)) ** 2
+                        slack = (next_size / (SLACK_FACTOR * STEP_MAX)) ** 2
                     break
                 move(cols, choice, rest, R, states, b)
-                # what such a step leaves is below rounding
-                if step > 0 and next_size * max(size, next_size) <= NOTHING_LEFT and other <= CLOSED:
+                # the residual after such a step is below round-off
+                small = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
+                if step > 0 and pivot > GOOD_PIVOT and small and other <= CLOSURE_RTOL:
                     arrived = 1
                     break
                 size = next_size
@@ -420,27 +518,26 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if choice[5, i] >= 0:
                         found[choice[0, i]] = aim[choice[0, i]]
                 chord(cols, rest, first, states, b, half, d)
+                for i in range(count):
+                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w0, i, extra, True)
+                slack = certified_near(mobile, choice, max(opened, CLOSURE_RTOL), N0, w0, extra)
+            if arrived == 1 and not slack < 1:
+                slack = 1e6
                 evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
                 middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
-                if factor(W, pivots, ends) > LEAST_PIVOT:
-                    clear_range(inverse, 0, square)
-                    for i in range(mobile):
-                        N[i, i] = 1
-                    solve(W, pivots, ends, inverse, mobile)
-                    for j in range(mobile):
-                        n, much = choice[1, j], 0.0
-                        for k in range(mobile):
-                            much += abs(N[j, k])
-                        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+                if factor(W, pivots, ends) > PIVOT_MIN:
+                    invert(mobile, choice, rest, W, pivots, ends, inverse, w)
                     for i in range(count):
-                        bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
+                        bounds(
+                            cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, False
+                        )
                     slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
             if arrived == 2 or slack < 1:
                 share = end
                 if share == 1:
                     break
-                part *= min(GROW, AIMED / root(max(slack, 1e-6)))
-                opened = CLOSED
+                part *= min(GROWTH_MAX, SLACK_FACTOR / root(max(slack, 1e-6)))
+                opened = CLOSURE_RTOL
                 if arrived == 1:
                     for k in range(states.shape[1]):
                         first[0, k] = states[b, k]
@@ -449,11 +546,12 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     for i in range(mobile):
                         for j in range(mobile):
                             S[i, j] = E[i, j]
+                    kept = inverted = False
             else:
-                part = (end - share) * max(SHRINK, min(0.7, AIMED / root(slack)))
+                part = (end - share) * max(SHRINK_MIN, min(0.7, SLACK_FACTOR / root(slack)))
                 for k in range(states.shape[1]):
                     states[b, k] = first[0, k]
-                if not part > LEAST_PART:
+                if not part > SHARE_MIN:
                     break
             # the rest of the way in equal parts
             part = (1 - share) / max(1, int((1 - share) / part + 0.999))

@@ -14,13 +14,12 @@ from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
-from kic.trajectory.task_path import STEP
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
 from kic.position import initial_states
-from kic.trajectory.task_path import TaskPath
+from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
 
 # largest scaled error of a corrected configuration, and the error that rounding permits

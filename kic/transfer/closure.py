@@ -1,8 +1,12 @@
-"""Closing a posture: damped Newton on the analytic first order.
+"""Position problem of one configuration: damped Newton on the analytic first order.
 
 The unknowns are the tree's coordinates; the equations are the chosen rows and all closure rows, redundant
 ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
-for flipped parts, so that every solution is looked at again: directions that must agree may not oppose.
+for flipped parts. Every solution is therefore checked: directions that must agree may not oppose.
+
+The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The one in
+NumPy here solves all rows in the sense of least squares, which serves poses, angles of cut joints,
+rounded dimensions and starts far away. On a branch its results count only if `Closure.proved` certifies them.
 """
 
 from __future__ import annotations
@@ -23,16 +27,16 @@ from kic.numerics.linalg import condition_number
 from kic.transfer.constraint_system import moving
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
-STEPS = 50
-# residual, relative to the characteristic length, at which a posture counts as closed
+STEPS_MAX = 50
+# residual, relative to the characteristic length, at which a configuration counts as closed
 CLOSURE_RTOL = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
 DRIFT_RTOL = 1e-9
-# error of interpolation at the ends and the middle of an interval (as in kernels.closing), with a margin for
-# goals that turn
-CUBIC = 0.0081 * 2.25
+# factor of the error of interpolation at the ends and the middle of an interval (as in kernels.newton), with
+# a margin for goals that turn
+CUBIC_FACTOR = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
-_DIGITS = 16 * float(np.finfo(float).eps)
+_PLACE_RTOL = 16 * float(np.finfo(float).eps)
 
 
 class Closure:
@@ -43,7 +47,7 @@ class Closure:
     transfer : Transfer
         The chosen rows with the closure rows, scales and tree.
     held : tuple of (str, int, int)
-        Bodies whose pose is among the chosen rows: what to call them, the first of their rows, and the
+        Bodies whose pose is among the chosen rows: their names, the first of their rows, and the
         first of the nine rows of their orientation.
     """
 
@@ -59,7 +63,7 @@ class Closure:
             OutputQuery(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
         )
         # a loop much smaller than the mechanism closes no better than its places are known
-        self.limit = max(CLOSURE_RTOL, _DIGITS * transfer.length / transfer.system.smallest)
+        self.limit = max(CLOSURE_RTOL, _PLACE_RTOL * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, KIND] != PRISMATIC
         self._round = [
             k
@@ -68,13 +72,13 @@ class Closure:
         ]
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values and first order of the chosen and closure rows, scaled."""
+        """Return values and first order of the chosen and closure rows, scaled."""
         t = self.transfer
         values, G = t.values_and_rates(states)
         return values / t.scale, G / t.scale[:, None] * t.column_scale
 
     def goal(self, target: np.ndarray) -> np.ndarray:
-        """Scaled values of all rows (B, P) from those wanted of the chosen ones; closure rows are zero."""
+        """Return scaled goals of all rows (B, P) from those of the chosen rows; closure rows are zero."""
         t = self.transfer
         goal = np.zeros((len(target), len(t.scale)))
         goal[:, : t.first] = target / t.scale[: t.first]
@@ -82,7 +86,7 @@ class Closure:
 
     @property
     def compiled(self) -> bool:
-        """Whether `arrive` can do anything."""
+        """True if the compiled iteration serves these rows."""
         t = self.transfer
         return not (self._round or self.held or t.tolerance or t.choice is None)
 
@@ -105,7 +109,7 @@ class Closure:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
 
-        Every step is proved to stay on its branch (see `kernels.closing`). Compiled; it takes no poses, no
+        Every step is proved to stay on its branch (see `kernels.newton`). Compiled; it takes no poses, no
         angles of cut joints, and no rounded dimensions, which stay where they start.
         """
         if not self.compiled:
@@ -115,7 +119,7 @@ class Closure:
     def newton_global(
         self, start: np.ndarray, target: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """The same equations from anywhere (B, S): where Newton ends, what is left (B,) in length, why."""
+        """Solve the equations from any states (B, S); return states, residuals (B,) in length and reasons."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.failure_reasons(states, residual)
 
@@ -167,7 +171,7 @@ class Closure:
         second = lever.copy()
         second[..., lengths] *= np.minimum(1 + ratio, 1e9)
         lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
-        cubic, W = CUBIC * lever * (T**3 + 3 * T * curved), weights @ mask.T
+        cubic, W = CUBIC_FACTOR * lever * (T**3 + 3 * T * curved), weights @ mask.T
         kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
         eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
         much = np.einsum("bknp,bkp->bkn", sums, second * W**2)
@@ -187,13 +191,13 @@ class Closure:
         return system.levers[items], mask, lengths
 
     def condition(self, states: np.ndarray) -> np.ndarray:
-        """Condition (B,) of all rows: how well the inputs fix the postures."""
+        """Return the condition (B,) of all rows."""
         return condition_number(self.rows(states)[1])
 
     def check(self, states: np.ndarray) -> np.ndarray:
-        """Condition (B,) of states (B, S) from anywhere, all of which must be closed and regular.
+        """Return the condition (B,) of states (B, S), all of which must be closed and regular.
 
-        Members that are NaN, and have no posture, are passed over: their condition is NaN.
+        Members without a configuration, which are NaN, have the condition NaN.
 
         Raises
         ------
@@ -201,7 +205,7 @@ class Closure:
             For states that are not closed; it carries `failed`, `joint` and the `residual` of the first, as a
             share of the length by which its loop is measured.
         SingularError
-            Where the chosen coordinates can not drive the mechanism.
+            Where the chosen coordinates cannot drive the mechanism.
         """
         worst = np.full(len(states), np.nan)
         known = np.flatnonzero(np.isfinite(states).all(axis=1))
@@ -218,13 +222,11 @@ class Closure:
             why = (
                 self.flipped(states[[first]])[0]
                 if flipped[first]
-                else (
-                    f"'{joint}' misses by {left:.1e} (of its length, or in radians; {DRIFT_RTOL:g} is allowed)"
-                )
+                else (f"'{joint}' misses by {left:.1e} (of its length, or rad; {DRIFT_RTOL:g} is allowed)")
             )
             raise InputError(
-                f"Expected a closed state of '{t.tree.description.name}'{which}, but {why}. Close it with at(), "
-                "give states as Configuration.state has them, or integrate more finely.",
+                f"A state of '{t.tree.description.name}' must be closed{which}, but {why}. Close it with "
+                "at(), give states as Configuration.state has them, or integrate more finely.",
                 failed=known[open_ | flipped].tolist(),
                 joint=joint,
                 residual=left,
@@ -236,12 +238,12 @@ class Closure:
     def newton(
         self, states: np.ndarray, goal: np.ndarray, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Damped Newton for a batch; returns states and the norm of what is left.
+        """Solve a batch by damped Newton steps; return states and the norms of the residuals.
 
-        Members that go farther than `within` (B,) from where they began are given up, where it is given.
+        Members that go farther than `within` (B,) from their start are abandoned, if it is given.
 
-        Of rounded dimensions redundant rows contradict one another: only independent ones are solved, so
-        that no input gives way; what the others miss counts as the share of the tolerance that it takes.
+        Redundant rows of rounded dimensions contradict one another. Only independent rows are solved, and
+        the residual of the others counts as a share of the tolerance.
         """
         tree, t = self.transfer.tree, self.transfer
         began, states = states, states.copy()
@@ -251,15 +253,15 @@ class Closure:
         error = self.residual(goal, values) * kept
         left = np.linalg.norm(error, axis=1)
         going = np.ones(len(states), dtype=bool)
-        for _ in range(STEPS):
-            # a distance that has shrunk to nothing has no direction in which to go on
+        for _ in range(STEPS_MAX):
+            # a distance of zero has no direction
             driven = np.isfinite(G).all(axis=(1, 2))
             enough = 1e-15 * (1 + np.abs(values).max(axis=1, initial=0.0))
             active = np.flatnonzero(going & driven & (left > enough))
             if not active.size:
                 break
             step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
-            # no turn of more than a radian at once; slides are linear and may go as far as they must
+            # no turn of more than a radian at once; slides are linear and need no limit
             step /= np.maximum(1.0, np.abs(step[:, self.turning]).max(axis=1, initial=0.0))[:, None]
             moved = np.zeros(active.size, dtype=bool)
             for damping in (1.0, 0.5, 0.25, 0.0625):
@@ -281,7 +283,6 @@ class Closure:
                     n[better],
                 )
                 moved[np.flatnonzero(~moved)[better]] = True
-            # where no step brings it closer none will later
             going[active[~moved]] = False
             if within is not None:
                 off = distance(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
@@ -292,7 +293,7 @@ class Closure:
         return states, left
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
-        """Rows (B, P) that are solved: 1, or 0 for those that follow from others but for rounding."""
+        """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others."""
         t = self.transfer
         if not t.tolerance:
             return np.ones(G.shape[:2])
@@ -303,23 +304,24 @@ class Closure:
         return kept
 
     def residual(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """What is left to the goal; angles of cut joints are known but for full turns."""
+        """Return the residual to the goal; angles of cut joints are known except for full turns."""
         error = goal - values
         error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
         return error
 
     def failure_reasons(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
-        """Why members are not closed; '' for those that are."""
+        """Return reasons why members are not closed; '' for closed ones."""
         reasons = [
-            "" if left <= self.limit else self._left(states[b], left) for b, left in enumerate(residual)
+            "" if left <= self.limit else self._failure_reason(states[b], left)
+            for b, left in enumerate(residual)
         ]
         closed = [b for b, why in enumerate(reasons) if not why]
         for b, why in zip(closed, self.flipped(states[closed]), strict=True):
             reasons[b] = why
         return reasons
 
-    def _left(self, state: np.ndarray, left: float) -> str:
-        """Why one member is not closed."""
+    def _failure_reason(self, state: np.ndarray, left: float) -> str:
+        """Return the reason why one member is not closed."""
         t = self.transfer
         values, G = self.rows(state[None])
         kept = self._kept(G)[0, t.first :]
@@ -331,10 +333,10 @@ class Closure:
                     f"its loops contradict one another by {gap:.1e} (of its length), more than "
                     f"closure_tolerance = {t.tolerance:g} allows"
                 )
-        return f"{left * t.length:.1e} left where no step brings it closer"
+        return f"out of reach by {left * t.length:.3g} {t.tree.description.units.length}"
 
     def strained(self, state: np.ndarray) -> str:
-        """What lets a closed posture (S,) not go on: redundant conditions that miss by all they may."""
+        """Return the reason if redundant conditions of a closed state (S,) reach their tolerance, else ''."""
         t = self.transfer
         values, G = self.rows(state[None])
         closing = values[0, t.first :]
@@ -349,7 +351,7 @@ class Closure:
         )
 
     def flipped(self, states: np.ndarray) -> list[str]:
-        """Which joint of each member is closed the wrong way round; '' for none."""
+        """Return the joint of each member that is closed the wrong way round; '' for none."""
         if self._facing is None or not len(states):
             return [""] * len(states)
         values = self._facing.layout.split(self._facing.table(states), (len(states),))[0]

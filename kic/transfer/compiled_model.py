@@ -425,19 +425,30 @@ class CompiledModel:
             self._sizes[rows.labels] = found
         return found
 
-    def scaling(self, rows: Rows, wrt: Transfer, pivot: np.ndarray | None = None) -> Scaling:
+    def scaling(
+        self, rows: Rows, wrt: Transfer, pivot: np.ndarray | None = None, error: np.ndarray | None = None
+    ) -> Scaling:
         """Return the scaling of rows in the coordinates of a transfer.
 
-        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse.
+        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse. `error`
+        (...) is the one that comes from the solved state, see `CoordinateTransfer.position_error`.
         """
-        return Scaling(self.sizes(rows), wrt.row_sizes, self.rounding * wrt.amplification(pivot))
+        rounding = self.rounding * wrt.amplification(pivot)
+        if error is not None:
+            rounding = np.fmax(rounding, error)
+        return Scaling(self.sizes(rows), wrt.row_sizes, rounding)
 
     def assemble(
-        self, rows: Rows, parts: list[np.ndarray], wrt: Transfer, pivot: np.ndarray | None = None
+        self,
+        rows: Rows,
+        parts: list[np.ndarray],
+        wrt: Transfer,
+        pivot: np.ndarray | None = None,
+        error: np.ndarray | None = None,
     ) -> Coefficients:
         """Return the coefficients of requested rows, with columns in the order of the coordinates.
 
-        `pivot` is that of `scaling`.
+        `pivot` and `error` are those of `scaling`.
         """
         values, *tensors = parts
         if rows.angles or rows.offsets:
@@ -450,7 +461,7 @@ class CompiledModel:
             values = np.where(rows.valued, values, np.nan)
         G, H, D = (*tensors, None, None)[:3]
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
-        scaling = self.scaling(rows, wrt, pivot)
+        scaling = self.scaling(rows, wrt, pivot, error)
         return Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:

@@ -1,7 +1,8 @@
 """Digits lost where loops are nearly singular: each order may lose the closure's condition once more.
 
-Near a posture where several motions meet, the closure rows of the square system are nearly dependent, with
-singular values σ_j. Rounding moves the first order by ε/σ_j along each singular direction v_j. The next order
+Near a configuration where several motions meet, the closure rows of the square system are nearly dependent,
+with singular values σ_j. Rounding moves the first order by ε/σ_j along each singular direction v_j. The
+next order
 has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the weight
 u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small because a
 loop is small beside the others.
@@ -13,15 +14,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-# units of the last digit, times the condition, that an answer is known to
-UNITS = 100
+# bounds of rounding errors, in units of the last digit times the condition: of a coefficient computed at a
+# state, and of a solved state itself
+ROUNDING_FACTOR, POSITION_FACTOR = 100, 5
 _EPS = float(np.finfo(float).eps)
+# condition of inputs below which solved states count as exact, and that beyond which a double root of the
+# closure keeps half the digits all the same
+_CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * _EPS**-0.5
 
 
 def error_amplification(
     closing: np.ndarray, A: np.ndarray, curvature: Callable[[np.ndarray], np.ndarray], order: int
 ) -> float:
-    """Largest relative error that rounding may bring to an order, at one posture.
+    """Return the largest relative error that rounding may cause in an order, at one configuration.
 
     Parameters
     ----------
@@ -56,13 +61,60 @@ def error_amplification(
         first = sigma[0] / sigma
     error = first
     if order > 1:
-        M, rank = A.shape[0], len(sigma)
-        along = (A / np.linalg.norm(A, axis=0)).T
-        # by polarization: H(x, y) + H(y, x) = (H(x + y, x + y) − H(x − y, x − y)) / 2
-        both = [(V[:, None] + sign * along).reshape(-1, M) for sign in (1, -1)]
-        plus, minus = np.split(curvature(np.concatenate(both)), 2)
-        bend = ((plus - minus) / 4).reshape(rank, len(along), rank)
-        reach = np.abs(np.einsum("kar,rj->jka", bend, U)).max(axis=2) / sigma[:, None]
+        reach = _reach(U, sigma, V, A, curvature)
         for _ in range(order - 1):
             error = first + reach @ error
-    return float(UNITS * _EPS * error.max())
+    return float(ROUNDING_FACTOR * _EPS * error.max())
+
+
+def position_amplification(
+    inputs: np.ndarray,
+    rows: np.ndarray,
+    A: np.ndarray,
+    curvature: Callable[[np.ndarray], np.ndarray],
+    order: int,
+) -> float:
+    """Return the largest relative error of coefficients that comes from the error of a solved state.
+
+    Near a turning point of the inputs every order has an error of eps κ², with κ the condition of all rows.
+    Near a bifurcation of the closure each further order has the factor κ once more.
+
+    Parameters
+    ----------
+    inputs : (P, M)
+        First order of the rows that the state was solved for, with all closure rows, scaled.
+    rows : (M, M)
+        First order of the square system of the coefficients, scaled.
+    A, curvature : (M, m), callable
+        As in `error_amplification`, of all rows of the square system.
+    order : {1, 2, 3}
+        The order.
+    """
+    _, known, W = np.linalg.svd(inputs, full_matrices=False)
+    U, sigma, V = np.linalg.svd(rows)
+    with np.errstate(divide="ignore"):
+        position = np.minimum(known[0] / known, _CONDITION_MAX)
+    position[position < _CONDITION_MIN] = 0
+    error = _reach(U, sigma, W, A, curvature) @ position
+    # motions of the closure alone do not slow down the inputs: their rates stay of the size of one
+    largest = max(1.0, float(np.linalg.norm(A, 2)))
+    step = _reach(U, sigma, V, A, curvature) / largest
+    for _ in range(order - 1):
+        error = np.maximum(error, step @ error)
+    return float(POSITION_FACTOR * _EPS * error.max())
+
+
+def _reach(
+    U: np.ndarray,
+    sigma: np.ndarray,
+    directions: np.ndarray,
+    A: np.ndarray,
+    curvature: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Return |U_j·H(d_k, A)| / σ_j (R, n): the effect on v_j of an error along a direction d_k (n, M)."""
+    along = (A / np.linalg.norm(A, axis=0)).T
+    # by polarization: H(x, y) + H(y, x) = (H(x + y, x + y) − H(x − y, x − y)) / 2
+    both = [(directions[:, None] + sign * along).reshape(-1, len(A)) for sign in (1, -1)]
+    plus, minus = np.split(curvature(np.concatenate(both)), 2)
+    bend = ((plus - minus) / 4).reshape(len(directions), len(along), len(sigma))
+    return np.abs(np.einsum("kar,rj->jka", bend, U)).max(axis=2) / sigma[:, None]

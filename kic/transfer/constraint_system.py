@@ -274,12 +274,15 @@ class TransferResult:
         Rows, and dynamics.
     quality : (B, QUALITY_WIDTH) or (0, 0)
         Pivots and residuals of the systems; empty if none was solved.
+    error : (B,), optional
+        Relative error that the error of solved states causes, see `CoordinateTransfer.position_error`.
     """
 
     X: np.ndarray
     T: np.ndarray
     K: np.ndarray
     quality: np.ndarray
+    error: np.ndarray | None = None
 
     @property
     def pivot(self) -> np.ndarray | None:
@@ -294,7 +297,9 @@ class TransferResult:
     def scatter(self, good: np.ndarray) -> TransferResult:
         """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
         T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
-        return TransferResult(self.X, T, K, quality)
+        return TransferResult(
+            self.X, T, K, quality, None if self.error is None else scatter(self.error, good)
+        )
 
 
 class TransferQuery(KernelQuery):

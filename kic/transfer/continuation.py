@@ -1,7 +1,7 @@
 """Continuation: track closed states to the values wanted of them, on the branch where they are.
 
 The wanted values move along a straight line from those of the start to the target. Compiled steps follow
-them as far as they can (see `kernels.closing`); the rest of the way is made in leaps along a prediction to
+them as far as they can (see `kernels.newton`); the rest of the way is made in leaps along a prediction to
 second order. Both count only if they are proved by a Newton–Kantorovich test: no dead centre lies between,
 and Newton's method ended on the same branch. The end of a way may itself be a dead centre.
 """
@@ -18,33 +18,34 @@ from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import WORST_CONDITION
 
-# inputs drive a posture if the condition of all rows there is below this
-REGULAR = WORST_CONDITION**0.5
+# inputs drive a configuration if the condition of all rows there is below this
+CONDITION_MAX = WORST_CONDITION**0.5
 # a leap: no turn of more than a radian, and the second-order part below this share of the first
-LARGEST_TURN, BEND = 1.0, 0.375
-# what Newton may correct, over the condition: other branches are at least as far as the nearest singular
-# posture, about one over the condition (Kantorovich); where a way ends in one, that by itself (rad, lengths)
-SAFE, ARRIVING = 0.2, 3e-3
-# so many times as far Newton may go on its way
-FAR = 2.0
+TURN_MAX, BEND_MAX = 1.0, 0.375
+# largest correction, over the condition: other branches are at least as far as the nearest singular
+# configuration, about one over the condition (Kantorovich). The second value holds where a way ends in a
+# singular configuration (rad, lengths)
+CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
+# largest excursion of the Newton iteration, in units of the largest correction
+EXCURSION_FACTOR = 2.0
 # a leap is proved along chords, no more than so many and each of about so much (rad, lengths)
-CHORDS, CHORD = 6, 0.1
+CHORDS_MAX, CHORD_LENGTH = 6, 0.1
 # steps that are compiled
-BUDGET = 4000
+COMPILED_STEPS_MAX = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
 # no test holds, and a gap of about the square of this would be passed
-CLOSE = 3e-4
+DEAD_CENTRE_DISTANCE_MAX = 3e-4
 # share of the second-order part of the rows, beyond any first-order part, by which they count as bent
-BENT = 1e-4
+CURVATURE_MIN = 1e-4
 # units of the last digit within which a start already has the values wanted
-SAME = 8 * float(np.finfo(float).eps)
-# above this condition a posture counts as singular: a double root is known to half the digits only
-SINGULAR = 1e5
-# so many leaps at most
+SAME_VALUE_RTOL = 8 * float(np.finfo(float).eps)
+# above this condition a configuration counts as singular: a double root is known to half the digits only
+SINGULAR_CONDITION = 1e5
+# largest number of leaps
 STEPS_MAX = 10_000
 # the shortest leap, as a share of the whole way
 STEP_MIN = 1e-11
-# why a member failed, where nobody asks
+# the reason of failed members where reasons are not requested
 NO_REASON = "its way ended before"
 # a condition by which a stop is called a dead centre: it was approached as far as the shortest leap goes
 DEAD_CENTRE_FACTOR = 100.0
@@ -52,16 +53,16 @@ DEAD_CENTRE_FACTOR = 100.0
 
 @dataclass
 class Outcome:
-    """What became of a batch.
+    """Results of a batch.
 
     Attributes
     ----------
     states : (B, S)
-        Closed postures; of members that failed, the last on their way.
+        Closed configurations; of members that failed, the last on their way.
     reasons : list of str
-        Why a member failed; '' where it closed.
+        The reason of each member that failed; '' where it closed.
     share : (B,)
-        How far each came, as a share of the way from its start to its target.
+        The part of the way from start to target that each made.
     """
 
     states: np.ndarray
@@ -74,9 +75,9 @@ def continue_to(
 ) -> Outcome:
     """Lead closed states (B, S) to the chosen rows' targets (B, P), on their branch.
 
-    Unless they are to be `told`, reasons of members that failed are not looked for, and all the same.
+    Without `want_reasons` the reasons of failed members are all the same.
     """
-    states, share = closure.track(start, target, tries=BUDGET)
+    states, share = closure.track(start, target, tries=COMPILED_STEPS_MAX)
     reasons = [""] * len(start)
     far = np.flatnonzero(share < 1)
     if far.size:
@@ -100,19 +101,21 @@ def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarr
     t = closure.transfer
     (values, G), goal = closure.rows(states), closure.goal(target)
     left = np.abs(closure.residual(goal, values))
-    same = (left[:, : t.first] <= SAME * np.maximum(1.0, np.abs(values[:, : t.first]))).all(axis=1)
+    same = (left[:, : t.first] <= SAME_VALUE_RTOL * np.maximum(1.0, np.abs(values[:, : t.first]))).all(axis=1)
     same &= left[:, t.first :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
     for b in np.flatnonzero(same):
         if not np.isfinite(G[b]).all() or G.shape[1] < G.shape[2]:
             same[b] = False
             continue
         U, sigma, V = np.linalg.svd(G[b])
-        rank = int((sigma * REGULAR > sigma[0]).sum())
+        rank = int((sigma * CONDITION_MAX > sigma[0]).sum())
         if rank < len(sigma) - 1:
             same[b] = False
         elif rank == len(sigma) - 1:
             bend = t.curvature(states[[b]], V[[-1]] * t.column_scale)[0] / t.scale
-            same[b] = bool(np.linalg.norm(U[:, rank:].T @ bend) > BENT * max(1.0, np.abs(bend).max()))
+            same[b] = bool(
+                np.linalg.norm(U[:, rank:].T @ bend) > CURVATURE_MIN * max(1.0, np.abs(bend).max())
+            )
     return same
 
 
@@ -122,16 +125,16 @@ def _lead_far(
     target: np.ndarray,
     states: np.ndarray,
     share: np.ndarray,
-    told: bool,
+    want_reasons: bool,
 ) -> Outcome:
-    """The same in leaps, for members that have come to states (B, S) after a share (B,) of the way."""
+    """Continue in leaps, for members that have come to states (B, S) after a share (B,) of the way."""
     t, goal = closure.transfer, closure.goal(target)
     states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
     worst = condition_number(G)
-    regular = condition_number(closure.rows(start)[1]) < REGULAR
+    regular = condition_number(closure.rows(start)[1]) < CONDITION_MAX
     # compiled steps may have come nearer to a dead centre than leaps may start
-    going = regular & ((worst < REGULAR) | (share > 0))
+    going = regular & ((worst < CONDITION_MAX) | (share > 0))
     fresh = np.ones(len(start), dtype=bool)
     for _ in range(STEPS_MAX):
         k = np.flatnonzero(going)
@@ -140,23 +143,24 @@ def _lead_far(
         leap = _PredictorStep(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(leap.longest(), step[k] / (1 - share[k]))
         # near a dead centre the rest is tried at once, from each state that was proved: it may be the end
-        whole = fresh[k] & (worst[k] > SINGULAR / 10)
+        whole = fresh[k] & (worst[k] > SINGULAR_CONDITION / 10)
         part[(part > 0.999) | whole] = 1.0
         predicted = leap.predict(part)
-        # what goes farther than may be corrected does not count, wherever it ends
-        within = np.maximum(SAFE / worst[k], ARRIVING)
-        found, residual = closure.newton(predicted, leap.aim(part), FAR * within)
+        # a result farther away than may be corrected does not count
+        within = np.maximum(CORRECTION_FACTOR / worst[k], CORRECTION_MIN)
+        found, residual = closure.newton(predicted, leap.aim(part), EXCURSION_FACTOR * within)
         v, g = closure.rows(found)
         worse = condition_number(g)
         good = residual <= closure.limit
         good[good] = [not why for why in closure.flipped(found[good])]
-        dead = (part == 1) & (worse > SINGULAR)
+        dead = (part == 1) & (worse > SINGULAR_CONDITION)
         if dead.any():
             good &= ~dead | (
-                distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0) <= CLOSE
+                distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0)
+                <= DEAD_CENTRE_DISTANCE_MAX
             )
-        # from a singular posture no side can be told: a way that only touches one could change over
-        good &= dead | (worse <= SINGULAR)
+        # at a singular configuration the side is undecided: a way that only touches one could change branches
+        good &= dead | (worse <= SINGULAR_CONDITION)
         some = np.flatnonzero(good & ~dead)
         if some.size:
             good[some] = leap.proved(some, part[some], predicted[some], found[some])
@@ -170,7 +174,7 @@ def _lead_far(
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, way = slice(b, b + 1), float(share[b])
-        if not told:
+        if not want_reasons:
             reasons[b] = NO_REASON
         elif going[b]:
             reasons[b] = f"its way is too long: {STEPS_MAX} leaps led to {100 * way:.3g} % of it"
@@ -215,28 +219,28 @@ class _PredictorStep:
         self.second = np.einsum("bnp,bp->bn", inverse, second)
 
     def _curvature(self, rate: np.ndarray) -> np.ndarray:
-        """H(φ', φ') of all rows, scaled."""
+        """Return H(φ', φ') of all rows, scaled."""
         t = self.closure.transfer
         return t.curvature(self.states, rate) / t.scale
 
     def longest(self) -> np.ndarray:
-        """The share (B,) of the way for which the prediction may be trusted."""
+        """Return the share (B,) of the way over which the prediction is accurate."""
         first = np.abs(self.first).max(axis=1, initial=0.0)
         second = np.abs(self.second).max(axis=1, initial=0.0)
         turn = np.abs(self.first[:, self.closure.turning]).max(axis=1, initial=0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.fmin(np.fmin(1.0, BEND * first / second), LARGEST_TURN / turn)
+            most = np.fmin(np.fmin(1.0, BEND_MAX * first / second), TURN_MAX / turn)
         # no shorter than what may be corrected at the end anyway
-        return np.maximum(most, np.minimum(1.0, ARRIVING / np.maximum(first + second, ARRIVING)))
+        return np.maximum(most, np.minimum(1.0, CORRECTION_MIN / np.maximum(first + second, CORRECTION_MIN)))
 
     def predict(self, part: np.ndarray) -> np.ndarray:
-        """States (B, S) after a part (B,) of the way."""
+        """Return predicted states (B, S) after a part (B,) of the way."""
         t = self.closure.transfer
         step = part[:, None] * self.first + part[:, None] ** 2 / 2 * self.second
         return integrate(t.tree, self.states, step * t.column_scale)
 
     def aim(self, part: np.ndarray) -> np.ndarray:
-        """Wanted values (B, P) after a part of the way."""
+        """Return goals (B, P) after a part of the way."""
         aim = self.here + part[:, None] * self.way
         for k, about in zip(self.closure.turns, self.about, strict=True):
             axes = self.here[:, k : k + 9].reshape(-1, 3, 3)
@@ -252,7 +256,7 @@ class _PredictorStep:
         """Return a mask of leaps of members `some` that are proved to stay on their branch.
 
         The curve is the prediction, bent so that it ends in what was found. It is cut into intervals, each
-        with a node in the middle, and each is tested as the chords of `kernels.closing` are.
+        with a node in the middle, and each is tested as the chords of `kernels.newton` are.
         """
         closure, t, count = self.closure, self.closure.transfer, len(some)
         own = _PredictorStep.__new__(_PredictorStep)
@@ -262,7 +266,7 @@ class _PredictorStep:
         own.first, own.second = self.first[some], self.second[some]
         off = difference(t.tree, predicted, found) / t.column_scale
         longest = float(np.abs(part[:, None] * own.first).max(initial=0.0))
-        chords = min(CHORDS, 1 + int(longest / CHORD))
+        chords = min(CHORDS_MAX, 1 + int(longest / CHORD_LENGTH))
         nodes, aims = [own.states], [own.here]
         steps = [np.zeros((count, t.tree.size))]
         for k in range(1, 2 * chords + 1):
@@ -283,7 +287,7 @@ class _PredictorStep:
 
 
 def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rotation vector (B, 3) from one triple of unit vectors (B, 9) to another."""
+    """Return the rotation vector (B, 3) from one triple of unit vectors (B, 9) to another."""
     A, B = a.reshape(-1, 3, 3), b.reshape(-1, 3, 3)
     return vector_from_matrix(np.einsum("bki,bkj->bij", B, A))
 
@@ -291,7 +295,7 @@ def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _why(
     closure: Closure, start: np.ndarray, reached: np.ndarray, goal: np.ndarray, share: float, regular: bool
 ) -> str:
-    """Why one member did not come to its goal, and how far it got."""
+    """Return the reason why one member did not reach its goal, and the last values on its way."""
     tried, residual = closure.newton(reached, goal)
     elsewhere = closure.failure_reasons(tried, residual)[0]
     if "wrong way" in elsewhere:
@@ -299,7 +303,7 @@ def _why(
     if not regular:
         return _stuck(closure, start)
     strained = closure.strained(reached[0])
-    there = elsewhere or "another branch has such a posture, to which this start does not lead"
+    there = elsewhere or "another branch has such a configuration, to which this start does not lead"
     way = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
     if strained and "contradict" not in elsewhere:
         return f"{way}: {strained}"
@@ -307,7 +311,7 @@ def _why(
 
 
 def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
-    """What kind of posture (1, S) ends a way that began at another."""
+    """Return a description of the configuration (1, S) at which a way from another ends."""
     t = closure.transfer
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))
@@ -321,13 +325,13 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
 
 
 def _stuck(closure: Closure, states: np.ndarray) -> str:
-    """What the inputs leave open at a posture where they can not drive the mechanism."""
+    """Return the motions that the inputs leave open at a configuration that they cannot drive."""
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
     return (
         f"its inputs depend on one another where it starts (condition {condition_number(G[None])[0]:.0e}, at most "
-        f"{REGULAR:.0e} can be followed), and lead nowhere from there: while they stand still, "
+        f"{CONDITION_MAX:.0e} can be followed), and lead nowhere from there: while they stand still, "
         f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.undriven_freedom()}".rstrip(
             ". "
         )
@@ -335,7 +339,7 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
 
 
 def _reading(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
-    """Values of the chosen rows at one posture, beside those wanted."""
+    """Return the values of the chosen rows at one configuration, beside the goals."""
     t = closure.transfer
     values = closure.rows(states)[0]
     missing = closure.residual(goal, values)[0] * t.scale

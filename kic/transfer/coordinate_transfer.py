@@ -27,7 +27,7 @@ from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import moved_error
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
-from kic.transfer.conditioning import UNITS, error_amplification
+from kic.transfer.conditioning import ROUNDING_FACTOR, error_amplification, position_amplification
 from kic.transfer.constraint_system import (
     REDUNDANT_ROW_ATOL,
     ConstraintSystem,
@@ -444,15 +444,10 @@ class CoordinateTransfer:
         """Check that the closure is not so nearly singular that rounding errors dominate the order."""
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
-        for k in np.flatnonzero(UNITS * _EPS * condition**order > DIGITS_LOST):
-            state, rows = states[members[[k]]], use[k, size:]
-
-            def bend(rates: np.ndarray, state: np.ndarray = state, rows: np.ndarray = rows) -> np.ndarray:
-                here = state.repeat(len(rates), axis=0)
-                return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
-
+        for k in np.flatnonzero(ROUNDING_FACTOR * _EPS * condition**order > DIGITS_LOST):
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
-            lost[k] = error_amplification(taken[k, size:], A, bend, order)
+            curvature = self._curvature_at(states[members[[k]]], use[k, size:])
+            lost[k] = error_amplification(taken[k, size:], A, curvature, order)
         if lost.max() > DIGITS_LOST:
             worst = int(np.argmax(lost))
             raise SingularError(
@@ -460,8 +455,60 @@ class CoordinateTransfer:
                 f"closure alone): order {order} may be wrong by {lost[worst]:.0e} of itself. Choose a "
                 "configuration away from this bifurcation, or a lower order.",
                 condition=float(condition[worst]),
+                estimate=float(lost[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
             )
+
+    def _curvature_at(self, state: np.ndarray, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that computes H(x, x) (n, R) of some rows at a state (1, S), scaled."""
+
+        def curvature_along(rates: np.ndarray) -> np.ndarray:
+            here = state.repeat(len(rates), axis=0)
+            return self.curvature(here, rates * self.column_scale)[:, rows].real / self.scale[rows]
+
+        return curvature_along
+
+    def position_error(
+        self, states: np.ndarray, found: TransferResult, order: int, inputs: CoordinateTransfer
+    ) -> np.ndarray | None:
+        """Return relative errors (B,) of coefficients that the error of solved states (B, S) causes.
+
+        States that were solved for values of `inputs` have errors of about eps times the condition of these
+        rows. Coefficients amplify them by their own condition. Members far from singular configurations have
+        the error 0; None is returned if all are.
+
+        Raises
+        ------
+        SingularError
+            If an error exceeds `DIGITS_LOST`; it carries `condition`, `estimate` and the `failed` members.
+        """
+        members = np.flatnonzero(~(found.quality[:, PIVOT] > GOOD_PIVOT))
+        if not members.size or states.dtype != np.float64:
+            return None
+        errors, conditions = np.zeros(len(states)), np.ones(len(states))
+        scaled = self.values_and_rates(states[members])[1] / self.system.scale[:, None] * self.column_scale
+        use = self._rows_of_each(scaled, members)
+        taken = np.take_along_axis(scaled, use[:, :, None], axis=1)
+        rows = inputs.values_and_rates(states[members])[1] / inputs.scale[:, None] * inputs.column_scale
+        for k, b in enumerate(members):
+            curvature = self._curvature_at(states[[b]], use[k])
+            A = np.linalg.solve(taken[k], np.eye(self.tree.size, self.first))
+            errors[b] = position_amplification(rows[k], taken[k], A, curvature, order)
+            conditions[b] = np.linalg.cond(taken[k])
+        failed = np.flatnonzero(errors > DIGITS_LOST)
+        if failed.size:
+            worst = int(np.argmax(errors))
+            raise SingularError(
+                f"Coefficients of '{self.tree.description.name}' amplify the rounding error of the solved "
+                f"configuration here (condition {conditions[worst]:.0e} of {', '.join(self.labels)} and the "
+                f"loops): order {order} may be wrong by {errors[worst]:.0e} of itself. Move off this "
+                "configuration, or use other coordinates.",
+                condition=float(conditions[worst]),
+                estimate=float(errors[worst]),
+                coordinates=self.labels,
+                failed=failed.tolist(),
+            )
+        return errors
 
     def _check_left_out(
         self, quality: np.ndarray, condition: np.ndarray, order: int, members: np.ndarray

@@ -97,6 +97,11 @@ class IdentityTransfer:
         """Return the growth of rounding errors: no system is solved, so that there is none."""
         return 1.0
 
+    def position_error(
+        self, states: np.ndarray, found: TransferResult, order: int, inputs: CoordinateTransfer
+    ) -> None:
+        """Return None: states of an open chain are exact in its own coordinates."""
+
     def query(
         self,
         rows: Rows | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.parts import Body, Distance
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, KIND, LARGEST, POINT, PRISMATIC
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
@@ -183,6 +183,8 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     values = np.stack(columns, axis=-1) if columns else np.zeros(0)
     impossible = np.full(batch, "", dtype=object)
     for why in reasons:
+        if why.ndim == 0 and not why.item():
+            continue
         impossible = np.where(impossible == "", np.broadcast_to(why, batch), impossible)
     return Targets(tuple(names), tuple(held), values, batch, impossible)
 
@@ -209,6 +211,8 @@ def _values(
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Reasons against values whose squares are not finite."""
+    if wanted.dtype == object or not (np.abs(wanted.real) > LARGEST).any():
+        return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
         why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
