@@ -74,10 +74,10 @@ def test_a_model_with_motors(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("linearize four-bar --wrt A,", "there is an empty name in 'A,'"),
-        ("linearize four-bar --rate B=1", "--rate takes NAME=NUMBER of a coordinate, got 'B=1'"),
-        ("linearize four-bar --rate A", "--rate takes NAME=NUMBER of a coordinate, got 'A'"),
-        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is no number"),
+        ("linearize four-bar --wrt A,", "'A,' contains an empty name"),
+        ("linearize four-bar --rate B=1", "--rate must be NAME=NUMBER of a coordinate, got 'B=1'"),
+        ("linearize four-bar --rate A", "--rate must be NAME=NUMBER of a coordinate, got 'A'"),
+        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is not a number"),
         ("linearize four-bar --rate A=1e999", "Invalid value for '--rate': '1e999' for 'A' is too large"),
         ("linearize four-bar --rate A=1 --equilibrium", "an equilibrium is at rest; leave --rate out"),
         ("linearize puma560 --equilibrium", "waist, flange can move without effort"),

@@ -128,9 +128,9 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("four-bar", "--for", "-1"), "--for takes a finite time larger than 0, got -1", 1),
-        (("four-bar", "--for", "nan"), "--for takes a finite time larger than 0, got nan", 1),
-        (("four-bar", "--for", "inf"), "--for takes a finite time larger than 0, got inf", 1),
+        (("four-bar", "--for", "-1"), "--for must be a finite time larger than 0, got -1", 1),
+        (("four-bar", "--for", "nan"), "--for must be a finite time larger than 0, got nan", 1),
+        (("four-bar", "--for", "inf"), "--for must be a finite time larger than 0, got inf", 1),
         (("four-bar", "--rate", "A=1, A=2"), "--rate gives 'A' twice", 1),
         (
             ("four-bar-motor", "--voltage", "motor=1", "--voltage", "motor=2"),
@@ -142,8 +142,8 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite where there is", 1),
         (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),
         (("four-bar", "--wrt", "coupler.wz"), "have rates but no values", 1),
-        (("four-bar", "--rate", "B=1"), "--rate takes NAME=NUMBER of a coordinate, got 'B=1'", 1),
-        (("four-bar", "--effort", "A=much"), "--effort takes NAME=NUMBER of a coordinate, got 'A=much'", 1),
+        (("four-bar", "--rate", "B=1"), "--rate must be NAME=NUMBER of a coordinate, got 'B=1'", 1),
+        (("four-bar", "--effort", "A=much"), "--effort must be NAME=NUMBER of a coordinate, got 'A=much'", 1),
         (("four-bar", "--effort", "B=1"), "The coordinates are A", 1),
         (
             ("puma560-motors", "--voltage", "waist=1"),
@@ -153,10 +153,10 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("puma560-motors", "--voltage", "waist_motor=much"), "NAME=NUMBER of a motor, got", 1),
         (("four-bar", "--voltage", "M=1"), "of a motor, got 'M=1'. There are none", 1),
         (("four-bar", "--of", "coupler"), "includes angular velocities", 1),
-        (("four-bar", "--of", "tip,,D"), "there is an empty name", 2),
+        (("four-bar", "--of", "tip,,D"), "contains an empty name", 2),
         (("four-bar", "--moments", "1"), "2<=x<=1000000", 2),
         (("no-such-model",), "no-such-model", 1),
-        (("four-bar", "--save", "/no/such/folder/run.npz"), "can not be written", 1),
+        (("four-bar", "--save", "/no/such/folder/run.npz"), "cannot be written", 1),
     ],
 )
 def test_bad_input_is_said(arguments: tuple[str, ...], message: str, code: int) -> None:

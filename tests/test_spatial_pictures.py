@@ -91,7 +91,7 @@ def test_axes_of_joints_are_seen() -> None:
         (mark,) = [k for k in picture._marks if k.name == joint.name]
         lines = np.array([s.xy for s in picture.shapes if s.of == "revolute" and len(s.xy) == 2])
         for side in (1, -1):
-            ends = mark.places[0] + side * picture._size * np.outer([1.3, 2.73], mark.ways[0])
+            ends = mark.places[0] + side * picture._size * np.outer([1.3, 2.73], mark.directions[0])
             assert np.abs(lines - view.project(ends)).max(axis=(1, 2)).min() < 1e-12
 
 
@@ -131,9 +131,9 @@ def test_a_curve_along_other_postures() -> None:
     picture = kic.draw(m.at()).trace("foot", turn)
     (curve,) = [s for s in picture.shapes if s.of == "trace"]
     np.testing.assert_allclose(curve.xy, turn.value("foot")[:, :2], atol=1e-12)
-    with pytest.raises(InputError, match="needs postures of 'jansen-leg'"):
+    with pytest.raises(InputError, match="must hold configurations of 'jansen-leg'"):
         kic.draw(m.at()).trace("foot", kic.load("four-bar").at([0.5]))
-    with pytest.raises(InputError, match="needs a batch"):
+    with pytest.raises(InputError, match="must have a batch shape"):
         kic.draw(m.at()).trace("foot", m.at())
 
 
