@@ -443,7 +443,7 @@ def test_loads_are_told_apart(file):
         "+ B q̇ −",
         "damping B",
         "t mm² rotation, t translation, t mm mixed",
-        "gravity others Tᴸ to hold it: −Tᴸ",
+        "gravity others Tᴸ holding effort −Tᴸ",
         "rail (N) ",
         "hip.2 (N mm) ",
         "| /mm /rad /rad /rad",

@@ -56,15 +56,7 @@ class Label:
 def labels_of(marks: Sequence[Mark], view: View, size: float, points: float) -> list[Label]:
     """Return labels of joints, points and other localized parts, then of bodies.
 
-    Parameters
-    ----------
-    marks : list of Mark
-        Marks of one configuration.
-    view : View
-    size : float
-        Radius of a joint, in units of length.
-    points : float
-        Points of the page per unit of length.
+    `size` is the radius of a joint in units of length, `points` the points of the page per unit of length.
     """
     bodies: dict[str, list[Mark]] = {}
     labels = []
@@ -94,16 +86,7 @@ def _body_positions(mark: Mark, p: np.ndarray) -> np.ndarray:
 
 
 class OccupancyGrid:
-    """Density of a drawing on squares of one point.
-
-    Parameters
-    ----------
-    shapes : list of Shape
-    points : float
-        Points of the page per unit of length.
-    low, high : (2,)
-        Corners of the grid in points.
-    """
+    """Density of a drawing on squares of one point, between the corners `low` and `high` (2,) in points."""
 
     def __init__(self, shapes: list[Shape], points: float, low: np.ndarray, high: np.ndarray) -> None:
         starts, ways, weights = [], [], []
@@ -160,18 +143,10 @@ def leader_line(middle: np.ndarray, label: Label) -> np.ndarray | None:
 def place_labels(
     labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray
 ) -> list[np.ndarray]:
-    """Return centres (2,) of labels in points.
+    """Return centres (2,) of labels in points, in the order of placement.
 
-    Labels stay near their part, avoid the drawing and never overlap.
-
-    Parameters
-    ----------
-    labels : list of Label
-        In order of placement.
-    ink : OccupancyGrid
-        Density of the drawing.
-    low, high : (2,)
-        Corners of the available area.
+    Labels stay near their part, avoid the ink of the drawing, stay within the corners `low` and `high` and
+    never overlap.
     """
     ways = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
     further = np.repeat(np.arange(_DISTANCES) * _GAP_STEP_PT, len(ways))
