@@ -91,7 +91,7 @@ class Tab:
             self._next()
 
     def run(self, script: str) -> Any:
-        """What an expression in the page comes to."""
+        """Return the value of an expression in the page."""
         got = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in got, got
         return got["result"].get("value")
@@ -106,7 +106,7 @@ class Tab:
         return [what["request"]["url"] for name, what in self.events if name == "Network.requestWillBeSent"]
 
     def picture(self, file: Path, whole: bool = True) -> None:
-        """What is seen, as a PNG file."""
+        """Save the visible page as a PNG file."""
         shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(shot["data"]))
 

@@ -1,4 +1,4 @@
-"""Animations: every frame is the posture of its time, on paper that stands still."""
+"""Animations: every frame shows the configuration at its time, with fixed axes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_course_shows_its_nearest_moments(bars) -> None:
     assert np.allclose(film.frames.value("A"), way(film.t).q[:, 0], atol=1e-12)
 
 
-def test_members_without_posture_are_left_out(bars) -> None:
+def test_members_without_configuration_are_left_out(bars) -> None:
     some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert some.ok.tolist().count(True) == 2
     assert len(kic.animate(some)) == 2
@@ -103,7 +103,7 @@ def test_films(turn, tmp_path) -> None:
     assert made[4:8] == b"ftyp"
 
 
-def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
+def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
     with pytest.raises(kic.InputError, match=r"gif or mp4; `file` must end in one, got 'turn\.avi'"):
         kic.animate(turn).save(tmp_path / "turn.avi")
     with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
@@ -140,13 +140,11 @@ def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "turn.mp4").exists()
 
 
-def test_what_a_prompt_shows_says_how_to_keep_it(turn) -> None:
+def test_repr_mentions_save(turn) -> None:
     made = kic.animate(turn, fps=10)
     assert repr(made) == f"<Animation of {len(made)} frames, {len(made) / 10:.1f} s; use save(file)>"
     wide, high = kic.draw(turn).figure.get_size_inches()
-    assert (
-        repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches; use save(file)>"
-    )
+    assert repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches; use save(file)>"
     assert len(kic.animate(turn, speed=np.float32(2.0))) == len(made)  # numbers of any kind
 
 

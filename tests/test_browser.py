@@ -122,7 +122,7 @@ def test_light_dark_and_paper(tab: Tab, pages: dict[str, Path], tmp_path: Path) 
     assert tab.printed().startswith(b"%PDF")
 
 
-def test_what_would_complain_is_heard(tab: Tab, tmp_path: Path) -> None:
+def test_browser_reports_errors(tab: Tab, tmp_path: Path) -> None:
     """The test itself: errors of scripts, requests and hidden tables do not go unseen."""
     file = tmp_path / "bad.html"
     file.write_text(

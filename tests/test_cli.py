@@ -147,7 +147,7 @@ def file(tmp_path):
 
 
 def run(*arguments, code=0):
-    """What a command prints; a refusal prints on stderr only."""
+    """Return the output of a command; check that errors are printed to stderr only."""
     result = CliRunner().invoke(main, list(arguments), prog_name="kic")
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -266,7 +266,7 @@ def test_schema_is_the_schema():
     assert json.loads(run("schema")) == json.loads(json.dumps(kic.schema()))
 
 
-def test_the_first_compilation_is_told(monkeypatch):
+def test_first_compilation_is_reported(monkeypatch):
     monkeypatch.delenv("KIC_VERBOSE")
     run("schema")
     assert os.environ["KIC_VERBOSE"] == "1"
@@ -336,7 +336,7 @@ def test_a_file_without_its_ending(tmp_path, monkeypatch, file):
     assert "a file of that name lies here: give 'fb.toml'" in run("report", "fb", code=1)
 
 
-def test_check_refuses(file):
+def test_check_reports_errors(file):
     assert "is not TOML" in run("check", file("name = "), code=1)
     wrong = BARE.replace("axis", "axes")
     assert "axes" in run("check", file(wrong), code=1)
@@ -373,7 +373,7 @@ def test_mobility(name):
         assert key in text
 
 
-def test_mobility_in_a_posture():
+def test_mobility_in_a_configuration():
     m = kic.load("four-bar")
     text = run("mobility", "four-bar", "--at", "A=70deg")
     assert " ".join(text.split()) == " ".join(m.mobility(m.at({"A": np.radians(70)})).summary().split())
@@ -384,7 +384,7 @@ def test_mobility_in_a_posture():
 
 @pytest.mark.parametrize("name", kic.model_names())
 @pytest.mark.parametrize("order", ["1", "3"])
-def test_every_model_is_told(name, order):
+def test_every_model_is_reported(name, order):
     m = kic.load(name)
     text = run("report", name, "--order", order)
     lines = text.splitlines()
@@ -429,7 +429,7 @@ def test_numbers_of_the_text():
     assert "coordinates (reference configuration)" in run("report", "horn-two-link")
 
 
-def test_loads_are_told_apart(file):
+def test_loads_are_listed_separately(file):
     path = file(LOADED)
     m = kic.load(path)
     text = run("report", path)
@@ -459,7 +459,7 @@ def test_loads_are_told_apart(file):
     assert not d["holonomic"]
 
 
-def test_without_masses_the_rest_is_told(file):
+def test_report_without_masses(file):
     path = file(BARE)
     text = run("report", path)
     assert "I*, P* and loads are not available. Dynamics of 'bare' needs the inertia" in text
@@ -473,7 +473,7 @@ def test_without_masses_the_rest_is_told(file):
     assert "rod (mass)" in d["dynamics_left_out"]
 
 
-def test_what_is_asked_by_default(file):
+def test_default_outputs(file):
     assert data("puma560")["rows"] == ["face.x", "face.y", "face.z"]
     assert data("twin-arm")["rows"][0] == "eyes.x"  # the last point that holds no spring
     only_held = LOADED.replace('body = "ground"', 'body = "car"')
@@ -549,12 +549,12 @@ def test_every_key_of_the_json_is_in_the_help():
         (["flange=1,waist=-2"], [-2, 0, 0, 0, 0, 1]),
     ],
 )
-def test_postures(at, expected):
+def test_configurations(at, expected):
     given = [word for text in at for word in ("--at", text)]
     assert data("puma560", *given)["phi"] == pytest.approx(expected, abs=1e-15)
 
 
-def test_what_is_not_named_stays_as_drawn():
+def test_unnamed_coordinates_keep_reference_values():
     drawn = kic.load("panda").at().phi
     phi = data("panda", "--at", "joint2=0")["phi"]
     assert phi == [x if k != 1 else 0.0 for k, x in enumerate(drawn)]
@@ -567,7 +567,7 @@ def test_sliders_and_components():
     assert (c["lift"], c["neck.1"], c["neck.2"], c["left_slide"]) == (0.9, 0.0, np.radians(5), 0.01)
 
 
-def test_places_fix_a_posture_too():
+def test_positions_determine_a_configuration():
     m = kic.load("five-bar")
     d = data("five-bar", "--at", "tip.x=24, tip.y=25")
     expected = m.at({"tip.x": 24.0, "tip.y": 25.0})
@@ -581,7 +581,7 @@ def test_places_fix_a_posture_too():
     assert float(c.value("D")) == pytest.approx(np.radians(130), abs=1e-10)
 
 
-def test_a_posture_near_another_keeps_its_elbow():
+def test_near_keeps_the_assembly_mode():
     for near, elbow in (("0.3, 1.2", np.pi / 2), ("elbow=-1.2", -np.pi / 2)):
         phi = data("horn-two-link", "--at", "tip.x=1, tip.y=1", "--near", near)["phi"]
         assert phi[1] == pytest.approx(elbow, abs=1e-9)
@@ -593,7 +593,7 @@ def test_a_posture_near_another_keeps_its_elbow():
 
 
 @pytest.mark.parametrize("command", ["mobility", "linearize", "simulate"])
-def test_all_that_ask_in_a_posture_take_near(command):
+def test_all_commands_with_at_accept_near(command):
     told, other = (
         json.loads(run(command, "horn-two-link", "--at", "tip.x=0.9, tip.y=1.1", "--near", near, "--json"))
         for near in ("0.3, 1.2", "1.4, -1.2")
@@ -641,13 +641,13 @@ def test_all_that_ask_in_a_posture_take_near(command):
         ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 degrees of freedom; name each: neck.1=…, neck.2=…"),
     ],
 )
-def test_postures_that_are_refused(model, at, code, message):
+def test_invalid_configurations_are_reported(model, at, code, message):
     given = [word for text in at for word in ("--at", text)]
     assert message in run("report", model, *given, code=code)
 
 
 def test_names_that_are_offered_are_taken():
-    """Each name in the error for a wrong one leads to the posture it has as drawn."""
+    """Each name in the error gives the reference configuration with its reference value."""
     text = run("report", "four-bar", "--at", "E=1", code=1)
     names = text.split("There are: ")[1].strip().rstrip(".").split(", ")
     assert len(names) == 15
@@ -707,15 +707,21 @@ def test_errors_name_options(tmp_path):
 
 
 def test_keys_of_model_files_are_no_options():
-    """A model's own key that is called as an option is told as it stands in the file."""
+    """Keys of a model file keep their spelling even if an option has the same name."""
     for key in ("voltage", "current"):
         error = kic.ModelError(f"Expected `{key}` to be positive.")
         with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
             ctx.invoked_subcommand = "simulate"
             assert _with_option_names(main, ctx, error) == str(error)
-            assert _with_option_names(main, ctx, kic.InputError(str(error))) == f"Expected --{key} to be positive."
+            assert (
+                _with_option_names(main, ctx, kic.InputError(str(error)))
+                == f"Expected --{key} to be positive."
+            )
             stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
-            assert _with_option_names(main, ctx, stopped) == "It stops. The run up to there is kept with --save FILE."
+            assert (
+                _with_option_names(main, ctx, stopped)
+                == "It stops. The run up to there is kept with --save FILE."
+            )
 
 
 def test_the_hint_names_all_that_may_be_asked():
@@ -743,7 +749,7 @@ def test_the_hint_names_all_that_may_be_asked():
         (["puma560", "--json", "--of", "nose"], 1, "No part 'nose'"),
     ],
 )
-def test_reports_that_are_refused(arguments, code, message):
+def test_invalid_report_arguments_are_reported(arguments, code, message):
     assert message in run("report", *arguments, code=code)
 
 
@@ -838,7 +844,7 @@ def test_exit_codes_are_those_of_the_help():
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_is_told_by_the_code():
+def test_closed_pipe_sets_the_exit_code():
     code = (
         "import os, sys\n"
         "from kic.cli.main import main\n"
@@ -881,7 +887,7 @@ def test_an_interruption_is_one_line():
 
 
 def completed(line):
-    """What bash is told to complete at the end of a line."""
+    """Return the completions of bash at the end of a line."""
     last = len(shlex.split(line)) - 1
     setting = {"COMP_WORDS": line, "COMP_CWORD": str(last), "_KIC_COMPLETE": "bash_complete"}
     result = CliRunner(env=setting).invoke(main, [], prog_name="kic")
@@ -934,7 +940,7 @@ def test_completion_of_a_file(file):
     assert completed(f"kic report {file('name = ')} --at a") == []
 
 
-def test_the_outline_names_what_the_mechanism_has():
+def test_model_index_names_all_parts():
     from kic.cli.completion import read_model_index
     from kic.io.library import find
 

@@ -33,7 +33,7 @@ def test_a_page() -> None:
     )
 
 
-def test_json_is_what_kic_says() -> None:
+def test_json_matches_the_python_result() -> None:
     data = json.loads(
         run("linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json")
     )
@@ -85,7 +85,7 @@ def test_a_model_with_motors(tmp_path) -> None:
         ("linearize nothing", "No shipped model 'nothing' in 'kic'"),
     ],
 )
-def test_what_is_refused(command: str, text: str) -> None:
+def test_invalid_arguments_are_reported(command: str, text: str) -> None:
     result = CliRunner().invoke(main, shlex.split(command))
     assert result.exit_code != 0
     assert text in " ".join(result.output.split())

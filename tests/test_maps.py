@@ -77,7 +77,7 @@ def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_reached_is_hatched(plane: kic.Sweep) -> None:
+def test_unreached_cells_are_hatched(plane: kic.Sweep) -> None:
     picture = plane.plot()
     assert legend(picture)[0] == "not reached"
     assert picture.axes.patch.get_hatch() == "/////"
@@ -118,7 +118,7 @@ def test_a_cut_through_three_axes() -> None:
         s.plot(at={a: 0, b: 0.1, c: 0.3})
 
 
-def test_what_no_map_can_show(joints: kic.Sweep) -> None:
+def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
     with pytest.raises(kic.InputError, match="Say which answer to plot: w, mass, tip"):
         joints.plot()
     with pytest.raises(kic.UnknownNameError, match="No answer 'W'"):
@@ -217,7 +217,7 @@ def test_names_of_a_run(run: kic.Simulation) -> None:
         run.plot("currents")
 
 
-def test_what_motors_take() -> None:
+def test_motor_voltage_and_current() -> None:
     motors = [
         kic.Motor("M", ["shoulder"], resistance=0.5, inductance=1e-3, torque_constant=0.02),
         kic.Motor("N", ["elbow"]),
@@ -294,7 +294,7 @@ def test_paths_that_were_followed() -> None:
         course_index((2,), 5)
 
 
-def test_what_can_not_be_plotted() -> None:
+def test_invalid_plots_raise() -> None:
     with pytest.raises(kic.InputError, match="at least one panel"):
         draw_plots(np.arange(2.0), [])
     many = Panel("value", "m", {str(k): np.arange(2.0) for k in range(25)})

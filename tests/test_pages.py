@@ -146,7 +146,7 @@ def test_a_page_has_every_table_of_the_report() -> None:
         assert f">{title}</h2>" in text
 
 
-def test_what_a_model_says_is_text_and_not_markup() -> None:
+def test_model_text_is_escaped() -> None:
     text = kic.report_page(BARE.at(), "tip", repeat="kic report '<b>'")
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -177,7 +177,7 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     assert '<span class="string">"bare"</span>' in written
 
 
-def test_a_page_is_about_one_posture() -> None:
+def test_a_page_is_about_one_configuration() -> None:
     m = kic.load("four-bar")
     with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
         kic.report_page(m.at({"A": [1.0, 1.1]}), "tip")
@@ -198,7 +198,7 @@ def lines(plot: object) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {line.get_label(): line.get_data() for line in plot.picture.axes.get_lines()}
 
 
-def test_ranges_are_postures_of_one_coordinate() -> None:
+def test_ranges_are_configurations_of_one_coordinate() -> None:
     m = kic.load("quadruped")
     c = m.at()
     start = {q: float(c.value(q)) for q in m.coordinate_names}
@@ -277,7 +277,7 @@ def test_panels_show_kics_own_numbers() -> None:
     assert "over A from -111.2° to 248.8°" in value.alt
 
 
-def test_panels_leave_out_what_has_no_answer() -> None:
+def test_panels_omit_unavailable_quantities() -> None:
     (span,) = coordinate_ranges(BARE, BARE.at())
     (only,) = coordinate_plots(span, ["tip.x", "tip.y", "rod.wz"], BARE)  # no masses, and a rate has no value
     assert only.caption == "tip.x, tip.y (m)"
@@ -424,7 +424,7 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
         (["--html", "x.html", "--of", "nose"], 1, "No part 'nose'"),
     ],
 )
-def test_pages_that_are_refused(
+def test_invalid_page_arguments_are_reported(
     arguments: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -432,9 +432,7 @@ def test_pages_that_are_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_without_matplotlib_a_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import sys
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
@@ -490,11 +488,11 @@ def test_the_command_animates(tmp_path: Path) -> None:
     from PIL import Image
 
     with Image.open(file) as film:
-        assert film.n_frames == 48  # the last of 49 postures is the first again
+        assert film.n_frames == 48  # the last of 49 configurations equals the first
 
 
 @pytest.mark.slow
-def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_whole_turns_omit_the_last_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[kic.Configuration] = []
     make = animate.animate
     monkeypatch.setattr(animate, "animate", lambda c, **how: shown.append(c) or make(c, **how))
@@ -511,7 +509,7 @@ def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch:
     assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()  # a fan keeps all
 
 
-def test_what_moves_may_be_a_row(tmp_path: Path) -> None:
+def test_moving_a_row(tmp_path: Path) -> None:
     m = kic.load("four-bar")
     for typed, name, way in (
         ("D=128deg..150deg", "D", np.linspace(*np.radians([128, 150]), 49)),
@@ -554,7 +552,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         (["-o", "no-such-folder/x.png"], 1, "cannot be written: No such file or directory"),
     ],
 )
-def test_drawings_that_are_refused(
+def test_invalid_drawing_arguments_are_reported(
     arguments: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

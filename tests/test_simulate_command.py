@@ -19,7 +19,7 @@ def run(*arguments: str, code: int = 0) -> str:
     return result.output
 
 
-def test_a_swing_is_told() -> None:
+def test_pendulum_swing_is_printed() -> None:
     text = run("horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--moments", "6")
     for said in ("t = 0 to 1, 6 moments", "energy", "account misses at most", "over time", "tip.x"):
         assert said in text
@@ -29,7 +29,7 @@ def test_a_swing_is_told() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_a_column_is_told_once_and_has_its_unit() -> None:
+def test_each_column_is_printed_once_with_its_unit() -> None:
     text = run("four-bar", "--of", "A,tip.x,tip", "--of", "D", "--moments", "3")
     head = next(line for line in text.splitlines() if line.lstrip().startswith("t (s)"))
     assert " ".join(head.split()) == "t (s) A (rad) tip.x (m) tip.y (m) tip.z (m) D (rad)"
@@ -110,7 +110,7 @@ def test_a_run_stops_at_change_points_or_goes_on() -> None:
     assert passed["change_points"][0] == pytest.approx(stopped["t"][-1], abs=1e-9)
 
 
-def test_what_can_not_go_on_is_kept(tmp_path) -> None:
+def test_interrupted_run_is_saved(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("four-bar", "--rate", "A=1e160", "--save", str(file), code=1)
     assert "stops after t = 0: the motion is no longer finite" in " ".join(text.split())
@@ -159,5 +159,5 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("four-bar", "--save", "/no/such/folder/run.npz"), "cannot be written", 1),
     ],
 )
-def test_bad_input_is_said(arguments: tuple[str, ...], message: str, code: int) -> None:
+def test_invalid_input_is_reported(arguments: tuple[str, ...], message: str, code: int) -> None:
     assert message in " ".join(run(*arguments, code=code).split())
