@@ -316,7 +316,7 @@ def test_undecided_is_said_in_check(tmp_path) -> None:
     assert {x.order for x in f.motions} == {3}
     kic.save(two, tmp_path / "m.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "m.toml")])
-    assert run.output.startswith("ok: two, at most 2 freedoms, ")
+    assert run.output.startswith("ok: two, at most 2 degrees of freedom, ")
     assert "warning: mobility at most 2" in run.output
     assert "no motion was found that extends beyond second order" in " ".join(run.output.split())
 

@@ -95,7 +95,7 @@ def test_where_it_is_said() -> None:
     assert report_data(m, m.at())["mobility"] == text
     run = CliRunner().invoke(main, ["check", "geared-five-bar"])
     assert run.output.startswith(
-        "ok: geared-five-bar, 1 freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
+        "ok: geared-five-bar, 1 degree of freedom, 4 bodies, 5 joints, 1 point, 1 coupling, 1 loop"
     )
     assert f"note: {text}" in " ".join(run.output.split())
     told = " ".join(CliRunner().invoke(main, ["report", "geared-five-bar"]).output.split())
@@ -225,7 +225,7 @@ def test_a_shaky_truss(tmp_path) -> None:
     assert "(1 among those of distance 'rod0', distance 'rod1'). It is rigid, but shaky: " in f.summary()
     kic.save(m, tmp_path / "rods.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "rods.toml")])
-    assert run.output.startswith("ok: rods, 0 freedoms, 2 bodies, 2 joints")
+    assert run.output.startswith("ok: rods, 0 degrees of freedom, 2 bodies, 2 joints")
     assert "warning: mobility 0" in run.output
     assert "It is rigid, but shaky" in " ".join(run.output.split())
     kic.save(replace(m, coordinates=["Y"]), tmp_path / "rods.toml")
