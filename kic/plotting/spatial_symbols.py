@@ -341,9 +341,8 @@ class SpatialSymbols:
         """Draw a cross of two pins."""
         if mark.grounded:
             self._pedestal(mark, p[0], None)
-        ways = mark.directions
         colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
-        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:

@@ -135,8 +135,8 @@ def report_page(
     from kic import __version__
 
     mechanism = _mechanism(configuration)
-    sheet = report(mechanism, configuration, of, order, wrt)
-    prose, *chapters = sheet.chapters()
+    full_report = report(mechanism, configuration, of, order, wrt)
+    prose, *chapters = full_report.chapters()
     names = [of] if isinstance(of, str) else list(of)
     rows = list(configuration.coefficients(names, 1).rows) if names else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
