@@ -1,4 +1,4 @@
-"""Animations: every frame is the posture of its time, on paper that stands still."""
+"""Animations: every frame shows the configuration at its time, with fixed axes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_course_shows_its_nearest_moments(bars) -> None:
     assert np.allclose(film.frames.value("A"), way(film.t).q[:, 0], atol=1e-12)
 
 
-def test_members_without_posture_are_left_out(bars) -> None:
+def test_members_without_configuration_are_left_out(bars) -> None:
     some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert some.ok.tolist().count(True) == 2
     assert len(kic.animate(some)) == 2
@@ -92,7 +92,7 @@ def test_members_without_posture_are_left_out(bars) -> None:
 def test_a_notebook_plays_it(turn) -> None:
     film = kic.animate(turn)
     text = film._repr_html_()
-    assert text.startswith('<img alt="four-bar, moving" src="data:image/gif;base64,R0lGOD')
+    assert text.startswith('<img alt="four-bar, animated" src="data:image/gif;base64,R0lGOD')
     assert film._repr_html_() is not text
     assert film._repr_html_() == text
 
@@ -103,50 +103,48 @@ def test_films(turn, tmp_path) -> None:
     assert made[4:8] == b"ftyp"
 
 
-def test_refusals(turn, bars, tmp_path, monkeypatch) -> None:
-    with pytest.raises(kic.InputError, match=r"gif or mp4, by the ending of the name; got 'turn\.avi'"):
+def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
+    with pytest.raises(kic.InputError, match=r"gif or mp4; `file` must end in one, got 'turn\.avi'"):
         kic.animate(turn).save(tmp_path / "turn.avi")
     with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
         kic.animate(turn, fps=30)
     for dpi in (0, -1, "fine", np.nan, True, 10_000):
-        with pytest.raises(kic.InputError, match="Expected `dpi` to be dots an inch, at most 2400"):
+        with pytest.raises(kic.InputError, match="`dpi` must be a positive number of at most 2400"):
             kic.animate(turn).save(tmp_path / "turn.gif", dpi=dpi)
-        with pytest.raises(kic.InputError, match="Expected `dpi` to be dots an inch"):
+        with pytest.raises(kic.InputError, match="`dpi` must be a positive number"):
             kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
     with pytest.raises(kic.InputError, match="`trace` must contain names, got 3"):
         kic.animate(turn, trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
-        with pytest.raises(kic.InputError, match="`speed` to be a positive number"):
+        with pytest.raises(kic.InputError, match="`speed` must be a positive number"):
             kic.animate(turn, speed=speed)
-    with pytest.raises(kic.InputError, match=r"needs a run of simulate\(\).*got"):
+    with pytest.raises(kic.InputError, match="must be a simulation, a trajectory on a mechanism or a batch"):
         kic.animate("four-bar")
-    with pytest.raises(kic.InputError, match=r"postures \(F,\) in a row, got a batch \(\)"):
+    with pytest.raises(kic.InputError, match=r"batch shape \(F,\), got \(\)"):
         kic.animate(bars.at({"A": 1.0}))
-    with pytest.raises(kic.InputError, match=r"a row, got a batch \(2, 1\)"):
+    with pytest.raises(kic.InputError, match=r"batch shape \(F,\), got \(2, 1\)"):
         kic.animate(bars.at({"A": [[1.0], [1.1]]}))
-    with pytest.raises(kic.InputError, match="the batch is empty"):
+    with pytest.raises(kic.InputError, match="got an empty batch"):
         kic.animate(bars.at({"A": np.zeros(0)}))
     with pytest.raises(kic.UnknownNameError, match="tip"):
         kic.animate(turn, trace="top")
     long = SimpleNamespace(t=np.array([0.0, 1000.0]), configuration=bars.at({"A": [1.0, 1.1]}))
-    with pytest.raises(kic.InputError, match="25001 frames, more than 3000"):
+    with pytest.raises(kic.InputError, match="at most 3000 frames, got 25001"):
         kic.animate(long)
     from matplotlib.animation import FFMpegWriter
 
     monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
-    with pytest.raises(kic.MissingExtraError, match="needs the program ffmpeg"):
+    with pytest.raises(kic.MissingExtraError, match="requires the program ffmpeg"):
         kic.animate(turn).save(tmp_path / "turn.mp4")
     assert not (tmp_path / "turn.mp4").exists()
 
 
-def test_what_a_prompt_shows_says_how_to_keep_it(turn) -> None:
+def test_repr_mentions_save(turn) -> None:
     made = kic.animate(turn, fps=10)
-    assert repr(made) == f"<Animation of {len(made)} frames, {len(made) / 10:.1f} s: save(file) writes it>"
+    assert repr(made) == f"<Animation of {len(made)} frames, {len(made) / 10:.1f} s; use save(file)>"
     wide, high = kic.draw(turn).figure.get_size_inches()
-    assert (
-        repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches: save(file) writes it>"
-    )
+    assert repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches; use save(file)>"
     assert len(kic.animate(turn, speed=np.float32(2.0))) == len(made)  # numbers of any kind
 
 

@@ -21,7 +21,7 @@ SHOWN = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "fixe
 
 
 def drawn(name: str) -> Configuration:
-    """The posture of the drawing, exactly."""
+    """Return the exact reference configuration."""
     model = kic.load(name)._model
     return Configuration(model, (), model.reference_state)
 
@@ -125,7 +125,7 @@ def test_joints_that_share_a_place_are_set_apart_along_their_axes() -> None:
         off = mark.places[0] - at
         axis = c.displacement(joint.bodies[1])[:3, :3] @ np.array(joint.axis) / np.linalg.norm(joint.axis)
         np.testing.assert_allclose(np.cross(off, axis), 0, atol=1e-9)
-        np.testing.assert_allclose(mark.ways[0], axis, atol=1e-9)
+        np.testing.assert_allclose(mark.directions[0], axis, atol=1e-9)
     for one, other in combinations(marks.values(), 2):
         assert np.linalg.norm(one.places[0] - other.places[0]) > 2 * picture._size
 
@@ -153,7 +153,7 @@ def test_views() -> None:
     np.testing.assert_allclose(draw(drawn("four-bar"), view="side")._scene.view.toward, [1, 0, 0], atol=1e-12)
     assert not draw(drawn("four-bar"), view=(30, 30))._scene.view.flat
     for wrong in ("behind", (1.0, 2.0, 3.0), "x", (np.nan, 0)):
-        with pytest.raises(InputError, match="Expected `view`"):
+        with pytest.raises(InputError, match="`view` must"):
             draw(c, view=wrong)
 
 
@@ -204,7 +204,7 @@ def test_a_batch_is_a_fan() -> None:
     assert len([x for x in picture.shapes if x.of == "revolute" and not x.name]) == 2 * len(one)
 
 
-def test_members_without_posture_are_left_out() -> None:
+def test_members_without_configuration_are_left_out() -> None:
     m = kic.load("slider-crank")
     reach = np.array([0.1, 5.0, 0.2])
     c = m.at({"piston": reach}, failures="mask")
@@ -214,23 +214,23 @@ def test_members_without_posture_are_left_out() -> None:
     assert len(of(picture, "piston")) == c.ok.sum()
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_nothing_to_draw_raises() -> None:
     m = kic.load("slider-crank")
     none = m.at({"piston": np.array([5.0])}, failures="mask")
-    with pytest.raises(InputError, match="no member has a posture"):
+    with pytest.raises(InputError, match="got no valid member"):
         draw(none)
-    with pytest.raises(InputError, match="the batch is empty"):
+    with pytest.raises(InputError, match="got an empty batch"):
         draw(kic.load("horn-two-link").at(np.zeros((0, 2))))
-    with pytest.raises(InputError, match="draw\\(\\) needs a posture"):
+    with pytest.raises(InputError, match="`configuration` must be a Configuration"):
         draw(m)
 
 
 def test_only_real_numbers_are_drawn() -> None:
     sympy = pytest.importorskip("sympy")
     arm = kic.load("horn-two-link")
-    with pytest.raises(InputError, match="needs real numbers"):
+    with pytest.raises(InputError, match="must hold real numbers"):
         draw(arm.at(list(sympy.symbols("a b"))))
-    with pytest.raises(InputError, match="needs real numbers"):
+    with pytest.raises(InputError, match="must hold real numbers"):
         draw(arm.at([0.1 + 1e-30j, 0.2]))
 
 
@@ -243,7 +243,7 @@ def test_the_same_picture_is_the_same_file(tmp_path) -> None:
     assert draw(c).svg().startswith("<svg")
 
 
-def test_axes_of_the_user_keep_what_is_theirs() -> None:
+def test_user_axes_keep_their_artists() -> None:
     from matplotlib.figure import Figure
 
     figure = Figure((6, 3))
@@ -324,10 +324,10 @@ def test_forces_are_those_in_the_joints() -> None:
     draw(c, view=(30, 30)).forces(c.joint_forces([3.0], split="minimum norm"))
     with pytest.raises(InputError, match="has no forces"):
         draw(c).forces()
-    with pytest.raises(InputError, match="forces\\(\\) needs joint_forces"):
+    with pytest.raises(InputError, match="`of` must be the result of joint_forces"):
         draw(c).forces(3)
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
-    with pytest.raises(InputError, match="the posture"):
+    with pytest.raises(InputError, match="of the configuration"):
         draw(c).forces(turn.joint_forces())
 
 
@@ -368,14 +368,14 @@ def test_an_ellipsoid_in_space_shows_its_outline() -> None:
     np.testing.assert_allclose(reach[0] / reach[1], support[0] / support[1], rtol=2e-3)
 
 
-def test_what_ellipsoids_can_not_be_drawn() -> None:
+def test_invalid_ellipsoids_raise() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
     with pytest.raises(InputError, match="must have two or three rows x, y, z"):
         draw(c).ellipsoid(c.ellipsoid("velocity", "link6", length=0.3))
-    with pytest.raises(InputError, match="needs what Configuration"):
+    with pytest.raises(InputError, match="must be a result of Configuration"):
         draw(c).ellipsoid(np.eye(3))
     straight = kic.load("horn-two-link").at([0.0, 0.0])
-    with pytest.raises(InputError, match="has no bound"):
+    with pytest.raises(InputError, match="is unbounded"):
         draw(straight).ellipsoid(straight.ellipsoid("force", ["tip.x", "tip.y"]))
 
 
@@ -402,13 +402,13 @@ def test_traces_go_through_all_members() -> None:
     picture = draw(turn).trace("tip")
     (curve,) = [s for s in picture.shapes if s.of == "trace"]
     np.testing.assert_allclose(curve.xy, turn.value("tip")[:, :2], atol=1e-12)
-    # it is broken where there is no posture
+    # the curve is interrupted at failed members
     c = kic.load("slider-crank").at({"shaft": np.linspace(0, 1, 7)})
     broken = Configuration(c._model, (7,), c._states, np.array([1, 1, 1, 0, 1, 1, 1], bool))
     pieces = [s for s in draw(broken).trace("crown").shapes if s.of == "trace"]
     assert [len(s.xy) for s in pieces] == [3, 3]
     with pytest.raises(
-        InputError, match=r'got a batch \(\)\. Make one with path\(\), .* give it: trace\("tip", turn\)'
+        InputError, match=r'batch shape \(B,\), got \(\)\. Create a path, .*trace\("tip", turn\)'
     ) as caught:
         draw(drawn("four-bar")).trace("tip")
     assert caught.value.batch == ()
@@ -434,7 +434,7 @@ def test_points_to_draw_vectors_at() -> None:
         [kic.Body("rod", at=(1, 0, 0))],
         [kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
     )
-    with pytest.raises(InputError, match="no points that move"):
+    with pytest.raises(InputError, match="no moving points"):
         draw(ladder.at([0.0])).velocity([1.0])
     assert len(arrows(draw(ladder.at([0.0])).velocity([1.0], "rod"), "v =")) == 1
 
@@ -470,7 +470,7 @@ def test_a_cylinder_in_a_plane_is_a_telescope() -> None:
     assert barrel.of == "telescope"
     along = place(c, "B")[:2] / 1.5
     np.testing.assert_allclose(middle(barrel) @ [-along[1], along[0]], 0, atol=1e-9)
-    # the barrel is as long in all postures
+    # the barrel has the same length in all configurations
     barrels = of(draw(m.path({"P": np.linspace(1.2, 1.9, 6)})), "P")
     assert len(barrels) == 6
     lengths = [np.linalg.norm(s.xy[1] - s.xy[0]) for s in barrels]
@@ -546,12 +546,12 @@ def test_importing_kic_does_not_import_matplotlib() -> None:
     assert said.stdout.strip() == "False"
 
 
-def test_what_slides_is_as_long_in_all_postures_and_rails_stay() -> None:
+def test_barrels_and_rails_have_constant_length() -> None:
     m = kic.load("slider-crank")
     turn = m.path({"shaft": m.at().value("shaft") + np.linspace(0, 3.0, 9)})
     shapes = draw(turn).shapes
     rails = [s for s in shapes if s.of == "prismatic" and not s.closed and s.width > 1 and not s.name]
-    assert len(rails) == 2  # of the first posture and of the last, one upon the other
+    assert len(rails) == 2  # first and last configuration, coincident
     np.testing.assert_allclose(rails[0].xy, rails[1].xy, atol=1e-12)
     blocks = np.concatenate([s.xy for s in shapes if s.name == "piston"])
     assert rails[0].xy[:, 0].min() < blocks[:, 0].min()
@@ -567,7 +567,7 @@ def test_what_slides_is_as_long_in_all_postures_and_rails_stay() -> None:
             assert xy[:, 1].min() < block.xy[:, 1].min() < block.xy[:, 1].max() < xy[:, 1].max()
 
 
-def test_joints_lie_on_what_they_tie() -> None:
+def test_joints_are_painted_over_their_links() -> None:
     shapes = draw(drawn("slider-crank")).shapes
     names = [s.name for s in shapes]
     rods = [k for k, s in enumerate(shapes) if s.of == "link"]
@@ -597,7 +597,7 @@ def test_scales_are_shared_by_panels() -> None:
     e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
     assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
     for wrong in (0.0, -1.0, np.inf, "1"):
-        with pytest.raises(InputError, match="Expected `scale` to be a positive length"):
+        with pytest.raises(InputError, match="`scale` must be a positive number"):
             draw(c).velocity([1.0], scale=wrong)
 
 

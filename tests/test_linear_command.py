@@ -28,7 +28,7 @@ def test_a_page() -> None:
     )
 
 
-def test_json_is_what_kic_says() -> None:
+def test_json_matches_the_python_result() -> None:
     data = json.loads(
         run_line(
             "linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json"
@@ -71,10 +71,10 @@ def test_a_model_with_motors(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("linearize four-bar --wrt A,", "there is an empty name in 'A,'"),
-        ("linearize four-bar --rate B=1", "--rate takes NAME=NUMBER of a coordinate, got 'B=1'"),
-        ("linearize four-bar --rate A", "--rate takes NAME=NUMBER of a coordinate, got 'A'"),
-        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is no number"),
+        ("linearize four-bar --wrt A,", "'A,' contains an empty name"),
+        ("linearize four-bar --rate B=1", "--rate must be NAME=NUMBER of a coordinate, got 'B=1'"),
+        ("linearize four-bar --rate A", "--rate must be NAME=NUMBER of a coordinate, got 'A'"),
+        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is not a number"),
         ("linearize four-bar --rate A=1e999", "Invalid value for '--rate': '1e999' for 'A' is too large"),
         ("linearize four-bar --rate A=1 --equilibrium", "an equilibrium is at rest; leave --rate out"),
         ("linearize puma560 --equilibrium", "waist, flange can move without effort"),
@@ -82,7 +82,7 @@ def test_a_model_with_motors(tmp_path) -> None:
         ("linearize nothing", "No shipped model 'nothing' in 'kic'"),
     ],
 )
-def test_what_is_refused(command: str, text: str) -> None:
+def test_invalid_arguments_are_reported(command: str, text: str) -> None:
     result = CliRunner().invoke(main, shlex.split(command))
     assert result.exit_code != 0
     assert text in " ".join(result.output.split())

@@ -134,7 +134,7 @@ def test_a_page_has_every_table_of_the_report() -> None:
         assert f">{title}</h2>" in text
 
 
-def test_what_a_model_says_is_text_and_not_markup() -> None:
+def test_model_text_is_escaped() -> None:
     text = kic.report_page(BARE.at(), "tip", repeat="kic report '<b>'")
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -142,7 +142,7 @@ def test_what_a_model_says_is_text_and_not_markup() -> None:
     assert "Quotes &quot; and &lt;angles&gt; &amp; more" in text
     assert "kic report &#x27;&lt;b&gt;&#x27;" in text
     assert "default-src 'none'" in text
-    assert "I*, P* and loads are left out." in text
+    assert "I*, P* and loads are not available." in text
 
 
 def test_the_source_of_the_model_is_in_the_page() -> None:
@@ -153,7 +153,7 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     plain = re.sub(r"<[^>]+>", "", shown.split(">", 1)[1]).replace("&lt;", "<").replace("&gt;", ">")
     assert plain == source
     for part in (
-        '<span class="remark"># &lt;remark&gt;</span>',
+        '<span class="comment"># &lt;remark&gt;</span>',
         '<span class="head">[[bodies]]</span>',
         '<span class="string">"""a\nb"""</span>',
         '<span class="key">key</span>',
@@ -165,9 +165,9 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     assert '<span class="string">"bare"</span>' in written
 
 
-def test_a_page_is_about_one_posture() -> None:
+def test_a_page_is_about_one_configuration() -> None:
     m = kic.load("four-bar")
-    with pytest.raises(kic.InputError, match="about one posture, got a batch"):
+    with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
         kic.report_page(m.at({"A": [1.0, 1.1]}), "tip")
     with pytest.raises(kic.UnknownNameError, match="No part 'nose'"):
         kic.report_page(m.at(), "nose")
@@ -186,7 +186,7 @@ def lines(plot: object) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {line.get_label(): line.get_data() for line in plot.picture.axes.get_lines()}
 
 
-def test_ranges_are_postures_of_one_coordinate() -> None:
+def test_ranges_are_configurations_of_one_coordinate() -> None:
     m = kic.load("quadruped")
     c = m.at()
     start = {q: float(c.value(q)) for q in m.coordinate_names}
@@ -216,8 +216,8 @@ def test_ranges_end_at_dead_centres() -> None:
     assert angles.min() - 1e-6 <= low <= angles.min() + step
     assert angles.max() - step <= high <= angles.max() + 1e-6
     text = kic.report_page(rocked.at(), "tip")
-    ends = f"from {np.degrees(low):.4g}° to {np.degrees(high):.4g}°"
-    assert f"On this branch it goes {ends}, tried in steps of 3°." in text
+    ends = f"{np.degrees(low):.4g}° to {np.degrees(high):.4g}°"
+    assert f"Range on this branch: {ends}, in steps of 3°." in text
 
 
 def test_balls_are_moved_in_open_chains_alone() -> None:
@@ -265,7 +265,7 @@ def test_panels_show_kics_own_numbers() -> None:
     assert "over A from -111.2° to 248.8°" in value.alt
 
 
-def test_panels_leave_out_what_has_no_answer() -> None:
+def test_panels_omit_unavailable_quantities() -> None:
     (span,) = coordinate_ranges(BARE, BARE.at())
     (only,) = coordinate_plots(span, ["tip.x", "tip.y", "rod.wz"], BARE)  # no masses, and a rate has no value
     assert only.caption == "tip.x, tip.y (m)"
@@ -275,7 +275,7 @@ def test_panels_leave_out_what_has_no_answer() -> None:
     first = coordinate_plots(coordinate_ranges(many, many.at())[0], rows, many)[0]
     shown = [name for name in lines(first) if not name.startswith("_")]
     assert len(shown) == 6
-    assert "more that change less" in first.caption
+    assert "more with smaller changes" in first.caption
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_conditions_are_those_of_the_account(name: str) -> None:
     shown = lines(plot)
     assert np.array_equal(shown[f"{kept} independent"][1], account.shares[:kept])
     follow = sum(account.conditions.values()) - kept
-    assert len(shown[f"{follow} that follow"][0]) == follow == account.redundant
+    assert len(shown[f"{follow} redundant"][0]) == follow == account.redundant
     assert f"{kept} conditions are independent" in plot.alt
     arm = kic.load("puma560")
     assert closure_condition_plots(arm, arm.at()) == []
@@ -394,25 +394,25 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     said = run("report", "four-bar", "--at", "A=70deg", "--of", "tip,D", "--order", "2", "--html", str(file))
     text = file.read_text(encoding="utf-8")
-    assert said == f"{file}: {len(text.encode()) / 1000:.0f} kB, open it in a browser.\n"
+    assert said == f"{file}: {len(text.encode()) / 1000:.0f} kB; open it in a browser.\n"
     assert "kic report four-bar --at A=70deg --of tip,D --order 2 --html page.html</code>" in text
     assert str(tmp_path) not in text
     m = kic.load("four-bar")
     for table in report(m, m.at({"A": np.radians(70)}), ["tip", "D"], 2).chapters()[-1][1]:
         assert isinstance(table, str) or table.html() in text
-    assert "plate with corners B, C and tip" in text  # the file as it was written, with its remarks
+    assert "plate with corners B, C and tip" in text  # the file as it was written, with its comments
     assert run("report", "horn-two-link", "--html", "-").startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--html", "x.html", "--json"], 2, "a page is no JSON; give --html or --json"),
+        (["--html", "x.html", "--json"], 2, "--html and --json exclude each other"),
         (["--html", "no-such-folder/x.html"], 1, "cannot be written: No such file or directory"),
         (["--html", "x.html", "--of", "nose"], 1, "No part 'nose'"),
     ],
 )
-def test_pages_that_are_refused(
+def test_invalid_page_arguments_are_reported(
     arguments: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -420,9 +420,7 @@ def test_pages_that_are_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_without_matplotlib_a_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import sys
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
@@ -478,11 +476,11 @@ def test_the_command_animates(tmp_path: Path) -> None:
     from PIL import Image
 
     with Image.open(file) as film:
-        assert film.n_frames == 48  # the last of 49 postures is the first again
+        assert film.n_frames == 48  # the last of 49 configurations equals the first
 
 
 @pytest.mark.slow
-def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_whole_turns_omit_the_last_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[kic.Configuration] = []
     make = animate.animate
     monkeypatch.setattr(animate, "animate", lambda c, **how: shown.append(c) or make(c, **how))
@@ -499,7 +497,7 @@ def test_only_whole_turns_of_all_that_moves_are_cut(tmp_path: Path, monkeypatch:
     assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()  # a fan keeps all
 
 
-def test_what_moves_may_be_a_row(tmp_path: Path) -> None:
+def test_moving_a_row(tmp_path: Path) -> None:
     m = kic.load("four-bar")
     for typed, name, way in (
         ("D=128deg..150deg", "D", np.linspace(*np.radians([128, 150]), 49)),
@@ -509,8 +507,8 @@ def test_what_moves_may_be_a_row(tmp_path: Path) -> None:
         kic.draw(m.path({name: way})).save(tmp_path / "y.svg")
         assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()
     refused = run("draw", "five-bar", "--move", "tip.x=20..21", "-o", str(tmp_path / "z.svg"), code=1)
-    assert "leads 'five-bar' by 'tip.x' alone, but it has 2 freedoms" in refused
-    assert "where the others stay: A, E" in refused
+    assert "must name a coordinate of 'five-bar', which has 2 degrees of freedom, got 'tip.x'" in refused
+    assert "Coordinates: A, E" in refused
     assert not (tmp_path / "z.svg").exists()
 
 
@@ -523,26 +521,26 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
     ("arguments", "code", "message"),
     [
         (["-o", "x.jpg"], 1, "A picture is saved as png, svg or pdf"),
-        (["-o", "x.gif"], 2, "'x.gif' is for what moves. Give --move NAME=FROM..TO"),
-        (["-o", "x.svg", "--trace", "tip"], 2, "curves are drawn by what moves. Give --move"),
+        (["-o", "x.gif"], 2, "'x.gif' requires a motion. Give --move NAME=FROM..TO"),
+        (["-o", "x.svg", "--trace", "tip"], 2, "--trace requires a motion. Give --move"),
         (["-o", "x.svg", "--move", "A=1..2", "--trace", "top"], 1, "No point or body 'top'"),
-        (["-o", "x.gif", "--move", "A=1..2", "--names"], 2, "names are written beside what stands still"),
+        (["-o", "x.gif", "--move", "A=1..2", "--names"], 2, "an animation shows no names"),
         ([], 2, "Missing option '-o'"),
-        (["-o", "x.png", "--view", "left"], 2, "'left' is no view. Give top, front, side or two angles"),
-        (["-o", "x.png", "--move", "A"], 2, "'A' is no motion. Write it as NAME=FROM..TO"),
+        (["-o", "x.png", "--view", "left"], 2, "'left' is not a view. Give top, front, side or two angles"),
+        (["-o", "x.png", "--move", "A"], 2, "'A' is not a motion. Write it as NAME=FROM..TO"),
         (
             ["-o", "x.png", "--move", "E=0..1"],
             1,
             "No coordinate 'E' in 'four-bar'. There are: A, B, C, D, tip.x",
         ),
         (["-o", "x.png", "--move", "tip=0..1"], 1, "'tip' has 3 rows; name each: tip.x"),
-        (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is no motion. Write it as NAME=FROM..TO"),
+        (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is not a motion. Write it as NAME=FROM..TO"),
         (["-o", "x.png", "--move", "D=60deg..200deg"], 1, "Give --near a configuration closer to the wanted"),
-        (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is no number"),
+        (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is not a number"),
         (["-o", "no-such-folder/x.png"], 1, "cannot be written: No such file or directory"),
     ],
 )
-def test_drawings_that_are_refused(
+def test_invalid_drawing_arguments_are_reported(
     arguments: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -563,7 +561,7 @@ def test_the_report_in_other_coordinates() -> None:
         assert d[key] == getattr(dynamics, key).tolist()
     text = run("report", "five-bar", "--wrt", "tip.x", "--wrt", "tip.y", "--of", "A")
     assert "A (revolute joint): value | G = ∂u/∂q, per in" in text
-    assert "I* inertia (lbf s²/in)" in text
+    assert "mass matrix I* (lbf s²/in)" in text
     own = json.loads(run("report", "five-bar", "--json"))
     assert own["wrt"] == own["coordinates"] == ["A", "E"]
     assert "mobility 2" in run("report", "five-bar", "--wrt", "tip.x", code=1)

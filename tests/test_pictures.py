@@ -1,4 +1,4 @@
-"""Every shipped model in its drawing posture and in two others, to be looked at; and what a machine can see.
+"""Pictures of every shipped model in three configurations, with automatic checks.
 
 The pictures are written to the folder that KIC_PICTURES names, or else to one of pytest's: MODEL-drawn.png,
 with names, and MODEL-back.png and MODEL-forth.png.
@@ -28,7 +28,7 @@ MODELS = kic.model_names()
 POSTURES = ("drawn", "back", "forth")
 # how far coordinates go: an angle in radians, a slider in parts of the mechanism's length, in so many steps
 TURN, SLIDE, STEPS = 0.9, 0.25, 6
-# of the way that the loops allow, so that no posture is a limit
+# share of the range of the loops, which avoids limit configurations
 SHARE = 0.75
 every_picture = pytest.mark.parametrize(("name", "which"), [(n, w) for n in MODELS for w in POSTURES])
 
@@ -98,7 +98,7 @@ def test_every_model_is_pictured(name: str, which: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_postures_are_three_of_one_branch(name: str) -> None:
+def test_the_configurations_are_three_of_one_branch(name: str) -> None:
     found = postures(name)
     m = kic.load(name)
     for c in found.values():

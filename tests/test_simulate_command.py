@@ -12,7 +12,7 @@ from commands import run
 import kic
 
 
-def test_a_swing_is_told() -> None:
+def test_pendulum_swing_is_printed() -> None:
     text = run("simulate", "horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--moments", "6")
     for said in ("t = 0 to 1, 6 samples", "energy", "energy residual at most", "over time", "tip.x"):
         assert said in text
@@ -22,7 +22,7 @@ def test_a_swing_is_told() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_a_column_is_told_once_and_has_its_unit() -> None:
+def test_each_column_is_printed_once_with_its_unit() -> None:
     text = run("simulate", "four-bar", "--of", "A,tip.x,tip", "--of", "D", "--moments", "3")
     head = next(line for line in text.splitlines() if line.lstrip().startswith("t (s)"))
     assert " ".join(head.split()) == "t (s) A (rad) tip.x (m) tip.y (m) tip.z (m) D (rad)"
@@ -105,7 +105,7 @@ def test_a_run_stops_at_change_points_or_goes_on() -> None:
     assert passed["change_points"][0] == pytest.approx(stopped["t"][-1], abs=1e-9)
 
 
-def test_what_can_not_go_on_is_kept(tmp_path) -> None:
+def test_interrupted_run_is_saved(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("simulate", "four-bar", "--rate", "A=1e160", "--save", str(file), code=1)
     assert "stops after t = 0: the motion is no longer finite" in " ".join(text.split())
@@ -125,9 +125,9 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("four-bar", "--for", "-1"), "--for takes a finite time larger than 0, got -1", 1),
-        (("four-bar", "--for", "nan"), "--for takes a finite time larger than 0, got nan", 1),
-        (("four-bar", "--for", "inf"), "--for takes a finite time larger than 0, got inf", 1),
+        (("four-bar", "--for", "-1"), "--for must be a finite time larger than 0, got -1", 1),
+        (("four-bar", "--for", "nan"), "--for must be a finite time larger than 0, got nan", 1),
+        (("four-bar", "--for", "inf"), "--for must be a finite time larger than 0, got inf", 1),
         (("four-bar", "--rate", "A=1, A=2"), "--rate gives 'A' twice", 1),
         (
             ("four-bar-motor", "--voltage", "motor=1", "--voltage", "motor=2"),
@@ -139,8 +139,8 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite for motors", 1),
         (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),
         (("four-bar", "--wrt", "coupler.wz"), "have rates but no values", 1),
-        (("four-bar", "--rate", "B=1"), "--rate takes NAME=NUMBER of a coordinate, got 'B=1'", 1),
-        (("four-bar", "--effort", "A=much"), "--effort takes NAME=NUMBER of a coordinate, got 'A=much'", 1),
+        (("four-bar", "--rate", "B=1"), "--rate must be NAME=NUMBER of a coordinate, got 'B=1'", 1),
+        (("four-bar", "--effort", "A=much"), "--effort must be NAME=NUMBER of a coordinate, got 'A=much'", 1),
         (("four-bar", "--effort", "B=1"), "The coordinates are A", 1),
         (
             ("puma560-motors", "--voltage", "waist=1"),
@@ -150,11 +150,11 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("puma560-motors", "--voltage", "waist_motor=much"), "NAME=NUMBER of a motor, got", 1),
         (("four-bar", "--voltage", "M=1"), "of a motor, got 'M=1'. There are none", 1),
         (("four-bar", "--of", "coupler"), "includes angular velocities", 1),
-        (("four-bar", "--of", "tip,,D"), "there is an empty name", 2),
+        (("four-bar", "--of", "tip,,D"), "contains an empty name", 2),
         (("four-bar", "--moments", "1"), "2<=x<=1000000", 2),
         (("no-such-model",), "no-such-model", 1),
         (("four-bar", "--save", "/no/such/folder/run.npz"), "cannot be written", 1),
     ],
 )
-def test_bad_input_is_said(arguments: tuple[str, ...], message: str, code: int) -> None:
+def test_invalid_input_is_reported(arguments: tuple[str, ...], message: str, code: int) -> None:
     assert message in " ".join(run("simulate", *arguments, code=code).split())

@@ -1,4 +1,4 @@
-"""Pictures in space, and those of the README: what hides what, signs that are told, files that are true."""
+"""Spatial pictures and those of the README: occlusion, symbols and reproducible files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shape(middle: tuple[float, float], depth: float, number: int, name: str) -> 
 
 
 @pytest.mark.parametrize("depth", [-3.0, 0.0, 3.0])
-def test_a_slanted_face_is_between_what_is_behind_and_what_is_before_it(depth: float) -> None:
+def test_slanted_face_is_painted_between_shapes_behind_and_in_front(depth: float) -> None:
     """Its own depth says nothing: its plane is z = x, from 0 at the left to 4 at the right."""
     face = Shape(SQUARE, rgba("#0000ff"), None, 0.8, True, (depth, 9, 0), name="face", plane=(0.0, 1.0, 0.0))
     parts = [
@@ -59,7 +59,7 @@ def test_balls_are_on_the_platform_and_legs_below_it() -> None:
         assert max(back) < face
 
 
-def test_a_turn_is_told_from_a_push_from_any_side() -> None:
+def test_turning_and_sliding_arrows_differ_from_any_side() -> None:
     """Its arrow is open, also where the joint is seen from its side; it turns about the axis."""
     m = kic.Mechanism(
         "fan",
@@ -91,7 +91,7 @@ def test_axes_of_joints_are_seen() -> None:
         (mark,) = [k for k in picture._marks if k.name == joint.name]
         lines = np.array([s.xy for s in picture.shapes if s.of == "revolute" and len(s.xy) == 2])
         for side in (1, -1):
-            ends = mark.places[0] + side * picture._size * np.outer([1.3, 2.73], mark.ways[0])
+            ends = mark.places[0] + side * picture._size * np.outer([1.3, 2.73], mark.directions[0])
             assert np.abs(lines - view.project(ends)).max(axis=(1, 2)).min() < 1e-12
 
 
@@ -125,15 +125,15 @@ def test_joints_all_in_one_place_are_drawn_larger() -> None:
     assert size("bevel-wrist") > 1.3 * size("panda") > 1.3 * 2.7
 
 
-def test_a_curve_along_other_postures() -> None:
+def test_a_curve_along_other_configurations() -> None:
     m = kic.load("jansen-leg")
     turn = m.path({"A": np.linspace(0, 2 * np.pi, 25)})
     picture = kic.draw(m.at()).trace("foot", turn)
     (curve,) = [s for s in picture.shapes if s.of == "trace"]
     np.testing.assert_allclose(curve.xy, turn.value("foot")[:, :2], atol=1e-12)
-    with pytest.raises(InputError, match="needs postures of 'jansen-leg'"):
+    with pytest.raises(InputError, match="must hold configurations of 'jansen-leg'"):
         kic.draw(m.at()).trace("foot", kic.load("four-bar").at([0.5]))
-    with pytest.raises(InputError, match="needs a batch"):
+    with pytest.raises(InputError, match="must have a batch shape"):
         kic.draw(m.at()).trace("foot", m.at())
 
 
@@ -147,7 +147,7 @@ def readme() -> str:
     return file.read_text(encoding="utf-8")
 
 
-def test_the_gallery_shows_what_is_said_under_it() -> None:
+def test_gallery_matches_its_captions() -> None:
     text = readme()
     section = text[text.index("## Gallery") : text.index("## Notation")]
     images = re.findall(r'<img src="([^"]+)" alt="([^"]+)" width="390">', section)

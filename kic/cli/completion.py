@@ -36,21 +36,7 @@ class ModelIndex:
 
 
 def read_model_index(path: Path) -> ModelIndex:
-    """Return the names in a model file.
-
-    Parameters
-    ----------
-    path : Path
-        Model file.
-
-    Returns
-    -------
-    ModelIndex
-
-    Raises
-    ------
-    OSError, ValueError
-        If the file cannot be read or is not TOML.
+    """Return the names in a model file; raise OSError or ValueError if it cannot be read or is not TOML.
 
     Examples
     --------

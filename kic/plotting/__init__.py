@@ -1,1 +1,1 @@
-"""plotting."""
+"""Drawings, animations, plots and maps, made with Matplotlib."""

@@ -16,6 +16,7 @@ from kic.errors import FileError, InputError, MissingExtraError, short_repr
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import reals
+from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.figures import BLUE, check_target, matplotlib_part, style
@@ -177,7 +178,7 @@ class Animation:
             with TemporaryDirectory() as place:
                 self._gif = self.save(Path(place) / "motion.gif").read_bytes()
         source = b64encode(self._gif).decode()
-        return f'<img alt="{self.frames.name}, configurations" src="data:image/gif;base64,{source}">'
+        return f'<img alt="{self.frames.name}, animated" src="data:image/gif;base64,{source}">'
 
 
 def animate(
@@ -228,7 +229,7 @@ def animate(
     >>> film = kic.animate(turn, trace="tip")
     >>> film.save("four-bar.gif")  # doctest: +SKIP
     """
-    matplotlib_part("figure")
+    import_optional("matplotlib", "plot", "Pictures need Matplotlib")
     if not isinstance(fps, int | float | np.number) or fps not in RATES:
         raise InputError(f"`fps` must be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
     pace = reals(speed)

@@ -146,15 +146,15 @@ class Canvas:
     def triad(self, view: View) -> None:
         """Draw the world axes at the lower left."""
         pt = 1 / self.points
-        ways = view.project(np.eye(3))
+        axes_seen = view.project(np.eye(3))
         length = 15 * pt
         # keep axes that point left or down within the picture, with their names
         start = (
             np.array([self.left, self.bottom])
             + 5 * pt
-            - np.minimum((length + 8 * pt) * ways, 0.0).min(axis=0)
+            - np.minimum((length + 8 * pt) * axes_seen, 0.0).min(axis=0)
         )
-        for name, d in zip("xyz", ways, strict=True):
+        for name, d in zip("xyz", axes_seen, strict=True):
             size = float(np.linalg.norm(d))
             if size > 0.25:
                 self.paint(arrow(start, length * d, rgba(INK), self.points, "axes", LINE, 4.0))

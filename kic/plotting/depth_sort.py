@@ -13,15 +13,9 @@ from kic.plotting.symbols import Shape
 def depth_sorted(shapes: Sequence[Shape], slack: float) -> list[Shape]:
     """Return shapes in painting order, the farthest first, with corresponding keys.
 
-    A face that extends in depth has no single depth. Shapes that overlap it are painted before it if they lie
-    behind its plane, and after it if they lie in front.
-
-    Parameters
-    ----------
-    shapes : sequence of Shape
-        Shapes with depths as keys; those with a plane are convex faces.
-    slack : float
-        Shapes behind a plane by at most this length count as in front, such as the rim of a face.
+    The initial keys are depths; shapes with a plane are convex faces. A face that extends in depth has no
+    single depth. Shapes that overlap it are painted before it if they lie behind its plane by more than the
+    length `slack`, else after it.
     """
     order = sorted(shapes, key=lambda s: s.key)
     # shapes of one solid stay together, at the position of the first

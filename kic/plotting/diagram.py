@@ -70,15 +70,9 @@ class Mark:
 def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return the positions (n,) of a sliding pair along its axis, or None for other marks.
 
-    For pairs of moving bodies the last entry belongs to the reference configuration, which makes their length
-    equal in all pictures.
-
-    Parameters
-    ----------
-    mark : Mark
-        Mark in the reference configuration.
-    displacements : mapping of str to (n, 4, 4)
-        Displacement of each body from the reference configuration.
+    `displacements` (n, 4, 4) are those of each body from the reference configuration. For pairs of moving
+    bodies the last entry belongs to the reference configuration, which makes their length equal in all
+    pictures.
     """
     if mark.directions is None or not (
         mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
@@ -94,15 +88,7 @@ def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.nda
 
 
 def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -> list[Mark]:
-    """Return marks moved with their bodies.
-
-    Parameters
-    ----------
-    marks : iterable of Mark
-        Marks in the reference configuration.
-    displacements : mapping of str to (4, 4)
-        Displacement of each body from the reference configuration.
-    """
+    """Return marks of the reference configuration moved by the displacements (4, 4) of their bodies."""
     moved = []
     for mark in marks:
         T = np.stack([displacements[body] for body in mark.place_bodies])
@@ -116,24 +102,11 @@ def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -
 
 
 class KinematicDiagram:
-    """Marks of a mechanism.
+    """Marks of a mechanism and the ends of each body, in the reference configuration.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        Model with real numbers.
-    size : float
-        Radius of a joint in units of length; closer positions are merged.
-    normal : (3,) or None
-        Normal of a planar mechanism in plan view; offsets along it are ignored.
-    down : (3,)
-        Direction toward ground.
-
-    Attributes
-    ----------
-    marks : list of Mark
-    ends : dict of str to list of LinkEnd
-        Ends of each body.
+    Positions closer than `size`, the radius of a joint in units of length, are merged. `normal` (3,) is that
+    of a planar mechanism in plan view, along which offsets are ignored; `down` (3,) is the direction toward
+    ground.
     """
 
     def __init__(

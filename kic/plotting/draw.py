@@ -247,8 +247,8 @@ class MechanismPicture(Picture):
     def _units(self) -> Any:
         return self._scene.description.units
 
-    def _add(self, vectors: VectorOverlay) -> Self:
-        self._added.append(vectors)
+    def _add(self, overlay: VectorOverlay | EllipsoidOverlay) -> Self:
+        self._added.append(overlay)
         self._paint()
         return self
 
@@ -281,15 +281,10 @@ class MechanismPicture(Picture):
         names = self._named(of)
         return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
 
-    def _positions(self, name: str) -> np.ndarray:
-        """Return positions (B, 3) of a point or a body in all members, NaN in failed ones."""
-        self._named(name)
-        c = self._scene.configuration
-        return np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1).reshape(-1, 3)
-
     def _drawn_positions(self, name: str) -> np.ndarray:
-        """Return positions (n, 3) in the drawn members."""
-        return self._positions(name)[self._scene.members]
+        """Return positions (n, 3) of a point or a body in the drawn members."""
+        self._named(name)
+        return np.stack([self._scene.shown.value(f"{name}.{x}") for x in _XYZ], axis=-1)
 
     def _arrows(
         self, how: tuple[str, str, str], names: tuple[str, ...], values: np.ndarray, scale: float | None

@@ -56,15 +56,7 @@ class Label:
 def labels_of(marks: Sequence[Mark], view: View, size: float, points: float) -> list[Label]:
     """Return labels of joints, points and other localized parts, then of bodies.
 
-    Parameters
-    ----------
-    marks : list of Mark
-        Marks of one configuration.
-    view : View
-    size : float
-        Radius of a joint, in units of length.
-    points : float
-        Points of the page per unit of length.
+    `size` is the radius of a joint in units of length, `points` the points of the page per unit of length.
     """
     bodies: dict[str, list[Mark]] = {}
     labels = []
@@ -94,28 +86,19 @@ def _body_positions(mark: Mark, p: np.ndarray) -> np.ndarray:
 
 
 class OccupancyGrid:
-    """Density of a drawing on squares of one point.
-
-    Parameters
-    ----------
-    shapes : list of Shape
-    points : float
-        Points of the page per unit of length.
-    low, high : (2,)
-        Corners of the grid in points.
-    """
+    """Density of a drawing on squares of one point, between the corners `low` and `high` (2,) in points."""
 
     def __init__(self, shapes: list[Shape], points: float, low: np.ndarray, high: np.ndarray) -> None:
-        starts, ways, weights = [], [], []
+        starts, vectors, weights = [], [], []
         for shape in shapes:
             xy = shape.xy * points
             ends = np.roll(xy, -1, axis=0) if shape.closed else xy[1:]
             start = xy[: len(ends)]
             for rim in _rims(ends - start, shape.width if shape.edge else 0.0):
                 starts.append(start + rim)
-                ways.append(ends - start)
+                vectors.append(ends - start)
                 weights.append(np.full(len(ends), _SYMBOL_WEIGHT if shape.name else 1.0))
-        a, d, weight = np.concatenate(starts), np.concatenate(ways), np.concatenate(weights)
+        a, d, weight = np.concatenate(starts), np.concatenate(vectors), np.concatenate(weights)
         counts = (np.linalg.norm(d, axis=1) / _SAMPLE_SPACING_PT).astype(int) + 1
         line = np.repeat(np.arange(len(a)), counts)
         step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -160,23 +143,15 @@ def leader_line(middle: np.ndarray, label: Label) -> np.ndarray | None:
 def place_labels(
     labels: list[Label], ink: OccupancyGrid, low: np.ndarray, high: np.ndarray
 ) -> list[np.ndarray]:
-    """Return centres (2,) of labels in points.
+    """Return centres (2,) of labels in points, in the order of placement.
 
-    Labels stay near their part, avoid the drawing and never overlap.
-
-    Parameters
-    ----------
-    labels : list of Label
-        In order of placement.
-    ink : OccupancyGrid
-        Density of the drawing.
-    low, high : (2,)
-        Corners of the available area.
+    Labels stay near their part, avoid the ink of the drawing, stay within the corners `low` and `high` and
+    never overlap.
     """
-    ways = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
-    further = np.repeat(np.arange(_DISTANCES) * _GAP_STEP_PT, len(ways))
-    turns = np.tile(ways, (_DISTANCES, 1))
-    rank = np.tile(np.arange(len(ways)), _DISTANCES)
+    directions = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
+    further = np.repeat(np.arange(_DISTANCES) * _GAP_STEP_PT, len(directions))
+    turns = np.tile(directions, (_DISTANCES, 1))
+    rank = np.tile(np.arange(len(directions)), _DISTANCES)
     lower, upper, leaders = (np.zeros((0, 2)) for _ in range(3))
     found = []
     for label in labels:
@@ -196,10 +171,12 @@ def place_labels(
         best = np.argsort(cost, kind="stable")[:_CANDIDATES_MAX]
         own = np.repeat(label.at, len(further), axis=0)[best]
         cost = cost[best] + _ambiguity_cost(label, labels, a[best], b[best])
-        way, far = _leaders(own, middles[best], half, away[best])
-        within = (lower < way[:, :, None]) & (way[:, :, None] < upper)
+        samples, far = _leaders(own, middles[best], half, away[best])
+        within = (lower < samples[:, :, None]) & (samples[:, :, None] < upper)
         leader_crosses = np.any(np.all(within, axis=3), axis=(1, 2))
-        over = ink.within(way.reshape(-1, 2) - 1.0, way.reshape(-1, 2) + 1.0).reshape(-1, len(_LEADER_SHARES))
+        over = ink.within(samples.reshape(-1, 2) - 1.0, samples.reshape(-1, 2) + 1.0).reshape(
+            -1, len(_LEADER_SHARES)
+        )
         cost[far] += 6.0 * over.sum(axis=1) + 100.0 * leader_crosses
         k = int(best[cost.argmin()])
         lower, upper = np.vstack([lower, a[k]]), np.vstack([upper, b[k]])

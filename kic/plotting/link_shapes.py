@@ -39,18 +39,9 @@ def links(
 ) -> list[tuple[str, np.ndarray]]:
     """Return the shapes of a body: rods ("link"), faces ("plate") and hulls ("solid") with points (n, 3).
 
-    Parameters
-    ----------
-    ends : list of LinkEnd
-        Ends of the body.
-    spare : (3,) or None
-        Reference point, used if the body has a single end.
-    size : float
-        Radius of a joint.
-    normal : (3,) or None
-        Normal of a planar mechanism in plan view.
-    serial : bool
-        True for a spatial open chain, with elbows in its links and points on stems.
+    `spare` (3,) is the reference point, used if the body has a single end; `size` is the radius of a joint;
+    `normal` (3,) that of a planar mechanism in plan view. Spatial open chains are `serial`: their links have
+    elbows and their points stand on stems.
     """
     near = 0.5 * size
     bearing: list[LinkEnd] = []

@@ -64,28 +64,11 @@ def draw_map(
     contours: int = 8,
     width: float = 3.5,
 ) -> Picture:
-    """Plot values over two axes as coloured cells with contour lines; unreached cells are hatched.
+    """Plot values (n, m) over two axes as coloured cells with contour lines.
 
-    Parameters
-    ----------
-    x, y : Axis
-        Axes with n and m values, horizontal and vertical.
-    label : str
-        Name and unit of the values.
-    values : (n, m)
-        Values; reached cells without a finite value are dotted.
-    reached : (n, m) bool
-        Cells that were reached; the others are hatched.
-    singular : dict of str to (n, m)
-        Determinants by name; a curve marks their change of sign.
-    title : str
-        Title.
-    bounds : (float, float), optional
-        Range of the colours.
-    contours : int
-        Approximate number of contour lines.
-    width : float
-        Width in inches.
+    Reached cells without a finite value are dotted, cells that are not `reached` (n, m) hatched. `singular`
+    holds determinants (n, m) by name; a curve marks their change of sign. `bounds` are the range of the
+    colours, `contours` is the approximate number of contour lines and `width` is in inches.
     """
     with style():
         handles = matplotlib_part("patches")

@@ -38,8 +38,8 @@ class VectorOverlay:
     def shapes(self, view: View, scale: float, points: float) -> list[Shape]:
         """Return arrows; vectors shorter than a point are left out."""
         made = []
-        starts, ways = view.project(self.starts), scale * view.project(self.vectors)
-        for start, d in zip(starts, ways, strict=True):
+        starts, vectors = view.project(self.starts), scale * view.project(self.vectors)
+        for start, d in zip(starts, vectors, strict=True):
             if np.linalg.norm(d) * points > 1.0:
                 made += arrow(start, d, rgba(self.colour), points, self.kind)
         return made

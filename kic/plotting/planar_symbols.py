@@ -44,15 +44,8 @@ _LINK_HALF_WIDTH = 0.52  # in radii of a joint
 class PlanarSymbols:
     """Convert marks to shapes in the plane.
 
-    Parameters
-    ----------
-    view : View
-    size : float
-        Radius of a joint, in units of length.
-    points : float
-        Points of the page per unit of length.
-    order : mapping of str to int
-        Numbers of the bodies, which determine tints and overlap.
+    `size` is the radius of a joint in units of length, `points` the points of the page per unit of length;
+    `order` numbers the bodies, which determines tints and overlap.
     """
 
     def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
@@ -115,6 +108,11 @@ class PlanarSymbols:
         key = (float(layer), level, sub)
         self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
 
+    def _line(
+        self, mark: Mark, xy: np.ndarray, layer: float, width: float = LINE, colour: Colour = _INK
+    ) -> None:
+        self._put(mark, xy, layer, None, colour, width, closed=False)
+
     def _nothing(self, mark: Mark, p: np.ndarray) -> None:
         """Draw nothing, for marks without a symbol."""
 
@@ -134,7 +132,7 @@ class PlanarSymbols:
         self._bar(mark, p, half=0.3)
 
     def _rod(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, p, _ROD, None, width=BOLD, closed=False)
+        self._line(mark, p, _ROD, BOLD)
         for end in p:
             self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
 
@@ -158,7 +156,7 @@ class PlanarSymbols:
         shortest = min(abs(length * np.sign(d @ self._along(mark)) + t) for t in mark.travel)
         start, end = (p[0] + share * shortest * d / length for share in (0.12, 0.55))
         colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
-        self._put(mark, p, _ROD, None, width=BOLD, closed=False)
+        self._line(mark, p, _ROD, BOLD)
         self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
@@ -204,7 +202,7 @@ class PlanarSymbols:
             rail = p[0] + 1.25 * r * across
             # the rail is fixed and covers the travel of the block
             start, end = mark.travel[0] - 6.0 * r, mark.travel[1] + 6.0 * r
-            self._put(mark, rail + np.outer([start, end], axis), _GROUND, None, closed=False, width=BOLD)
+            self._line(mark, rail + np.outer([start, end], axis), _GROUND, BOLD)
             self._hatch(mark, rail + (start + end) / 2 * axis, across, (end - start) / (2 * r), line=False)
         block = self._strip(p[0] - 2.1 * r * axis, p[0] + 2.1 * r * axis, 1.25)
         colour = rgba(DRIVEN, 0.35) if mark.driven else tint(self.order.get(mark.body, 0))
@@ -219,15 +217,8 @@ class PlanarSymbols:
         colour = rgba(DRIVEN)
         tip = arrow_head(line[-1], line[-1] - line[-2], length)
         self._put(mark, tip, _SIGN, colour, None, closed=True)
-        self._put(
-            mark,
-            line[:-1] if len(line) > 2 else np.stack([line[0], tip[2]]),
-            _SIGN,
-            None,
-            colour,
-            BOLD,
-            False,
-        )
+        shaft = line[:-1] if len(line) > 2 else np.stack([line[0], tip[2]])
+        self._line(mark, shaft, _SIGN, BOLD, colour)
 
     def _turn(self, mark: Mark, centre: np.ndarray, sense: float, stand: list[np.ndarray]) -> None:
         """Draw a curved arrow in the direction farthest from links and pedestals."""
@@ -287,19 +278,19 @@ class PlanarSymbols:
         r, across = self.size, perpendicular(down)
         if line:
             ends = middle + np.outer([-half * r, half * r], across)
-            self._put(mark, ends, _GROUND + 0.6, None, closed=False, width=BOLD)
+            self._line(mark, ends, _GROUND + 0.6, BOLD)
         count = max(4, round(2 * half / 0.85))
         for x in np.linspace(-half, half, count + 1)[1:]:
             a = middle + x * r * across
             b = a + r * (0.85 * down - 0.8 * across)
-            self._put(mark, np.stack([a, b]), _GROUND, None, closed=False, width=FINE)
+            self._line(mark, np.stack([a, b]), _GROUND, FINE)
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, zigzag(p[0], p[1], 1.2 * self.size), _ROD, None, closed=False)
+        self._line(mark, zigzag(p[0], p[1], 1.2 * self.size), _ROD)
 
     def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
         a, b = p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0])
-        self._put(mark, np.stack([p[0], p[1]]), _ROD, None, closed=False)
+        self._line(mark, np.stack([p[0], p[1]]), _ROD)
         self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
@@ -312,7 +303,7 @@ class PlanarSymbols:
             for k in range(count):
                 for start, span in ((0.0, 0.6), (0.77, 0.06)):
                     arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
-                    self._put(mark, p[0] + radius * arc, _WHEEL + 0.5, None, rim, LINE, False)
+                    self._line(mark, p[0] + radius * arc, _WHEEL + 0.5, colour=rim)
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
         """Draw the straight runs of an open belt."""
@@ -324,7 +315,7 @@ class PlanarSymbols:
             out = along + side * (np.pi / 2 - lean)
             n = np.array([np.cos(out), np.sin(out)])
             run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
-            self._put(mark, run, _ROD, None, closed=False)
+            self._line(mark, run, _ROD)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent, hatched on ground."""
@@ -333,14 +324,8 @@ class PlanarSymbols:
             # rounded ends of bodies stay above the ground line
             self._hatch(mark, p[0] + 0.6 * self.size * n, n, 2.6)
         else:
-            self._put(
-                mark,
-                p[0] + np.outer([-1.8 * self.size, 1.8 * self.size], perpendicular(n)),
-                _JOINT,
-                None,
-                closed=False,
-                width=BOLD,
-            )
+            tangent = 1.8 * self.size * np.outer([-1, 1], perpendicular(n))
+            self._line(mark, p[0] + tangent, _JOINT, BOLD)
         self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, _INK, named=True)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:

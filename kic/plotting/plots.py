@@ -71,34 +71,10 @@ def draw_plots(
     width: float = COLUMN,
     title: str = "",
 ) -> Picture:
-    """Plot panels one above the other with a common time axis.
+    """Plot panels one above the other with a common time axis; the ``axes`` of the picture are a tuple.
 
-    Parameters
-    ----------
-    t : (T,)
-        Times.
-    panels : list of Panel
-        Panels from top to bottom.
-    unit : str
-        Unit of time.
-    marks : list of float
-        Times marked by a thin line through all panels, such as those of events.
-    width : float
-        Width in inches.
-    title : str
-        Title.
-
-    Returns
-    -------
-    Picture
-        Its ``axes`` are a tuple with one element for each panel.
-
-    Raises
-    ------
-    InputError
-        If there is no panel, or more than 24 lines in one.
-    MissingExtraError
-        If Matplotlib is not installed.
+    `marks` are times marked by a thin line through all panels, such as those of events; `width` is in inches.
+    Raise InputError if there is no panel or more than 24 lines in one, MissingExtraError without Matplotlib.
     """
     if not panels:
         raise InputError("A plot must have at least one panel, got none.")
@@ -227,18 +203,7 @@ def motion_panels(
 ) -> list[Panel]:
     """Return panels of row values (T, n) or their time derivatives, one for each unit.
 
-    Parameters
-    ----------
-
-        Source of the units.
-    names : list of str
-        Names of the rows.
-    values : (T, n)
-        One column for each row.
-    order : {0, 1, 2, 3}
-        Order of the derivative.
-    what : str
-        Name of the quantity; by default derived from the order.
+    The quantity is called `what`, by default after the order of the derivative, 0 to 3.
     """
     units = [rate_unit(row_unit(description, name), description.units.time, order) for name in names]
     return by_unit(what or ORDERS[order], units, names, values)

@@ -48,17 +48,7 @@ _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 class SpatialSymbols:
     """Convert marks to shapes in an orthographic view, sorted by depth.
 
-    Parameters
-    ----------
-    view : View
-    size : float
-        Radius of a joint, in units of length.
-    points : float
-        Points of the page per unit of length.
-    order : mapping of str to int
-        Numbers of the bodies, which determine tints.
-    down : (3,)
-        Direction toward ground.
+    The parameters are those of `PlanarSymbols`, and the direction `down` (3,) toward ground.
     """
 
     def __init__(
@@ -86,18 +76,21 @@ class SpatialSymbols:
         """
         self._solids += sub == 0
         xy = self.view.project(places) if places.shape[1] == 3 else places
-        self._shapes.append(
-            Shape(
-                xy,
-                face,
-                edge,
-                width,
-                closed,
-                (near, self._solids, sub),
-                mark.kind,
-                mark.name if named else "",
-            )
-        )
+        key = (near, self._solids, sub)
+        self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
+
+    def _line(
+        self,
+        mark: Mark,
+        places: np.ndarray,
+        near: float | None = None,
+        width: float = LINE,
+        colour: Colour = _INK,
+        sub: float = 0.0,
+    ) -> None:
+        """Add a line, by default at its mean depth."""
+        near = float(self.view.depth(places).mean()) if near is None else near
+        self._put(mark, places, near, None, colour, width, closed=False, sub=sub)
 
     def _face(self, mark: Mark, places: np.ndarray, face: Colour, edge: Colour | None) -> None:
         """Add a planar polygon; its plane is stored for depth sorting of overlapping shapes."""
@@ -133,9 +126,7 @@ class SpatialSymbols:
             strip = np.stack([p + across - over, q + across + over, q - across + over, p - across - over])
             self._put(mark, strip, depth, colour, None)
             for side in (across, -across):
-                self._put(
-                    mark, np.stack([p + side, q + side]), depth, None, width=_RIM_WIDTH, closed=False, sub=1
-                )
+                self._line(mark, np.stack([p + side, q + side]), depth, _RIM_WIDTH, sub=1)
         # the end toward the viewer is fully visible, the other one only behind the bar
         tilt = (near[1] - near[0]) / float(np.hypot(length, near[1] - near[0]))
         for end, depth, toward in ((flat[0], near[0], -tilt), (flat[1], near[1], tilt)):
@@ -146,21 +137,16 @@ class SpatialSymbols:
         for a, b in pairwise(p):
             self._bar(mark, a, b, half, colour)
         for corner in p[1:-1]:
-            self._put(
-                mark,
-                self.view.project(corner) + half * self.size * circle(24),
-                float(self.view.depth(corner)) + 0.1 * self.size,
-                colour,
-                width=_RIM_WIDTH,
-            )
+            disc = self.view.project(corner) + half * self.size * circle(24)
+            near = float(self.view.depth(corner)) + 0.1 * self.size
+            self._put(mark, disc, near, colour, width=_RIM_WIDTH)
 
     def _ball(self, mark: Mark, centre: np.ndarray, radius: float, named: bool = False) -> None:
         flat, r = self.view.project(centre), radius * self.size
         near = float(self.view.depth(centre)) + _FRONT_OFFSET * self.size
         self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
-        self._put(
-            mark, flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32])), near, rgba(WHITE), None, sub=1
-        )
+        highlight = flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32]))
+        self._put(mark, highlight, near, rgba(WHITE), None, sub=1)
 
     def _cylinder(
         self,
@@ -227,7 +213,7 @@ class SpatialSymbols:
             start = max(-1.0, x - 1), max(-1.0, -x - 1)
             end = min(1.0, x + 1), min(1.0, 1 - x)
             stroke = middle + np.array([start, end]) @ sides
-            self._put(mark, stroke, near, None, width=FINE, closed=False, sub=1)
+            self._line(mark, stroke, near, FINE, sub=1)
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
         """Return shapes of all marks of one configuration in painting order."""
@@ -271,15 +257,9 @@ class SpatialSymbols:
         one, two = perpendicular_axes(u)
         ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
         for end in (far, near):
-            depth = float(self.view.depth(end))
-            self._put(
-                mark,
-                end + ring,
-                depth + 0.3 * self.size,
-                rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR),
-                width=_RIM_WIDTH,
-                named=end is near,
-            )
+            depth = float(self.view.depth(end)) + 0.3 * self.size
+            face = rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR)
+            self._put(mark, end + ring, depth, face, width=_RIM_WIDTH, named=end is near)
 
     def _plate(self, mark: Mark, p: np.ndarray) -> None:
         colour = tint(self.order.get(mark.body, 0), 0.62)
@@ -303,15 +283,8 @@ class SpatialSymbols:
                     continue
                 edge = p[[c for m, c in enumerate(corners) if m != n]]
                 seen = max(facing[k], facing[other]) > 0
-                self._put(
-                    mark,
-                    edge,
-                    float(self.view.depth(edge).mean()),
-                    None,
-                    _INK if seen else rgba(INK, 0.6),
-                    LINE if seen else FINE,
-                    False,
-                )
+                style = (LINE, _INK) if seen else (FINE, rgba(INK, 0.6))
+                self._line(mark, edge, None, *style)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.directions[0]  # type: ignore[index]
@@ -326,7 +299,7 @@ class SpatialSymbols:
         """Draw the axis of a joint slightly beyond both ends."""
         for side in (1.3, -1.3):
             line = p + self.size * np.outer([side, 2.1 * side], axis)
-            self._put(mark, line, float(self.view.depth(line).mean()), width=FINE, closed=False)
+            self._line(mark, line, width=FINE)
 
     def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
         """Draw an arrow around the axis, at the visible end or at the end away from ground."""
@@ -346,7 +319,7 @@ class SpatialSymbols:
         # open to the front, since it has the colour of the joint; half of it is behind the joint
         for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
             flat = middle + 1.6 * r * circle(24, start, span) @ turn
-            self._put(mark, flat, depth + near, None, rgba(DRIVEN), LINE + 0.1, False)
+            self._line(mark, flat, depth + near, LINE + 0.1, rgba(DRIVEN))
         tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
         self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
@@ -368,9 +341,8 @@ class SpatialSymbols:
         """Draw a cross of two pins."""
         if mark.grounded:
             self._pedestal(mark, p[0], None)
-        ways = mark.directions
         colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
-        for axis in sorted(ways, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
@@ -397,7 +369,7 @@ class SpatialSymbols:
             line = p[0] + 2.3 * r * across + np.outer([-2.2 * r, 2.2 * r], axis)
             depth = float(self.view.depth(p[0])) + 2 * r
             flat = self.view.project(line)
-            self._put(mark, flat, depth, None, rgba(DRIVEN), LINE + 0.1, False)
+            self._line(mark, flat, depth, LINE + 0.1, rgba(DRIVEN))
             self._put(mark, arrow_head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
@@ -413,7 +385,7 @@ class SpatialSymbols:
         for one, other in pairwise(wire):
             share = np.linalg.norm((one + other) / 2 - flat[0]) / np.linalg.norm(flat[1] - flat[0])
             near = float(depth[0] + share * (depth[1] - depth[0]))
-            self._put(mark, np.stack([one, other]), near, closed=False)
+            self._line(mark, np.stack([one, other]), near)
 
     def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
         self._bar(mark, p[0], p[1], 0.2, rgba(STEEL))
@@ -433,7 +405,7 @@ class SpatialSymbols:
         for side in (1, -1):
             n = sine * u + side * np.sqrt(1 - sine**2) * v
             run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
-            self._put(mark, run, float(self.view.depth(run).mean()), None, closed=False)
+            self._line(mark, run)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a coupling with general ratios: dashes between the joints, in front of them."""
@@ -444,7 +416,7 @@ class SpatialSymbols:
             near = float(self.view.depth(p).max()) + 4 * self.size
             for k in range(count):
                 some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
-                self._put(mark, some, near, None, rgba(PURPLE), LINE, False)
+                self._line(mark, some, near, colour=rgba(PURPLE))
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
@@ -456,17 +428,26 @@ class SpatialSymbols:
         self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
         if mark.grounded:
             self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
-        self._put(
-            mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth + self.size, _INK, named=True
-        )
+        self._disc(mark, p[0], 1.0, _INK)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:
-        depth = float(self.view.depth(p[0])) + self.size
-        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(), depth, rgba(WHITE), named=True)
+        self._disc(mark, p[0], 1.0, rgba(WHITE))
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
-        depth = float(self.view.depth(p[0])) + 1.2 * self.size
-        self._put(mark, self.view.project(p[0]) + 0.5 * self.size * circle(32), depth, _INK, None, named=True)
+        self._disc(mark, p[0], 1.2, _INK, None, 32)
+
+    def _disc(
+        self,
+        mark: Mark,
+        centre: np.ndarray,
+        toward: float,
+        face: Colour,
+        edge: Colour | None = _INK,
+        count: int = 48,
+    ) -> None:
+        """Add a small disc, moved by `toward` radii of a joint toward the viewer."""
+        disc = self.view.project(centre) + 0.5 * self.size * circle(count)
+        self._put(mark, disc, float(self.view.depth(centre)) + toward * self.size, face, edge, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
         """Draw the axes of a tool."""
@@ -476,13 +457,6 @@ class SpatialSymbols:
             d = 4.0 * self.size * self.view.project(axis)
             length = float(np.linalg.norm(d))
             if length > 0.8 * self.size:
-                self._put(
-                    mark,
-                    np.stack([start, start + d * (1 - 0.5 * self.size / length)]),
-                    depth,
-                    None,
-                    rgba(colour),
-                    BOLD,
-                    False,
-                )
+                shaft = np.stack([start, start + d * (1 - 0.5 * self.size / length)])
+                self._line(mark, shaft, depth, BOLD, rgba(colour))
                 self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)

@@ -64,21 +64,9 @@ def view_of(
 ) -> View:
     """Return the requested view or a suitable one.
 
-    Parameters
-    ----------
-    requested : str, (2,) floats or None
-        "top", "front", "side", or azimuth and elevation in degrees.
-    normal : (3,) or None
-        Normal of a planar mechanism.
-    gravity : (3,)
-        Gravity; up is opposite to it.
-    places : (n, 3)
-        Points that should not occlude each other.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown or the numbers are invalid.
+    The request is "top", "front", "side", or azimuth and elevation in degrees. `normal` (3,) is that of a
+    planar mechanism, shown in plan view by default; up is opposite to `gravity`; `places` (n, 3) should not
+    occlude each other. Raise InputError for an unknown name or invalid numbers.
     """
     if requested is None and normal is not None:
         return _plan_view(normal)

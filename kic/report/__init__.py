@@ -1,1 +1,1 @@
-"""report."""
+"""Report on a mechanism in one configuration: tables, data and an HTML page."""

@@ -27,21 +27,10 @@ _DARK_PAGE_LIGHTNESS_MIN = 0.58
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> str:
-    """Prepare an SVG element for a page with other pictures.
+    """Prepare an SVG element from `Picture.svg` for a page with other pictures.
 
-    Parameters
-    ----------
-    svg : str
-        The element, from `Picture.svg`.
-    prefix : str
-        Prepended to every id, which makes ids unique within the page.
-    alt : str
-        Text alternative.
-
-    Returns
-    -------
-    str
-        The element. Every colour is followed by a ``light-dark`` pair, which older browsers ignore.
+    The prefix is prepended to every id, which makes ids unique within the page; `alt` is the text
+    alternative. Every colour is followed by a ``light-dark`` pair, which older browsers ignore.
 
     Examples
     --------
@@ -146,8 +135,8 @@ def report_page(
     from kic import __version__
 
     mechanism = _mechanism(configuration)
-    sheet = report(mechanism, configuration, of, order, wrt)
-    prose, *chapters = sheet.chapters()
+    full_report = report(mechanism, configuration, of, order, wrt)
+    prose, *chapters = full_report.chapters()
     names = [of] if isinstance(of, str) else list(of)
     rows = list(configuration.coefficients(names, 1).rows) if names else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]

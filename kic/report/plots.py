@@ -44,20 +44,9 @@ class Plot:
 def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
     """Plot outputs, effective inertias and the holding effort over one coordinate.
 
-    Parameters
-    ----------
-    span : CoordinateRange
-        The coordinate and its configurations.
-    rows : sequence of str
-        Rows of dependents; rows without a value are ignored.
-    mechanism : Mechanism
-
-    Returns
-    -------
-    list of Plot
-        One for each unit of the rows that change, then of the inertias I*_kk, then the holding effort −Tᴸ of
-        the coordinate, if masses and loads are given. In an open chain a coordinate changes the inertia
-        of the preceding ones, not its own.
+    There is one plot for each unit of the rows that change, then of the inertias I*_kk, then of the holding
+    effort −Tᴸ of the coordinate, if masses and loads are given. Rows without a value are ignored. In an open
+    chain a coordinate changes the inertia of the preceding ones, not its own.
     """
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
@@ -187,19 +176,8 @@ def _set_ordinate(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
 def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: Sequence[str]) -> list[Plot]:
     """Plot the curves of points while each coordinate moves alone, such as a coupler curve.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    spans : sequence of CoordinateRange
-        Coordinates and their configurations.
-    names : sequence of str
-        Names or rows of dependents; those that are not points are ignored.
-
-    Returns
-    -------
-    list of Plot
-        One for each point of a planar mechanism; a top and a front view for each point of a spatial one.
+    Names or rows that belong to no point are ignored. Each point of a planar mechanism has one plot; points
+    of a spatial mechanism have a top and a front view.
     """
     points = list(dict.fromkeys(name.partition(".")[0] for name in names))
     points = [name for name in points if isinstance(mechanism.part(name), Point)]
@@ -260,19 +238,7 @@ def _span(y: np.ndarray) -> str:
 
 
 def closure_condition_plots(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
-    """Plot the contribution of each closure condition; none for an open chain.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    configuration : Configuration
-        A single configuration of the mechanism.
-
-    Returns
-    -------
-    list of Plot
-    """
+    """Plot the contribution of each closure condition at a single configuration; none for an open chain."""
     if mechanism._model.tree.open:
         return []
     account = mechanism.mobility(configuration)

@@ -54,19 +54,10 @@ class CoordinateRange:
 
 
 def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> list[CoordinateRange]:
-    """Move each coordinate alone about a configuration.
+    """Move each coordinate alone about a single configuration.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    configuration : Configuration
-        A single configuration of the mechanism.
-
-    Returns
-    -------
-    list of CoordinateRange
-        One per coordinate; none for a closed mechanism with a coordinate that has no value, such as
-        that of a spherical joint. Paths of closed mechanisms end at the limits of their branch.
+    The list is empty for a closed mechanism with a coordinate that has no value, such as that of a spherical
+    joint. Paths of closed mechanisms end at the limits of their branch.
 
     Examples
     --------
