@@ -471,7 +471,7 @@ def subjects() -> tuple[Subject, ...]:
             found += methods(
                 s, f"{name}: SplitDynamics", {**v, "part": "gravity", "first": 1, "mixed": "both"}
             )
-            found += methods(s.survey(v["qd"], v["qdd"]), f"{name}: Survey", v)
+            found += methods(s.compare_parts(v["qd"], v["qdd"]), f"{name}: PartComparison", v)
         secondary = {
             "values": dict(v["inputs"]),
             "limits": {n: (x - 1, x + 1) for n, x in v["inputs"].items()},

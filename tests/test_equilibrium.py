@@ -253,7 +253,7 @@ def test_what_is_refused() -> None:
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
     with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
         two.find_equilibrium(effort=[1.0])
-    with pytest.raises(kic.InputError, match=r"Expected `effort` for one posture, got shape \(3, 2\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must be for a single configuration, got shape \(3, 2\)"):
         two.find_equilibrium(effort=np.zeros((3, 2)))
     with pytest.raises(kic.InputError, match="mobility 2; 1 coordinates were named"):
         two.find_equilibrium(wrt="elbow")

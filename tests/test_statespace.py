@@ -505,7 +505,7 @@ def test_questions_that_are_refused() -> None:
         kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
     with pytest.raises(
-        kic.InputError, match="Expected coefficients with respect to A, got those with respect"
+        kic.InputError, match="`coefficients` must be with respect to A, got"
     ):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with pytest.raises(kic.InputError, match="This needs D, of order 3"):
