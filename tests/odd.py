@@ -699,7 +699,7 @@ def closed_forms() -> Iterator[Subject]:
         n = {"TwoLink": 2, "PointMassArm": 2}.get(name, 3)
         q = np.linspace(0.3, 0.6, n)
         v = {
-            "q": q, "qd": q, "qdd": q, "theta": q, "order": 2, "torques": q, "force": q,
+            "q": q, "qd": q, "qdd": q, "theta": q, "order": 2, "torques": q, "wrench": q, "force": q,
             "failures": "mask", "link": 3, "s": 0.2, "P": np.array([0.3, 0.3, 0.1]),
             "pose": np.array([1.0, 0.5, 0.3]), "tip": np.array([1.0, 0.5]),
         }  # fmt: skip
@@ -707,13 +707,13 @@ def closed_forms() -> Iterator[Subject]:
             v["theta"] = np.linspace(0.3, 0.6, 6)
         yield Subject(f"classics.{name}()", kind, given, made)
         yield from methods(made, f"classics.{name}", v)
-    yield Subject("classics.reachable", classics.reachable, {"lengths": (1.0, 0.5)})
+    yield Subject("classics.reachable_workspace", classics.reachable_workspace, {"lengths": (1.0, 0.5)})
     yield Subject("classics.table_1", classics.table_1, {"method": "x", "n": 3})
-    yield Subject("classics.usable_radii", classics.usable_radii, {"l1": 1.0, "l2": 0.5, "l3": 0.3})
+    yield Subject("classics.dexterous_radii", classics.dexterous_radii, {"l1": 1.0, "l2": 0.5, "l3": 0.3})
     yield Subject(
         "classics.ThreeLinkPuma",
         classics.ThreeLinkPuma,
         {"masses": [1, 1, 1.0], "centres": np.zeros((3, 3)), "moments": np.ones((3, 3))},
     )
     yield Subject("classics.OperationTable", classics.OperationTable, {"joints": range(1, 3)})
-    yield from methods(classics.reachable(1.0, 0.5), "Annulus", {"radius": 1.0})
+    yield from methods(classics.reachable_workspace(1.0, 0.5), "Annulus", {"radius": 1.0})

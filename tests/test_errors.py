@@ -589,7 +589,7 @@ def test_evaluators() -> None:
         assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
             "tip",
         )
-    text = "`state` must have shape (..., 2), as `Configuration.state` has it, got (3,)."
+    text = "Expected `state` to have shape (..., 2), as `Configuration.state` has it, got (3,)."
     refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2)))
     text = "`out` must be results of this evaluator for the batch (3,)"

@@ -132,7 +132,7 @@ def test_refusals() -> None:
         kic.InputError, match=r"Nothing was asked: name dependents in `of`, or set dynamics=True"
     ):
         m.prepare()
-    with pytest.raises(kic.InputError, match=r"`state` must have shape \(\.\.\., 6\).*got \(5,\)"):
+    with pytest.raises(kic.InputError, match=r"Expected `state` to have shape \(\.\.\., 6\).*got \(5,\)"):
         f(np.zeros(5))
     with pytest.raises(kic.InputError, match=r"got \(\)"):
         f(np.zeros(()))
