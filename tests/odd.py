@@ -23,17 +23,19 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
-    "Animation", "Assemblies", "PositionSolver", "Configuration", "Contributions", "Distribution", "MotorDemand",
-    "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "TrackingResult", "Grasp", "GraspClosure", "GraspMotion",
-    "GripForces", "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
-    "MechanismPicture", "Modes", "OperationalSpaceEvaluator", "OperationalSpace", "RedundancyResolution",
-    "RedundancyEvaluator", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep", "Wrench",
+    "Animation", "Assemblies", "Configuration", "Contributions", "Distribution", "Ellipsoid", "Energy",
+    "Equilibrium", "Evaluator", "Grasp", "GraspClosure", "GraspMotion", "GripForces", "IndependentSet",
+    "IndependentSets", "InternalLoads", "JointForces", "Linearization", "MechanismPicture", "Modes",
+    "MotorDemand", "OperationalSpace", "OperationalSpaceEvaluator", "PositionSolver", "RedundancyEvaluator",
+    "RedundancyResolution", "Simulation", "Singularities", "Singularity", "StateSpace", "Sweep",
+    "TrackingResult", "Wrench",
 }  # fmt: skip
 # writes files, or is a page for a browser
 SKIPPED = {"save", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
 INTERNAL = {
-    "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "undriven_freedom",
+    "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences",
+    "undriven_freedom",
 }  # fmt: skip
 # a large number of these is long work
 COUNTS = {

@@ -10,7 +10,7 @@ from sampling import mismatch
 
 import kic
 
-# mechanisms, a task of fewer rows than freedoms, and one of as many that are coordinates
+# mechanisms, a task of fewer rows than degrees of freedom, and one with as many coordinates as rows
 CASES = {
     "panda": ("link7", ()),
     "puma560": ("tool", "link6"),
@@ -32,7 +32,7 @@ def posture(name: str) -> kic.Configuration:
 
 
 def plain(c: kic.Configuration, task: list[str]) -> dict[str, np.ndarray]:
-    """The textbook's matrices, for one posture."""
+    """Compare with the matrices of the textbook for one configuration."""
     d, u = c.dynamics(), c.coefficients(task)
     W = np.linalg.inv(d.I)
     Lambda = np.linalg.inv(u.G @ W @ u.G.T)
@@ -87,7 +87,7 @@ def test_its_inverse_spends_the_least_kinetic_energy(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (_, full) in CASES.items() if full])
 def test_a_whole_task_is_a_transfer(name: str) -> None:
-    """With as many rows as freedoms Λ, μ and p are I*, P* and the load in the task's coordinates."""
+    """With as many rows as dof, Λ, μ and p are I*, P* and the load in coordinates of the task."""
     c, task = posture(name), CASES[name][1].split()
     s, d = c.operational_space(task), c.dynamics(wrt=task)
     limit = 1e-12 * np.linalg.cond(s.G) ** 2
@@ -188,7 +188,7 @@ def test_masked_members_stay_nan() -> None:
     assert mismatch(s.mu[0], m.at([0.3, 1.0]).operational_space(task).mu) < 1e-14
 
 
-def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
+def test_fixed_row_raises_and_small_row_does_not() -> None:
     """Rounding is no motion; micrometres at the end of a boom of ten metres are."""
     m = kic.load("horn-two-link")
     for at in ([0.0, 0.0], [0.0, np.pi], [1e-17, 1e-17]):
@@ -219,7 +219,7 @@ def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
         assert mismatch(s.Lambda, plain(c, ["gap"])["Lambda"]) < 1e-8
 
 
-def test_what_it_refuses() -> None:
+def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     with pytest.raises(kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"):
