@@ -363,7 +363,7 @@ def test_results_that_overflow_are_refused() -> None:
             lambda: slide.at([0.3, 1.0]).dynamics().forward_dynamics([1e200, 1.0], [0.0, 0.0]),
             lambda: slide.at([0.3, 1.0]).joint_forces([1e200, 1.0]),
         ):
-            with pytest.raises(kic.InputError, match="must be finite"):
+            with pytest.raises(kic.InputError, match=r"must (be finite|not exceed)"):
                 ask()
         with pytest.raises(kic.KicError):
             c.joint_forces()

@@ -508,7 +508,7 @@ def test_invalid_arguments() -> None:
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with pytest.raises(kic.InputError, match="This needs D, of order 3"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
-    with pytest.raises(kic.InputError, match="Expected the states to begin with the coordinates"):
+    with pytest.raises(kic.InputError, match="`states` must begin with the coordinates"):
         kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
     page = str(s)
     assert "state space of A" in page
