@@ -13,7 +13,7 @@ from kic.operational_space.ellipsoids import manipulability_gradient
 
 KINDS = ("velocity", "force", "inertia", "acceleration")
 TIP = ["tip.x", "tip.y"]
-# mechanisms, a posture, rows of a task that is regular there, and what scales them
+# mechanisms, a configuration, rows of a task that is regular there, and what scales them
 CASES = {
     "panda": ([0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2], "link7", {"length": 0.3}),
     "puma560": ([0.3, 0.5, -2.2, 0.7, 0.8, -0.4], "tool", {}),
@@ -71,7 +71,7 @@ def test_a_two_link_arm_has_known_manipulability(first: float, second: float) ->
     assert mismatch(c.manipulability_gradient(TIP), np.stack([0 * slope, slope], axis=1)) < 1e-12
 
 
-def test_a_two_link_arm_has_one_isotropic_posture() -> None:
+def test_two_link_arm_has_one_isotropic_configuration() -> None:
     """Of l₁ = √2 l₂ at elbows of ±135°, whatever the shoulder (Salisbury and Craig 1982)."""
     e = (
         arm(np.sqrt(2), 1.0)
@@ -319,7 +319,7 @@ def test_singular_tasks_are_flat_or_without_bound() -> None:
     assert "is unbounded" in repr(c.ellipsoid("force", "tip"))
 
 
-def test_more_rows_than_freedoms() -> None:
+def test_more_rows_than_dof() -> None:
     """The third row of a planar arm, and three rows that two coordinates move: flat, and no error."""
     c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     e = c.ellipsoid("velocity", "link6", length=0.2)
@@ -331,7 +331,7 @@ def test_more_rows_than_freedoms() -> None:
     assert arm(1, 1).at([0.2, 1.0]).ellipsoid("inertia", "tip").rank == 2
 
 
-def test_a_mechanism_without_freedom_moves_nothing() -> None:
+def test_mechanism_without_dof() -> None:
     m = kic.load("four-bar")
     still = replace(m, distances=[kic.Distance("rod", ("tip", "nail"), fixed=True)],
                     points=(*m.points, kic.Point("nail", "ground", at=(9.0, 9.0, 0.0))),
@@ -391,7 +391,7 @@ def test_masked_members_stay_nan(kind: str) -> None:
         assert mismatch(e.semi_axes[0], one.semi_axes) < 1e-14
         assert mismatch(e.center[0], one.center) < 1e-14
     assert np.isnan(c.manipulability_gradient(TIP)).tolist() == [[False, False], [True, True]]
-    # coordinates that can not drive it, in one member only
+    # coordinates that cannot drive it, in one member only
     folded = m.at([[0.3, 1.0], [0.3, 0.0]])
     with pytest.raises(kic.SingularError):
         folded.ellipsoid(kind, "elbow", wrt=TIP)
@@ -444,7 +444,7 @@ def check_gradient(c: kic.Configuration, of: list[str], given: dict) -> None:
     ("three-rrr", "tool.x tool.y", None), ("five-bar", "A E", "tip.x tip.y"),
 ])  # fmt: skip
 def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> None:
-    """Beside central differences of high order, through postures that were closed anew."""
+    """Compare with central differences of high order, through configurations that are solved anew."""
     m = kic.load(name)
     c = m.at()
     chosen = wrt.split() if wrt else list(c.coordinates)
@@ -461,7 +461,7 @@ def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> N
         assert abs(weights @ w / h - got[k]) < 1e-8 * np.abs(got).max(), x
 
 
-def test_gradient_points_to_better_postures() -> None:
+def test_gradient_points_to_better_configurations() -> None:
     """A redundant arm that follows it becomes more dexterous, step by step."""
     m, q, w = kic.load("panda"), np.array(CASES["panda"][0]), []
     for _ in range(20):
@@ -472,7 +472,7 @@ def test_gradient_points_to_better_postures() -> None:
     assert (np.diff(w) > 0).all()
 
 
-# what it refuses
+# invalid arguments
 
 
 def test_rows_of_different_units_need_a_length() -> None:
@@ -484,7 +484,7 @@ def test_rows_of_different_units_need_a_length() -> None:
     with pytest.raises(kic.InputError, match="Rows must have one unit"):
         c.manipulability_gradient("platform")
     for length in (0, -1.0, np.inf, "1 m", [1.0, 2.0]):
-        with pytest.raises(kic.InputError, match="`length` (must|to) be a positive number, got"):
+        with pytest.raises(kic.InputError, match=r"`length` (must|to) be a positive number, got"):
             c.ellipsoid("inertia", "platform", length=length)
     turning = ["platform.wx", "platform.wy", "platform.wz"]
     # a longer length makes turning count for more
@@ -510,11 +510,11 @@ def test_coordinates_of_different_units_need_limits() -> None:
     with pytest.raises(kic.UnknownNameError, match="No coordinate 'nose' in 'rrprrr'"):
         c.ellipsoid("velocity", of, limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
-        with pytest.raises(kic.InputError, match="`limits` (must|to) be positive numbers for"):
+        with pytest.raises(kic.InputError, match=r"`limits` (must|to) be positive numbers for"):
             c.ellipsoid("velocity", of, limits=limits)
 
 
-def test_what_it_refuses() -> None:
+def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     for kind in ("speed", None, ["velocity"]):
@@ -552,7 +552,7 @@ def test_what_it_refuses() -> None:
             hollow.at([0.3, 1.0]).ellipsoid(kind, TIP)
 
 
-def test_what_an_ellipsoid_refuses() -> None:
+def test_invalid_arguments_of_an_ellipsoid() -> None:
     e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
     for ask in (e.along, e.support):
         with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):

@@ -1,4 +1,4 @@
-"""Equilibria: where mechanisms come to rest, whether they stay, and what is said where there is none."""
+"""Equilibria of mechanisms, their stability, and errors if there is none."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_closed_loop_with_a_turning_coordinate() -> None:
     assert np.abs(c.dynamics(wrt=found.coordinates).inverse_dynamics([0, 0], [0, 0])).max() < 1e-9
     # it is closed, and a question checks it
     m.prepare(dynamics=True, wrt=found.coordinates)(c.state, check=True)
-    # its own coordinates can not drive it there; those found can, and no set is without a turn of a ball
+    # its own coordinates cannot drive it there; those found can, and no set is without a turn of a ball
     assert found.coordinates != ("A", "S.2")
     assert not found.linearization.holonomic
     with pytest.raises(kic.SingularError, match=r"Coordinates A, S\.2 cannot drive 'two balls' here"):
@@ -225,7 +225,7 @@ def test_follower_loads_are_judged_by_eigenvalues() -> None:
     assert m.find_equilibrium(applied={"load": [0, -1.001 * critical, 0]}).stability == "unstable"
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     arm = kic.load("puma560")
     with pytest.raises(kic.SingularError, match=r"not isolated: waist, flange can move without effort") as e:
         arm.find_equilibrium()
@@ -253,7 +253,7 @@ def test_what_is_refused() -> None:
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
     with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
         two.find_equilibrium(effort=[1.0])
-    with pytest.raises(kic.InputError, match=r"Expected `effort` for one posture, got shape \(3, 2\)"):
+    with pytest.raises(kic.InputError, match=r"`effort` must be .*, got shape \(3, 2\)"):
         two.find_equilibrium(effort=np.zeros((3, 2)))
     with pytest.raises(kic.InputError, match="mobility 2; 1 coordinates were named"):
         two.find_equilibrium(wrt="elbow")
@@ -321,13 +321,13 @@ def test_models_that_never_rest_say_why(name: str) -> None:
         kic.load(name).find_equilibrium()
     assert re.search(NOWHERE[name], str(e.value))
     reached = e.value.reached
-    # it went down, on a closed posture
+    # it went down, on a closed configuration
     assert energy(reached) < energy(kic.load(name).at())
     assert np.abs(reached._model.closure(()).rows(reached._states)[0]).max(initial=0.0) < 1e-12
 
 
 def test_the_ways_down_that_have_no_bottom() -> None:
-    """By the energy itself: monotone from the drawing to the singular posture where the search ends."""
+    """The energy is monotone from the reference to the singular configuration where the search ends."""
     m = kic.load("peaucellier")
     heights = energy_along(m, "C", np.linspace(1.287, -1.654, 60))
     assert (np.diff(heights) < 0).all()

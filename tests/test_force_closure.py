@@ -21,7 +21,7 @@ def needs_solver() -> None:
 
 
 def spans(W: np.ndarray) -> bool:
-    """Whether vectors span a space positively: full rank, and a sum of all, each at least once, is zero."""
+    """Return True if vectors span a space positively: full rank, a positive sum of all is zero."""
     W = W / np.abs(W).max(axis=1, keepdims=True)
     if np.linalg.matrix_rank(W, tol=1e-10) < len(W):
         return False
@@ -388,7 +388,7 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
         (lambda: two_fingers("soft").loads([1.0]), "`force` must have shape"),
     ],
 )
-def test_refusals(make, text: str) -> None:
+def test_invalid_arguments(make, text: str) -> None:
     with pytest.raises(kic.InputError) as caught:
         make()
     assert text in str(caught.value), str(caught.value)
@@ -401,7 +401,7 @@ def test_coefficients_that_are_not_used_are_not_read() -> None:
 
 
 @pytest.mark.slow
-def test_what_pyramids_can_not_decide_is_refused() -> None:
+def test_inconclusive_pyramids_raise() -> None:
     """A cone that is needed almost to its edge, in a direction that coarse pyramids do not reach."""
     tilt = np.arctan(0.5) - 0.02
     # in the direction between two edges of the four-sided pyramid

@@ -148,7 +148,7 @@ def test_fingers_follow(name: str) -> None:
 
 @every_grasp
 def test_newton_and_euler(name: str) -> None:
-    """What moves with the object (a stance: everything) moves by its weight and by the contacts alone."""
+    """Bodies that move with the object (in a stance all) move by weight and contacts alone."""
     m, c, g, qd, qdd, motion = moving(name)
     held = HELD[name]
     standing = m.contacts[0].bodies[1] == "ground"
@@ -277,7 +277,7 @@ def test_forces_may_be_chosen() -> None:
 
 
 def test_feet_only_push() -> None:
-    """The trunk falls faster than by its weight, or speeds up hard: feet come off, and it is said."""
+    """The trunk falls faster than by its weight, or speeds up hard: feet separate, and remarks report it."""
     g = kic.load("quadruped").at().grasp("trunk")
     still = g.motion()
     assert still.feasible
@@ -495,7 +495,7 @@ def test_documented_shapes(name: str) -> None:
             assert getattr(thing, key).shape == want, key
 
 
-def test_members_without_posture() -> None:
+def test_unsolved_members() -> None:
     m = kic.load("three-finger-hand")
     q = np.array([[0.0] * 6, [0.0, -2.5, 0.0, 2.5, 0.0, 2.5], [0.01] * 6])
     c = m.at(q, failures="mask")
@@ -512,11 +512,11 @@ def test_members_without_posture() -> None:
     m.at(q[[0, 2]]).grasp("ball", failures="mask")
 
 
-# ----------------------------------------------------------------------------------- what can not be
+# ----------------------------------------------------------------------------------- invalid arguments
 
 
-def test_two_fingers_can_not_hold_everything() -> None:
-    """Two points with friction do not hold the turn about their line: it is said, with what is missing."""
+def test_two_fingers_cannot_hold_every_load() -> None:
+    """Two points with friction do not resist a moment about their line; the error reports the residual."""
     m = hand(5, ("friction",) * 2)
     g = m.at().grasp("box")
     assert g.rank == 5
@@ -563,7 +563,7 @@ def test_members_that_are_not_held() -> None:
     assert motion.feasible.tolist()[1] is False
 
 
-def test_moments_that_are_left_are_told_as_such() -> None:
+def test_residual_moments_have_the_unit_of_moments() -> None:
     """In a drawing whose largest extent is one unit, too."""
     small = wedge(0.5)
     small = replace(
@@ -588,7 +588,7 @@ def test_internal_loads_across_a_plane_stand_apart_from_the_grip() -> None:
     assert n["c1.n"][2] == pytest.approx(np.sqrt(0.5))
 
 
-def test_sensitivities_are_exact_or_refused() -> None:
+def test_sensitivities_are_exact_or_raise() -> None:
     """By the place and the normal of a contact, in the axes that the drawing has; not of a basis."""
     m = kic.load("three-finger-hand")
     names = ["tip1.at.x", "tip1.normal.y", "tip2.normal.x", "ball.com.z"]
@@ -611,7 +611,7 @@ def test_sensitivities_are_exact_or_refused() -> None:
             kic.sensitivity(m, answer, names)
 
 
-def test_what_can_not_be_asked() -> None:
+def test_invalid_arguments() -> None:
     m = kic.load("three-finger-hand")
     c = m.at()
     with pytest.raises(kic.UnknownNameError, match="No body 'egg' in 'three-finger-hand'"):
@@ -634,10 +634,10 @@ def test_what_can_not_be_asked() -> None:
     with pytest.raises(kic.InputError, match="`failures` must be"):
         c.grasp("ball", failures="hide")
     nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
-    with pytest.raises(kic.InputError, match="Body 'ball' has no reference point, about which its grasp"):
+    with pytest.raises(kic.InputError, match="Body 'ball' must have a reference point"):
         replace(m, bodies=nameless).at().grasp("ball")
     complex_one = Configuration(m._model, (), c._states.astype(complex))
-    with pytest.raises(kic.InputError, match=r"motion\(\) needs real numbers; this posture holds complex128"):
+    with pytest.raises(kic.InputError, match=r"a real configuration, got complex128"):
         complex_one.grasp("ball").motion()
     with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 6\)"):
         c.grasp("ball").motion([1.0, 2.0])
@@ -717,7 +717,7 @@ def test_contacts_with_another_coefficient() -> None:
     in_plane = c.replaced(plane=[0, 0, 1])
     assert in_plane.map.shape == (3, 3)
     assert in_plane.replaced(plane=None).map.shape == (6, 4)
-    # as many as are given, if nothing else is said of each
+    # as many as are given, if nothing else is given for each
     one = kic.ContactSet([[1, 0, 0]], [[-1, 0, 0]], "point")
     assert one.replaced(points=points, normals=sides["normals"]).names == ("1", "2")
     with pytest.raises(kic.InputError, match="`mu`"):

@@ -296,7 +296,7 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     both[4] = 1.0
     with pytest.raises(kic.LimitError, match="effort limits of 1, 2 they hold nothing"):
         kic.grip_forces(c, [0, -6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
-    # where the contacts alone are too few, that is said first
+    # where the contacts alone are too few, that is reported first
     feet = kic.ContactSet(p, np.broadcast_to([0, 1.0, 0], (3, 3)), "friction", mu=0.8, plane=Z)
     with pytest.raises(kic.SingularError, match="cannot resist a force along"):
         kic.grip_forces(feet, [0, 6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
@@ -450,7 +450,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(alone.force, grip.force[index])
 
 
-def test_members_that_can_not_hold() -> None:
+def test_infeasible_members() -> None:
     c = kic.ContactSet(SQUARE, np.broadcast_to([0, 0, 1], (4, 3)), "friction", mu=0.6)
     w = np.zeros((2, 3, 6))
     w[..., 2] = -10
@@ -469,7 +469,7 @@ def test_members_that_can_not_hold() -> None:
 SPIN = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5)
 
 
-def test_what_is_missing_is_said() -> None:
+def test_unresisted_loads_are_described() -> None:
     with pytest.raises(kic.SingularError) as caught:
         kic.grip_forces(SPIN, [0, 0, -1, 0.1, 0, 0])
     said = str(caught.value)
@@ -510,7 +510,7 @@ def test_what_is_missing_is_said() -> None:
         ({"wrench": np.zeros((2, 6)), "jacobian": np.ones((3, 6, 2))}, "do not broadcast"),
     ],
 )
-def test_refusals(more: dict, text: str) -> None:
+def test_invalid_arguments(more: dict, text: str) -> None:
     given = {"contacts": SPIN, "wrench": [0, 0, -1, 0, 0, 0], **more}
     with pytest.raises(kic.InputError) as caught:
         kic.grip_forces(**given)
@@ -526,7 +526,7 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(kic.grip_forces(c, [0, -6, 0], "minimum largest").normal, 6, rtol=1e-7)
 
 
-def test_answers_out_of_bounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that answers wrongly is found out."""
     from kic.grasp import grip
     from kic.numerics import conic_programs as conic

@@ -16,7 +16,7 @@ HAND = kic.load("three-finger-hand")
 
 
 def led(count: int) -> tuple[kic.Configuration, np.ndarray, np.ndarray]:
-    """The ball lifted 10 mm, and 5 mm aside, within 0.2 s: postures, its rates and accelerations."""
+    """The ball lifted 10 mm, and 5 mm aside, within 0.2 s: configurations, its rates and accelerations."""
     way = trajectories.quintic([0.0, 0.0, 0.0], [0.005, 0.0, 0.01], 0.2)
     x, xd, xdd, _ = way(np.linspace(0, 0.2, count))
     c = HAND.path({"ball": RigidTransform.from_translation(x)})

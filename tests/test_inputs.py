@@ -424,7 +424,7 @@ BAD_DICTS = [
         {"shoulder": [1, 2], "elbow": [1, 2, 3]},
         r"Batch shapes do not broadcast: `shoulder` \(2,\), `elbow` \(3,\)",
     ),
-    ({"tip": 0}, r"`tip` must have shape \(\.\.\., 3\), got \(\)"),
+    ({"tip": 0}, r"`tip` (must|to) have shape \(\.\.\., 3\), got \(\)"),
     ({"tip.x": 0}, r"'horn-two-link' has mobility 2; 1 coordinates were named: tip.x\. Name 1 more"),
     ({"tip": (0, 0, 0)}, r"mobility 2; 3 coordinates were named: tip.x, tip.y, tip.z\. Name 2"),
     ({"tip.x": "far", "tip.y": 0}, r"`tip.x` must be an array of numbers, got 'far'"),

@@ -74,7 +74,7 @@ def test_an_effort_set_on_at_rest() -> None:
 def parted(
     m: kic.Mechanism, way: tr.Trajectory, wrt: list[str] | None, start: kic.Configuration
 ) -> tuple[list[float], float]:
-    """How far disturbed runs are from the linear model along a way; and how far a constant one is."""
+    """Return the distances of disturbed runs from the linear model along a path and a constant one."""
     fine = np.linspace(0, way.duration, 161)
     course = way.on(m, fine, near=start)
     effort = make_interp_spline(fine, course.effort(), k=7)

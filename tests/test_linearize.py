@@ -125,7 +125,7 @@ def test_batches_of_trees_with_balls(kinds, branched: bool, batch: tuple[int, ..
     assert lin.batch == batch
     want = derivative(c, lambda x: x.dynamics().inverse_dynamics(v, a))
     assert mismatch(lin.K, want) < TOLERANCE
-    # one posture, a batch of motions
+    # one configuration, a batch of motions
     if batch == (3,):
         one = m.at(c.phi[0]).linearize(v, a)
         assert mismatch(one.K[0], lin.K[0]) < 1e-12
@@ -459,7 +459,7 @@ def test_answers_of_a_linearization() -> None:
     assert "commutator" in str(turning)
 
 
-def test_questions_that_are_refused() -> None:
+def test_invalid_arguments() -> None:
     arm = kic.load("horn-two-link")
     c = arm.at([0.1, 0.2])
     with pytest.raises(kic.InputError, match="`qdd` or `effort` must be given, got both"):
@@ -490,7 +490,7 @@ def test_questions_that_are_refused() -> None:
         massless.at().linearize().modes()
 
 
-def test_modes_are_told_in_the_unit_of_time() -> None:
+def test_modes_are_described_in_the_unit_of_time() -> None:
     """In milliseconds a pendulum swings as slowly, and numbers say so."""
     m = kic.load("horn-two-link")
     slow = replace(

@@ -11,7 +11,7 @@ from sampling import mismatch
 
 import kic
 
-# mechanisms, a task of fewer rows than freedoms, and one of as many that are coordinates
+# mechanisms, a task of fewer rows than degrees of freedom, and one with as many coordinates as rows
 CASES = {
     "panda": ("link7", ()),
     "puma560": ("tool", "link6"),
@@ -24,7 +24,7 @@ every_case = pytest.mark.parametrize("name", CASES)
 
 
 def plain(c: kic.Configuration, task: list[str]) -> dict[str, np.ndarray]:
-    """The textbook's matrices, for one posture."""
+    """Compare with the matrices of the textbook for one configuration."""
     d, u = c.dynamics(), c.coefficients(task)
     W = np.linalg.inv(d.I)
     Lambda = np.linalg.inv(u.G @ W @ u.G.T)
@@ -180,7 +180,7 @@ def test_masked_members_stay_nan() -> None:
     assert mismatch(s.mu[0], m.at([0.3, 1.0]).operational_space(task).mu) < 1e-14
 
 
-def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
+def test_fixed_row_raises_and_small_row_does_not() -> None:
     """Rounding is no motion; micrometres at the end of a boom of ten metres are."""
     m = kic.load("horn-two-link")
     for at in ([0.0, 0.0], [0.0, np.pi], [1e-17, 1e-17]):
@@ -211,7 +211,7 @@ def test_a_row_that_stands_still_is_refused_and_a_small_one_is_not() -> None:
         assert mismatch(s.Lambda, plain(c, ["gap"])["Lambda"]) < 1e-8
 
 
-def test_what_it_refuses() -> None:
+def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     with pytest.raises(kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"):

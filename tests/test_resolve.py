@@ -14,7 +14,7 @@ from sampling import mismatch, random_tree
 import kic
 
 DATA = json.loads((Path(__file__).parent / "data" / "redundant.json").read_text(encoding="utf-8"))
-# mechanisms with a task of fewer rows than freedoms
+# mechanisms with a task of fewer rows than degrees of freedom
 TASKS = {
     "panda": "flange",
     "puma560": "tool",
@@ -159,7 +159,7 @@ def test_the_instantaneous_law_has_rates_of_its_own() -> None:
     r = c.resolve("flange", udd=udd, uddd=uddd, qd=qd, **given)
     u, d = c.coefficients("flange"), c.dynamics()
     assert mismatch(r.qd, qd) == 0
-    assert not r.velocity_residual.any()  # nothing was asked of rates
+    assert not r.velocity_residual.any()  # rates are given
     assert np.abs(r.acceleration_residual).max() < 1e-13
     assert mismatch(u.acceleration(qd, r.qdd), udd) < 1e-12
     s = c.operational_space("flange")
@@ -193,7 +193,7 @@ def test_minimum_kinetic_energy_really_is(name: str) -> None:
 
 
 @every_weight
-def test_as_many_rows_as_freedoms_leave_no_choice(weight: str) -> None:
+def test_as_many_rows_as_dof_have_a_unique_solution(weight: str) -> None:
     """Then it is the inverse, whatever the weight and the law, as far as its H goes."""
     c = configuration("puma560")
     inverse = c.coefficients("link6", order=3).inverse()
@@ -269,7 +269,7 @@ def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
     c = configuration("panda")
     z = kic.Manipulability(gain=2.0).rates(c, None, ("flange",))
     assert mismatch(z, 2 * c.manipulability_gradient("flange")) < 1e-12
-    # near a singular posture, too
+    # also near a singular configuration
     near = kic.load("horn-two-link").at([0.3, 1e-8])
     z = kic.Manipulability().rates(near, None, ("tip.x", "tip.y"))
     assert mismatch(z, np.array([0.0, 1.0])) < 1e-7
@@ -320,7 +320,7 @@ def test_secondary_in_every_form(law: str) -> None:
 # damping
 
 
-def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
+def test_damping_increases_towards_a_singular_configuration() -> None:
     m = kic.load("horn-two-link")
     task = ["tip.x", "tip.y"]
     # w of rows in lengths of 2: |sin(elbow)| / 4
@@ -341,7 +341,7 @@ def test_damping_grows_towards_a_singular_posture_and_says_so() -> None:
         plain = G[k].T @ np.linalg.solve(G[k] @ G[k].T + lam * np.eye(2), [0.2, 0.1])
         if k:
             assert mismatch(r.qd[k], plain) < 1e-10
-    # a rate even at the singular posture: its derivative in time
+    # a rate even at the singular configuration: its derivative in time
     one = m.at([0.3, 0.0])
     ud, udd = np.array([0.2, 0.1]), np.array([0.1, 0.3])
     law = one.resolve(task, ud, udd, damping=(0.2, 0.1))
@@ -385,7 +385,7 @@ def test_damping_is_free_of_units() -> None:
             assert mismatch(b.damping, a.damping) < 1e-11
 
 
-def test_a_singular_posture_is_refused_or_damped() -> None:
+def test_singular_configuration_raises_or_is_damped() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 0.0])
     with pytest.raises(kic.SingularError, match="or give `damping`"):
@@ -412,8 +412,8 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     for weight in ("minimum kinetic energy", Q):
         aim = kic.PreferredConfiguration({c.coordinates[0]: 0.3})
         r = c.resolve(task, ud, udd, uddd, weight=weight, secondary=aim)
-        shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "multiplier": (P,), "velocity_residual": (P,), "damping": (),
-                  "acceleration_residual": (P,), "effort": (M,), "damped": ()}  # fmt: skip
+        shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "effort": (M,), "multiplier": (P,), "damped": (),
+                  "velocity_residual": (P,), "acceleration_residual": (P,), "damping": ()}  # fmt: skip
         for part, shape in shapes.items():
             assert getattr(r, part).shape == (*batch, *shape), part
         assert r.coefficients.H.shape == (*batch, M, P, P)
@@ -481,7 +481,7 @@ def test_coefficients_of_a_law_pass_complex_steps_on(weight: str, damping: objec
 
 @every_weight
 def test_sensitivities_to_the_drawing(weight: str) -> None:
-    """By differences; damping is measured by the drawing, which can not be told in a step."""
+    """Compare with differences; damping is scaled by the size of the mechanism, which has no complex step."""
     m = kic.load("horn-two-link")
     task, ud, udd = ["tip.x"], [0.3], [0.2]
 
@@ -582,7 +582,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
         assert mismatch(s.force(r.qd, udd), s.inverse.T @ (r.effort)) < limit
 
 
-def test_what_the_evaluator_refuses() -> None:
+def test_invalid_arguments_of_the_evaluator() -> None:
     m = kic.load("panda")
     state, ud = m.at(CONFIGURATIONS["panda"]).state, np.zeros(3)
     f = m.prepare_resolve("flange")
@@ -604,9 +604,9 @@ def test_what_the_evaluator_refuses() -> None:
     with pytest.raises(kic.InputError, match="computes rates only"):
         rates(state, ud, ud)
     slow = m.prepare_resolve("flange", law="instantaneous", order=1)
-    with pytest.raises(kic.InputError, match="given for accelerations. Prepare order 2"):
+    with pytest.raises(kic.InputError, match=r"given for accelerations. Prepare order 2"):
         slow(state, qd=np.zeros(7))
-    with pytest.raises(kic.InputError, match="Efforts require accelerations. Prepare order 2"):
+    with pytest.raises(kic.InputError, match=r"Efforts require accelerations. Prepare order 2"):
         m.prepare_resolve("flange", order=1, effort=True)
     with pytest.raises(kic.InputError, match="`order` must be 1 or 2, got 3"):
         m.prepare_resolve("flange", order=3)
@@ -615,7 +615,7 @@ def test_what_the_evaluator_refuses() -> None:
     for ask in (lambda: r.coefficients, r.dynamics):
         with pytest.raises(kic.InputError, match=r"Use Configuration\.resolve"):
             ask()
-    with pytest.raises(kic.InputError, match="prepared without efforts. Set effort=True"):
+    with pytest.raises(kic.InputError, match=r"prepared without efforts. Set effort=True"):
         _ = r.effort
     many = m.prepare_resolve("flange", weight=np.stack([np.eye(7)] * 2))
     with pytest.raises(kic.InputError, match="`weight` must have 1 members, one for each state, got 2"):
@@ -698,7 +698,7 @@ def test_what_it_refuses() -> None:
         ahead.resolve("flange", ud, ud, secondary=lambda x: -x.phi)
 
 
-def test_objectives_refuse() -> None:
+def test_invalid_objectives() -> None:
     cases = [
         (lambda: kic.JointLimits({}), "`limits` must be a dict of rows"),
         (lambda: kic.JointLimits({"a": (1, 0)}), r"Limits of 'a' must be finite"),

@@ -479,7 +479,7 @@ def test_python_control_answers_as_scipy_does() -> None:
     )
 
 
-def test_questions_that_are_refused() -> None:
+def test_invalid_arguments() -> None:
     rng = np.random.default_rng(14)
     m = geared(rng, kic.load("four-bar"), ["A"])
     m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
@@ -504,13 +504,11 @@ def test_questions_that_are_refused() -> None:
     with pytest.raises(kic.InputError, match=r"state_space\(\) of 'four-bar' needs real numbers"):
         kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
-    with pytest.raises(
-        kic.InputError, match="Expected coefficients with respect to A, got those with respect"
-    ):
+    with pytest.raises(kic.InputError, match="`coefficients` must be with respect to A, got"):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with pytest.raises(kic.InputError, match="because D is needed"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
-    with pytest.raises(kic.InputError, match="Expected the states to begin with the coordinates"):
+    with pytest.raises(kic.InputError, match="`states` must begin with the coordinates"):
         kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
     page = str(s)
     assert "state space of A" in page

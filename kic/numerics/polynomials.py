@@ -39,7 +39,10 @@ class Piecewise:
         return np.where(h > 0, h, 1.0)
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
-        """Return values and three derivatives (..., 4, M) at real or complex t (...), at knots from the right."""
+        """Return values and three derivatives (..., 4, M) at real or complex t (...).
+
+        At knots they are limits from the right.
+        """
         piece = np.minimum(
             np.searchsorted(self.knots[1:-1], t.real, side="right"), len(self.coefficients) - 1
         )

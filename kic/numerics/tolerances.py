@@ -1,4 +1,4 @@
-"""Tolerances that several packages share; each has a unit and a reason."""
+"""Tolerances that several packages share; all are dimensionless."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 # spacing of double precision numbers at 1
 EPS = float(np.finfo(float).eps)
-# singular values and pivots below this share of the largest are zero: closed configurations are accurate to
-# about 1e-13, and a margin of four digits remains for the scaling of rows
+# singular values and pivots below this share of the largest are zero; closed configurations are accurate to
+# 1e-13
 RANK_RTOL = 1e-9
-# largest condition number of a regular linear system; results lose more than 100 EPS · condition beyond it
+# largest condition number of a regular linear system; results are accurate to 100 EPS times the condition,
+# hence less than two digits are certain beyond it
 CONDITION_MAX = 1e12
-# largest condition number of a mass matrix, which is computed to full accuracy
+# largest condition number of a mass matrix, whose inverse has no correct digit beyond it
 INERTIA_CONDITION_MAX = 1e15

@@ -42,7 +42,7 @@ class Ellipsoid:
                       |R⁻¹T| ≤ 1
 
     The norm is the Euclidean norm of coordinates divided by their limits. Hence the ellipsoid lies within the
-    set that is reachable if each coordinate may use its full limit. If the task is singular, the ellipsoids of
+    set that is reachable if each coordinate may use its full limit. If the task is singular, ellipsoids of
     velocity, inertia and acceleration are flat (a semi-axis is 0) and that of force is unbounded (inf).
 
     Attributes
