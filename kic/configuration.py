@@ -102,7 +102,7 @@ class Configuration:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the default coordinates of results."""
+        """Tuple of the names of the default coordinates of results."""
         return self._model.coordinates
 
     @property
@@ -112,10 +112,10 @@ class Configuration:
 
     @property
     def phi(self) -> np.ndarray:
-        """Coordinates of the spanning tree, (..., M); those of an open chain in the order of `coordinates`.
+        """Array (..., M) of the coordinates of the spanning tree.
 
-        Spherical joints have rotation vectors. For an open chain, ``mechanism.at(c.phi)`` is the same
-        configuration.
+        Spherical joints have rotation vectors. Those of an open chain are in the order of `coordinates`, and
+        ``mechanism.at(c.phi)`` is the same configuration.
         """
         phi = phi_of(self._model.tree, self._states)
         return phi.reshape(*self.batch, self._model.tree.size)
@@ -405,7 +405,7 @@ class Configuration:
         def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
             found = transfer.evaluate(query, states, force)
             if inputs is not None:
-                found.error = transfer.position_error(states, found, query.order, inputs)
+                found.error = transfer.position_error(states, found, query, inputs)
             return found
 
         if ok is None and failures == "raise":
@@ -424,7 +424,7 @@ class Configuration:
 
     @property
     def _inputs(self) -> CoordinateTransfer | None:
-        """Equations that the states were solved for; None for states that were given."""
+        """Transfer whose equations the states were solved for; None for states that were given."""
         aims = self._aims
         if aims is None or self._model.has_complex_step:
             return None
@@ -789,10 +789,12 @@ class Configuration:
 
         Parameters
         ----------
-        actuators, criterion, limits, wrt, failures
+        actuators, criterion, limits, wrt
             As in `distribute`; limits are only weights here.
         applied : dict of str to (..., 3) array_like, optional
             As in `dynamics`.
+        failures : {"raise", "mask"}
+            As in `distribute`.
 
         Returns
         -------
@@ -1164,11 +1166,13 @@ class Configuration:
 
         Parameters
         ----------
-        qd, qdd, effort : (..., M) array_like, optional
+        qd, qdd : (..., M) array_like, optional
             Nominal motion, as in `linearize`; at rest by default.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
             states.
+        effort : (..., M) array_like, optional
+            Efforts of the nominal motion, in place of `qdd`, as in `linearize`.
         inputs : str or list of str, optional
             Names of motors (voltage, or torque of a plain source), of coordinates (effort), or of forces and
             moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if they count,

@@ -101,7 +101,7 @@ class Table:
 
     @property
     def _seen(self) -> list[int]:
-        """Columns except separators, which become borders."""
+        """List of columns except separators, which become borders."""
         return [k for k in range(len(self.columns)) if self.columns[k] != BAR]
 
     def _styled(self, k: int) -> str:

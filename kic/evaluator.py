@@ -346,7 +346,7 @@ class Evaluator:
 
     @property
     def scaling(self) -> Scaling:
-        """Sizes of the rows and of the coordinates, and the error of rows at regular configurations."""
+        """Typical sizes of rows and coordinates, and the error of rows at regular configurations."""
         table = self.layouts[0]
         assert table is not None  # for the type checker: used only if there are rows
         return self._model.scaling(table.rows, self._transfer)
@@ -468,14 +468,14 @@ class PositionSolver:
     """
 
     def __init__(self, model: CompiledModel, inputs: str | Iterable[str] | None) -> None:
-        model.require_real("prepare_position()", "Ask at() for the posture.")
+        model.require_real("prepare_position()", "Use at(), which returns a configuration.")
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")
         for name in self._names:
             if not model.value_rows(name)[1]:
                 raise InputError(
-                    f"'{name}' includes angular velocities, which have no value that could fix a posture. "
-                    "Name rows that have one; poses are given to at().",
+                    f"'{name}' includes angular velocities, which have no value that could fix a "
+                    "configuration. Name rows that have one; poses are given to at().",
                     name=name,
                 )
         model.check_number(None if inputs is None else self._names)

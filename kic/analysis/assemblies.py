@@ -180,7 +180,7 @@ class AssemblySearch:
 
     @property
     def members(self) -> list[tuple[int, ...]]:
-        """Indices of the targets."""
+        """Multi-index of each target."""
         return list(np.ndindex(self.targets.batch))
 
     def starting_states(self, count: int, values: np.ndarray) -> np.ndarray:

@@ -201,7 +201,7 @@ class TwistBasis:
 
     @property
     def rtol(self) -> float:
-        """Velocities below this share of the largest of a motion count as zero."""
+        """Relative tolerance: velocities below this share of the largest of a motion count as zero."""
         return max(REST_RTOL, 10 * self.bodies.closure.transfer.tolerance)
 
     def twists(self, x: np.ndarray) -> np.ndarray:

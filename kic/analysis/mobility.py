@@ -107,7 +107,7 @@ class Mobility:
 
     @cached_property
     def first_order(self) -> int:
-        """Degrees of freedom to first order at the configuration."""
+        """Number of degrees of freedom to first order at the configuration."""
         return self.coordinates - rank(self._transfer, self._state)
 
     @cached_property
@@ -134,7 +134,7 @@ class Mobility:
 
     @property
     def motions(self) -> tuple[FirstOrderMotion, ...]:
-        """Directions of the tangent space, each with a verdict."""
+        """Tuple of directions of the tangent space, each with a verdict."""
         if not self.first_order:
             return ()
         if self._independent:
@@ -204,7 +204,7 @@ class Mobility:
 
     @cached_property
     def passive_freedoms(self) -> tuple[PassiveFreedom, ...]:
-        """Motions of some bodies that leave all others at rest."""
+        """Tuple of motions of some bodies that leave all others at rest."""
         if not self.first_order:
             return ()
         others, singular = self._neighbours, not self.regular and bool(self.nearby)
@@ -214,7 +214,7 @@ class Mobility:
 
     @property
     def redundant(self) -> int:
-        """Conditions that follow from the others."""
+        """Number of conditions that follow from the others."""
         rank = self.coordinates - (self.dof if self.finite else self.first_order)
         return len(self._transfer.owners) - rank
 

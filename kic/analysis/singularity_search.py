@@ -171,7 +171,7 @@ class SingularitySearch:
 
     @cached_property
     def _edges(self) -> np.ndarray:
-        """Neighbours (E, 2), by member, that both have a configuration."""
+        """Array (E, 2) of neighbours, by member, that both have a configuration."""
         pairs = [np.stack(pair, axis=1) for pair in self._pairs()]
         every = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.intp)
         return every[(self._number[every] >= 0).all(axis=1)]
@@ -183,7 +183,7 @@ class SingularitySearch:
 
     @cached_property
     def _segments(self) -> tuple[ChartSegments, np.ndarray]:
-        """Segments between neighbours, without those that end where the closure is singular."""
+        """Return segments between neighbours, without those that end where the closure is singular."""
         edges = self._segment_edges
         a, b = (self._tangent_space.take(self._number[edges[:, k]]) for k in (0, 1))
         segments, lost = between(self.closure, a, b)
@@ -191,13 +191,13 @@ class SingularitySearch:
 
     @cached_property
     def _segment_edges(self) -> np.ndarray:
-        """Neighbours (E, 2) of the segments, in the order of their numbers."""
+        """Array (E, 2) of neighbours of the segments, in the order of their numbers."""
         edges = self._edges
         return edges[~self._is_singular("closure")[edges].any(axis=1)] if "closure" in self.spans else edges
 
     @cached_property
     def _end_segments(self) -> tuple[ChartSegments, np.ndarray]:
-        """Segments from members to the ends of continuations, and the members (E, 2) of these."""
+        """Return segments from members to the ends of continuations, and the members (E, 2) of these."""
         start = np.array([self._number[end.member] for end in self._branch_ends], dtype=np.intp)
         states = np.array([end.state for end in self._branch_ends])
         states = states.reshape(len(start), self._states.shape[1])
@@ -207,7 +207,7 @@ class SingularitySearch:
 
     @property
     def unresolved(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Neighbours that no segments connect, between which nothing was searched."""
+        """Tuple of pairs of neighbours that no segments connect, between which nothing was searched."""
         return tuple((self._index(a), self._index(b)) for a, b in self._segments[1].tolist())
 
     @cached_property
@@ -296,7 +296,7 @@ class SingularitySearch:
 
     @cached_property
     def _branch_ends(self) -> list[BranchEnd]:
-        """Ends of continuations from members to neighbours without a configuration."""
+        """List of ends of continuations from members to neighbours without a configuration."""
         if self._targets is None:
             return []
         near = np.concatenate([np.zeros((0, 2), dtype=np.intp), *map(np.column_stack, self._pairs())])

@@ -210,7 +210,7 @@ class TwoLink(PlanarChain):
 
     @property
     def reachable_workspace(self) -> Annulus:
-        """Annulus from |l1 − l2| to l1 + l2 that the tip reaches (p. 8)."""
+        """Reachable annulus of the tip, from |l1 − l2| to l1 + l2 (p. 8)."""
         return reachable_workspace(*self.lengths)
 
     def tip_polar(self, q: Any) -> np.ndarray:
@@ -416,7 +416,7 @@ class ThreeLink(PlanarChain):
 
     @property
     def reachable_workspace(self) -> Annulus:
-        """Annulus that the tip reaches with some direction of the last link."""
+        """Reachable annulus of the tip with some direction of the last link."""
         return reachable_workspace(*self.lengths)
 
     @property

@@ -147,7 +147,7 @@ class Contact:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Names of the rows, which are zero while the contact is closed."""
+        """Tuple of the names of the rows, which are zero while the contact is closed."""
         return tuple(f"{self.name}.{row}" for row in CONTACT_ROWS[self.type])
 
 

@@ -207,13 +207,13 @@ class MechanismDescription:
 
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
-        """Coordinates and coefficients of each coupling."""
+        """Mapping from each coupling to its coordinates and coefficients."""
         joints = {joint.name: joint for joint in self.joints}
         return MappingProxyType({c.name: terms(c, self.name, joints) for c in self.couplings})
 
     @cached_property
     def coupled(self) -> frozenset[str]:
-        """Joints with a coordinate in a coupling, all of which are in the spanning tree."""
+        """Set of joints with a coordinate in a coupling, all of which are in the spanning tree."""
         components = {c: joint.name for joint in self.joints for c in joint.components}
         return frozenset(components[c] for made in self.terms.values() for c, _ in made)
 
@@ -255,7 +255,7 @@ class MechanismDescription:
 
     @cached_property
     def shafts(self) -> Mapping[str, tuple[str, ...]]:
-        """Coordinates driven by the shaft of each motor."""
+        """Mapping from each motor to the coordinates driven by its shaft."""
         joints = {joint.name: joint for joint in self.joints}
         return MappingProxyType({motor.name: driven(motor, self.name, joints) for motor in self.motors})
 
@@ -281,7 +281,7 @@ class MechanismDescription:
 
     @cached_property
     def fixed_distances(self) -> Mapping[str, float]:
-        """Lengths of the fixed distances."""
+        """Mapping from each fixed distance to its length."""
         fixed = [d for d in self.distances if d.fixed]
         return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
 
@@ -304,7 +304,7 @@ class MechanismDescription:
 
     @cached_property
     def closed_contacts(self) -> tuple[Contact, ...]:
-        """Contacts that are closed."""
+        """Tuple of the contacts that are closed."""
         return tuple(contact for contact in self.contacts if contact.closed)
 
     def _check_coordinates(self, who: str) -> None:
@@ -338,14 +338,14 @@ class MechanismDescription:
 
     @property
     def named_coordinates(self) -> tuple[str, ...]:
-        """Joints (or components) of `coordinates`; by default every joint that moves, in order."""
+        """Tuple of joints (or components) of `coordinates`; by default every joint that moves, in order."""
         if self.coordinates is not None:
             return self.coordinates
         return tuple(joint.name for joint in self.joints if joint.dof)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the default coordinates, one for each degree of freedom."""
+        """Tuple of the names of the default coordinates, one for each degree of freedom."""
         joints = {joint.name: joint.components for joint in self.joints}
         return tuple(c for name in self.named_coordinates for c in joints.get(name, (name,)))
 

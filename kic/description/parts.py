@@ -341,7 +341,7 @@ class Joint:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the coordinates: that of the joint, or name.1, name.2 … for several."""
+        """Tuple of the names of the coordinates: that of the joint, or name.1, name.2 … for several."""
         if self.dof == 1:
             return (self.name,)
         return tuple(f"{self.name}.{k + 1}" for k in range(self.dof))

@@ -372,7 +372,7 @@ class ContactSet:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the m components of force: "1.n", "1.t1", "1.t2", "1.moment", …."""
+        """Tuple of the names of the m components of force: "1.n", "1.t1", "1.t2", "1.moment", …."""
         words = ("n", "t1", "t2", "moment") if self.plane is None else ("n", "t")
         return tuple(f"{self.names[k]}.{words[a]}" for k, a in zip(self.owner, self.axis, strict=True))
 

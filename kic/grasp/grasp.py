@@ -127,7 +127,7 @@ class GraspMotion:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Descriptions of pulling and slipping contacts; empty if the motion is feasible."""
+        """Tuple of descriptions of pulling and slipping contacts; empty if the motion is feasible."""
         return remarks(self.contacts, self._pressed, self.pulling, self.slipping)
 
     def summary(self) -> Summary:
@@ -258,7 +258,7 @@ class Grasp:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Types of the contacts."""
+        """Tuple of the types of the contacts."""
         return tuple(contact.type for contact in self.contacts)
 
     @property
@@ -363,7 +363,7 @@ class Grasp:
 
     @property
     def _scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scales of loads at the object (m,) and at the contacts (R,): a length for moments, else 1."""
+        """Return scales of loads at the object (m,) and the contacts (R,): a length for moments, else 1."""
         length = self._model.length
         return np.where(self._angular, length, 1.0), np.where(self._axis == MOMENT, length, 1.0)
 

@@ -500,12 +500,12 @@ class GripForces:
 
     @property
     def on_body(self) -> tuple[np.ndarray, np.ndarray]:
-        """Forces and moments (..., K, 3) on the body in world axes, each at its contact."""
+        """Pair of forces and moments (..., K, 3) on the body in world axes, each at its contact."""
         return self.contacts.loads(self.force)
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """Contacts about to slip and joints at their limits, in any member."""
+        """Tuple of contacts about to slip and joints at their limits, in any member."""
         size = np.abs(self.force).max(axis=-1, initial=0.0)[..., None]
         slips = self.margin <= ACTIVE_LIMIT_RTOL * size
         room = np.minimum(self.upper - self.effort, self.effort - self.lower)

@@ -264,12 +264,12 @@ class JointForces:
 
     @property
     def force(self) -> np.ndarray:
-        """Forces (..., J, 3) in all joints."""
+        """Array (..., J, 3) of the forces in all joints."""
         return np.stack([self[name].force for name in self.joints], axis=-2)
 
     @property
     def moment(self) -> np.ndarray:
-        """Moments (..., J, 3) in all joints, each about its point."""
+        """Array (..., J, 3) of the moments in all joints, each about its point."""
         return np.stack([self[name].moment for name in self.joints], axis=-2)
 
     @property
@@ -300,7 +300,7 @@ class JointForces:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Violations of contact conditions, in words; empty if there are none."""
+        """Tuple of violations of contact conditions, in words; empty if there are none."""
         return remarks(self.contacts, self._normal, self.pulling, self.slipping)
 
     def __getitem__(self, joint: str) -> Wrench:

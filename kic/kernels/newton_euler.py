@@ -18,12 +18,12 @@ from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
 # a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in
-# Z, in the places of turning and origin, which nobody needs once the forces of their bodies are known
+# Z, in the places of turning and origin, which are not used after the forces of their bodies are known
 
 
 @helper
 def loads_block(size, count):
-    """Numbers of a block."""
+    """Return the number of entries of a block."""
     return 6 * (size + count)
 
 
@@ -60,7 +60,7 @@ def add_euler(Z, n, Y, moment, e, count):
 
 @helper
 def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
-    """What moving body i along the coordinates takes: moments and forces, into the block `own`."""
+    """Compute the moments and forces that move body i along the coordinates, into the block `own`."""
     n = bodies[i, 0]
     o = width * (n + 1)
     m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
@@ -82,9 +82,9 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
 
 @helper
 def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
-    """Forces of every frame's bodies, in the places of its motion; `own` is scratch for two blocks.
+    """Compute the forces of every frame's bodies, in the places of its motion.
 
-    Bodies stand in the order of their frames.
+    `own` is scratch for two blocks. Bodies are in the order of their frames.
     """
     one, i = loads_block(size, count), 0
     for n in range(cols.shape[0]):
@@ -100,10 +100,10 @@ def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
 
 @helper
 def joint_shares(cols, F, x, Z, o, B, n, size, count, loads, t):
-    """What joint n takes of its frame's forces, by A of the joint, into I (m, m) and P (m, p).
+    """Add the share of joint n in its frame's forces, by A of the joint, to I (m, m) and P (m, p).
 
-    `B` (M p) is what is not in the frames' second order of that of the tree's coordinates; `loads` (p,) is
-    scratch.
+    `B` (M p) is the part of the second order of the tree's coordinates that is not in that of the frames;
+    `loads` (p,) is scratch.
     """
     mobile, s, square = cols.shape[0], take(F, n, AXIS), size * size
     first = o if turns(cols, n) else o + 3 * size
@@ -127,7 +127,7 @@ def joint_shares(cols, F, x, Z, o, B, n, size, count, loads, t):
 
 @helper
 def to_parent(cols, F, Z, width, n, size, count):
-    """Hand the forces of frame n to its parent, moments about the parent's origin."""
+    """Add the forces of frame n to those of its parent, with moments about the parent's origin."""
     if cols[n, PARENT] < 0:
         return
     o, up, r = width * (n + 1), width * (cols[n, PARENT] + 1), arm(cols, F, n)

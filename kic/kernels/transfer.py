@@ -64,7 +64,7 @@ from kic.kernels.vectors import cross, sub
 
 @helper
 def scratch_parts(plan):
-    """Where the parts of the scratch end, in the order of their use below."""
+    """Return the ends of the parts of the scratch, in the order of their use below."""
     mobile, height, size, rows = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, ROWS]
     want, order, pairs = plan[1, WANT], plan[1, ORDER], plan[2, PAIRS]
     count, most, every = pair_count(size, pairs), size, height + rows
@@ -107,7 +107,7 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
 
 @helper
 def spread(mobile, choice, rest, R, late, count):
-    """Solutions R, in the order of elimination, as columns stand."""
+    """Write solutions R, which are in the order of elimination, in the order of the columns."""
     for j in range(mobile):
         n = choice[1, j]
         scale_range(late, n * count, rest[n, COLUMN_SCALE], R, j * count, count)
@@ -133,7 +133,7 @@ def add_late(g, row, late, count, t, place):
 
 @helper
 def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
-    """What coefficients of every order are multiplied by, where coordinates are divided by their scales."""
+    """Compute the factors of coefficients of every order for coordinates divided by their scales."""
     for a in range(size):
         units[a] = 1
     for i in range(mobile):
@@ -179,7 +179,7 @@ def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, co
 
 @helper
 def unpack(t, start, rows, size, target, place):
-    """Square tables of rows of pairs with b <= a."""
+    """Expand rows of pairs with b <= a to square tables."""
     for _ in range(rows):
         for a in range(size):
             for b in range(a + 1):
@@ -191,7 +191,7 @@ def unpack(t, start, rows, size, target, place):
 
 @helper
 def hand_out(items, first, height, pairs, order, size, t, rows, target):
-    """Rows asked for, with every pair; those of turnings differ by ω_a × ω_b in the order of the two."""
+    """Write the requested rows with every pair; those of OMEGA differ by ω_a × ω_b in the order of a, b."""
     copy_range(target, 0, t, height, rows)
     start, count, place = height + rows, size, rows
     for k in range(1, order + 1):
@@ -217,7 +217,7 @@ def hand_out(items, first, height, pairs, order, size, t, rows, target):
 
 @helper
 def hand_out_inertia(t, size, pairs, target):
-    """I* and P* with every pair."""
+    """Write I* and P* with every pair."""
     square = size * size
     copy_range(target, 0, t, 0, square if pairs != EVERY else square + square * size)
     if pairs != EVERY:
@@ -256,11 +256,11 @@ def chosen_loads(
 
 @entry
 def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, quality):
-    """Coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at a batch of postures.
+    """Compute coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at many states.
 
     choice (6, n): rows used, columns in the order of elimination and the items of those rows; closure rows
     that are not used, and their items; which coordinate each row used is, or -1. X (B or 0, …) receives the
-    table of the tree's coordinates; T that of the rows asked for, which follow the system's; K I*, P*, load,
+    table of the tree's coordinates; T that of the requested rows, which follow the system's; K I*, P*, load,
     damping as wanted. Where curvature is wanted, T receives H(φ', φ') of the system's rows along the rates
     that X then brings. `whole` (3, M) is scratch.
     """
@@ -366,7 +366,7 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
             hand_out(items, first_asked, height, pairs, asked, size, t, rows, T[b])
         if X.shape[0] > 0 and not want & WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
-        # not-a-number is never fine
+        # NaN is never fine
         fine = quality[b, PIVOT] > GOOD_PIVOT
         if left_out > 0:
             for k in range(order):

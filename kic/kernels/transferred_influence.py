@@ -40,7 +40,7 @@ from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
 @helper
 def block(size, count, order):
-    """Numbers of one frame's block."""
+    """Return the number of entries of one frame's block."""
     width = 6 * size
     if order > 1:
         width += 15 * count
@@ -128,7 +128,7 @@ def carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows,
 
 @helper
 def arm(cols, F, n):
-    """From the origin of the parent's frame to that of frame n."""
+    """Return the vector from the origin of the parent's frame to that of frame n."""
     parent = cols[n, PARENT]
     origin = take(F, n, ORIGIN)
     return origin if parent < 0 else sub(origin, take(F, parent, ORIGIN))
@@ -136,7 +136,7 @@ def arm(cols, F, n):
 
 @helper
 def axis_carrier(cols, n):
-    """Frame that carries axis n: the parent of its joint, or the child of a ball walked backwards."""
+    """Return the frame that carries axis n: the parent of its joint, or the child of a reversed ball."""
     group = cols[n, GROUP]
     return group + 2 if cols[n, LO] > group else cols[group, PARENT]
 
@@ -271,9 +271,9 @@ def third_motion(cols, F, x, Z, width, size):
 
 @helper
 def ball_turns(cols, x, size, pairs):
-    """The part of B that the angular velocities of balls have whatever is chosen: half of w_a × w_b.
+    """Write the part of B of the angular velocities of balls in any coordinates: half of w_a × w_b.
 
-    What is left of their B has no order of differentiation, in true coordinates q.
+    The rest of their B has no order of differentiation, in true coordinates q.
     """
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):

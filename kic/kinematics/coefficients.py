@@ -93,7 +93,7 @@ class Coefficients(jets.Jet):
 
     @property
     def quasi(self) -> frozenset[str]:
-        """Rows and columns that are quasi-velocities; if not given, all rows without a value."""
+        """Set of rows and columns that are quasi-velocities; if not given, all rows without a value."""
         there = frozenset((*self.rows, *self.columns))
         if self._quasi is None:
             v: Any = np.full(len(self.rows), np.nan) if self.values is None else self.values

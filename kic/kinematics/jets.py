@@ -44,7 +44,7 @@ class Jet:
 
     @property
     def tensors(self) -> Tensors:
-        """Tensors up to the order: (G,), (G, H) or (G, H, D)."""
+        """Tuple of tensors up to the order: (G,), (G, H) or (G, H, D)."""
         return tuple(t for t in (self.G, self.H, self.D) if t is not None)
 
     @property

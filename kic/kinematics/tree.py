@@ -217,13 +217,13 @@ class Tree:
 
     @cached_property
     def single_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of revolute and prismatic coordinates, and their entries in the state."""
+        """Pair of columns of revolute and prismatic coordinates, and their entries in the state."""
         columns = np.flatnonzero(self.cols[:, KIND] != BALL)
         return columns, self.cols[columns, STATE]
 
     @cached_property
     def ball_slices(self) -> tuple[tuple[slice, slice], ...]:
-        """Columns and entries in the state (quaternion) of each ball joint."""
+        """Tuple of columns and entries in the state (quaternion) of each ball joint."""
         starts = ((n, int(self.cols[n, STATE])) for n in self.balls)
         return tuple((slice(n, n + 3), slice(entry, entry + 4)) for n, entry in starts)
 

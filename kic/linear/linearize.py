@@ -305,7 +305,7 @@ def projected_derivative(G: np.ndarray, d_force: np.ndarray) -> np.ndarray:
 
 
 def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """What d(δq)/dt has beside δq̇, (B, M, M) that multiplies δq; zero in coordinates with values.
+    """Compute d(δq)/dt − δq̇ as (B, M, M) that multiplies δq; zero in coordinates with values.
 
     For small rotations δθ it is ω × (3-53, corrected). With q̇ = S φ̇ and δq = S δφ in coordinates of the tree,
     d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), the last term for ball joints of the tree.
@@ -535,7 +535,7 @@ class Linearization:
 
     @property
     def inertia_only(self) -> Dynamics:
-        """Dynamics of small motions without stiffness and damping: T = I* δq̈."""
+        """Return the dynamics of small motions without stiffness and damping: T = I* δq̈."""
         zero = np.zeros((*self.batch, *(len(self.coordinates),) * 3))
         return Dynamics(
             self.coordinates, self.I, zero, holonomic=self.holonomic, inertia_error=self.inertia_error

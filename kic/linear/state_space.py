@@ -285,7 +285,7 @@ class StateSpace:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Eigenvalues (..., X) of A, NaN for unsolved members."""
+        """Array (..., X) of the eigenvalues of A, NaN for unsolved members."""
         known = np.isfinite(self.A).all(axis=(-1, -2))
         safe = np.where(known[..., None, None], self.A, 0.0)
         return np.where(known[..., None], np.linalg.eigvals(safe).astype(complex), np.nan)
