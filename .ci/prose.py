@@ -139,7 +139,9 @@ def page(path: Path) -> Iterator[Finding]:
         kept, inside = [], False
         for line in text.split("\n"):
             starts = re.match(r"(title|about|source|drawing|description)\s*=", line) is not None
-            kept.append(line if inside or starts or line.lstrip().startswith("#") else line.partition("  # ")[2])
+            kept.append(
+                line if inside or starts or line.lstrip().startswith("#") else line.partition("  # ")[2]
+            )
             inside = inside != (line.count('"""') % 2 == 1)
         text = "\n".join(kept)
     yield from sentences(1, CODE_BLOCK.sub(blank, text))

@@ -1,4 +1,4 @@
-"""kic: kinematic influence coefficients of mechanisms, exact to third order.
+"""Kinematic influence coefficients of mechanisms, exact to third order.
 
 A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration. The methods of
 `Configuration` compute everything else:
@@ -36,8 +36,8 @@ p, J̄    operational-space load, inverse     (..., P), (..., M, P)        (4-70
 q̇, λ    resolved redundancy, multipliers    (..., M), (..., P)           (4-68) to (4-75)
 ======  ==================================  ===========================  =================
 
-The symmetric part (P*[m, n, k] + P*[m, k, n]) / 2 has the Christoffel symbols of the mass matrix. The index of
-differentiation comes first::
+The symmetric part (P*[m, n, k] + P*[m, k, n]) / 2 has the Christoffel symbols of the mass matrix. The index
+of differentiation comes first::
 
     H[p, m, n] = ∂G[p, n] / ∂q_m          u̇ = G q̇
       │  │  └─ column of G                ü = G q̈ + q̇ᵀ H q̇

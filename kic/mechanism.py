@@ -322,7 +322,7 @@ class Mechanism(MechanismDescription):
             Times.
         near : Configuration, optional
             Start, one configuration or a batch, near the path; by default the reference configuration.
-        weight, secondary, damping, wrt
+        weight, secondary, damping
             As in `Configuration.resolve`. A callable gets a configuration of the batch, and at the end one
             whose first axis is time.
         gain : float
@@ -330,6 +330,8 @@ class Mechanism(MechanismDescription):
         exact : bool
             True to correct configurations to the path at each time; otherwise only the gain does. With
             damping the correction is limited.
+        wrt
+            As in `Configuration.resolve`.
         tolerance : float
             Relative tolerance of the integration.
 
@@ -404,7 +406,7 @@ class Mechanism(MechanismDescription):
 
     @property
     def dof(self) -> int:
-        """Degrees of freedom at the reference configuration and near it; see `mobility`."""
+        """Number of degrees of freedom at the reference configuration and near it; see `mobility`."""
         return self._model.dof
 
     @property
@@ -565,7 +567,7 @@ class Mechanism(MechanismDescription):
 
     @property
     def cuts(self) -> tuple[str, ...]:
-        """Joints at which the loops are cut; empty for an open chain."""
+        """Tuple of the joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
 
     def prepare(

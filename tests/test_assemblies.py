@@ -18,7 +18,7 @@ def wrapped(angle: np.ndarray) -> np.ndarray:
 
 
 def family(phi: np.ndarray) -> np.ndarray:
-    """The two wrists of one posture: the same pose with the bend turned over."""
+    """The two wrists of one configuration: the same pose with the bend turned over."""
     other = np.add(phi, [0, 0, 0, np.pi, -2 * phi[4], np.pi])
     return np.stack([phi, other])
 
@@ -100,8 +100,8 @@ def test_limits() -> None:
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"has such configurations \(2 found from 128 starts\), but none within `limits`: the nearest exceeds "
-        r"those of 'elbow' by 0\.571",
+        match=r"has such configurations \(2 found from 128 starts\), but none within `limits`: the nearest "
+        r"exceeds those of 'elbow' by 0\.571",
     ) as caught:
         TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
     assert (caught.value.joint, caught.value.configuration.batch) == ("elbow", (2,))
@@ -231,7 +231,7 @@ def test_fewer_inputs_than_freedoms_are_refused() -> None:
 
 
 def test_places_of_a_body_among_postures() -> None:
-    """A platform has fewer places than its legs have folds, and each place is told with its postures."""
+    """A platform has fewer places than its legs have folds; each is reported with its configurations."""
     m = kic.load("gough-stewart")
     level = m.at()
     found = m.assemblies(level.value(m.coordinates))

@@ -15,7 +15,7 @@ FOUR = kic.load("four-bar")
 
 
 def check(m: kic.Mechanism, found: kic.Assemblies, inputs: dict) -> None:
-    """Every posture has the inputs and is closed; those of one member are distinct; the rest is masked."""
+    """Every configuration has the inputs and is closed; those of a member are distinct; others are masked."""
     assert (
         found.ok.shape == found.counts.shape == found.singular.shape == found.continued.shape == found.batch
     )
@@ -72,7 +72,7 @@ def test_each_member_as_it_is_alone() -> None:
 
 
 def test_a_slice_is_a_branch() -> None:
-    """Round and round: each slice is what path() gives from its first posture, full turns and all."""
+    """Each slice equals the result of path() from its first configuration, over full turns."""
     angles = FOUR.at().value("A") + np.linspace(0, 4 * np.pi, 80)
     found = FOUR.assemblies({"A": angles})
     check(FOUR, found, {"A": angles})

@@ -258,12 +258,12 @@ def wrist(m: kic.Mechanism) -> Motion:
 
 
 def drawn(m: kic.Mechanism) -> np.ndarray:
-    """What the coordinates read in the drawing."""
+    """Values of the coordinates in the reference configuration."""
     return np.array([m.at().value(q) for q in m.coordinate_names])
 
 
 class Form(NamedTuple):
-    """A closed form and the postures at which it is compared, as changes from the drawing."""
+    """A closed form and the configurations of its comparison, as changes from the reference configuration."""
 
     motion: Callable[[kic.Mechanism], Motion]
     moves: tuple[tuple[float, ...], ...]
@@ -408,7 +408,7 @@ def test_the_procedure_of_figure_d_1_by_hand() -> None:
 
 
 def test_the_idle_spin_belongs_to_every_set() -> None:
-    """θ5 moves coupler and rings alone, with the moment about the coupler's line; and it must be told."""
+    """θ5 moves coupler and rings alone, with the moment about the coupler's line; it must be reported."""
     m = kic.load("spatial-slider-crank")
     turn_of_crank = m.path({"theta1": 0.6 + np.linspace(0, 2 * np.pi, 25), "theta5": 0.35})
     still = ["P", "slider", "crank", "theta6", "theta7", "slide"]
@@ -613,7 +613,7 @@ def test_sarrus_guides_a_straight_line() -> None:
 
 @pytest.mark.parametrize(("angle", "freedoms"), [(np.pi / 2, 2), (0.0, 3)])
 def test_sarrus_stretched_or_folded_is_refused(angle: float, freedoms: int) -> None:
-    """There its legs could buckle: more freedoms than coordinates; nearby the orders are lost one by one."""
+    """Legs could buckle: more degrees of freedom than coordinates; nearby, orders are lost one by one."""
     m = kic.load("sarrus")
     there = m.at({"A1": angle})
     for question in (there.dynamics, lambda: there.coefficients("plate")):

@@ -35,7 +35,7 @@ def test_it_closes_as_at_does(name: str) -> None:
 
 
 def test_near_postures_need_no_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One compiled step closes near postures and does not reach far ones."""
+    """One compiled step closes near configurations and does not reach far ones."""
     m = kic.load("gough-stewart")
     c = m.at()
     closure = m._model.closure(m.coordinates)
@@ -63,7 +63,7 @@ def test_a_way_in_parts_leads_where_leaps_do(monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr("kic.evaluator.solve_position", None)
         assert np.abs(close(wanted, c.state) - exact).max() < 1e-12
         assert np.abs(close(wanted[2], c.state) - exact[2]).max() < 1e-12
-    # members without a posture do not arrive, and the others of their batch do
+    # members without a configuration do not arrive, and the others of their batch do
     states, arrived = closure.newton_local(start[:2], np.stack([here * np.nan, wanted[1]]))
     assert arrived.tolist() == [False, True]
     assert np.abs(states[1] - exact[1]).max() < 1e-12

@@ -54,8 +54,8 @@ def test_one_family() -> None:
     for kind, builtin in (
         (kic.ModelError, ValueError), (kic.ModelFileError, kic.ModelError),
         (kic.UnknownNameError, LookupError),
-        (kic.InputError, ValueError), (kic.ConfigurationError, kic.InputError), (kic.InertiaError, ValueError),
-        (kic.SingularError, ArithmeticError), (kic.LoopError, ValueError),
+        (kic.InputError, ValueError), (kic.ConfigurationError, kic.InputError),
+        (kic.InertiaError, ValueError), (kic.SingularError, ArithmeticError), (kic.LoopError, ValueError),
     ):  # fmt: skip
         assert issubclass(kind, builtin)
 
@@ -558,7 +558,7 @@ def test_forces_of_the_caller() -> None:
     refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
     text = "`phi` must have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
     refuses(kic.InputError, lambda: m.at(1.0), None, text)
-    # of several freedoms one number is no vector
+    # for several degrees of freedom one number is no vector
     text = "`qd` must have shape (..., 2), got ()."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").velocity(2.0), None, text)
     text = "`push` must be an array of numbers, got 'up'."

@@ -1,6 +1,6 @@
-"""What answers are worth near the limits: units, mixed scales, dead centres, singular loops, open states.
+"""Accuracy near the limits: units, mixed scales, dead centres, singular loops, open states.
 
-Errors are measured against 60 digits and set beside eps·condition, which they may not outgrow.
+Errors are measured against 60 digits and compared with eps·condition, which they must not exceed.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def test_a_four_bar_towards_its_dead_centre() -> None:
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_closing_towards_a_dead_centre(side: int) -> None:
-    """D itself is the input: its posture loses the condition's digits, its coefficients those of two."""
+    """D itself is the input: the configuration loses the condition's digits, coefficients twice as many."""
     m = kic.load("four-bar")
     linkage, drawn = Linkage(m, "ABCD"), m.joints[3].value[0]
     answered = 0
@@ -405,11 +405,11 @@ def assert_agree(
 
 
 def test_a_five_bar_towards_aligned_links() -> None:
-    """A and E can not drive it where links B–C and C–D are in one line; A and C do."""
+    """A and E cannot drive it where links B–C and C–D are in one line; A and C do."""
     m = kic.load("five-bar")
     linkage, drawn = Linkage(m, "ABCDE"), {j.name: mp.mpf(j.value[0]) for j in m.joints}
     c, answered = m.at(), 0
-    # a posture that can be stretched: the pins B and D at 48 in
+    # a configuration that can be stretched: the pins B and D at 48 in
     A = 2.2
     for gap in (1.0, 0.3, *GAPS):
         c = m.at({"A": A, "C": -gap}, near=c)

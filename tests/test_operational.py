@@ -79,7 +79,7 @@ def test_its_inverse_spends_the_least_kinetic_energy(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (_, full) in CASES.items() if full])
 def test_a_whole_task_is_a_transfer(name: str) -> None:
-    """With as many rows as freedoms Λ, μ and p are I*, P* and the load in the task's coordinates."""
+    """Λ, μ and p of a task with a row per degree of freedom are I*, P* and the load in its coordinates."""
     c, task = configuration(name), CASES[name][1].split()
     s, d = c.operational_space(task), c.dynamics(wrt=task)
     limit = 1e-12 * np.linalg.cond(s.G) ** 2

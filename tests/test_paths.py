@@ -81,7 +81,7 @@ def test_a_crank_that_does_not_go_round_stops_at_its_dead_centre(sides: tuple[fl
     masked = m.path({"A": wanted}, failures="mask")
     assert masked.ok.tolist() == (wanted < limit).tolist()
     assert np.isnan(masked.value("A")[first:]).all()
-    # what lies behind is no posture of this path, even where it would be one
+    # members beyond the limit are no configurations of this path, even where they exist
     back = np.concatenate([wanted, wanted[::-1]])
     assert m.path({"A": back}, failures="mask").ok.tolist() == [*(wanted < limit), *[False] * 40]
 
@@ -103,7 +103,7 @@ def test_a_refined_path_has_the_same_postures() -> None:
 
 
 def test_a_slider_crank_turns_over_its_dead_centres() -> None:
-    """The shaft drives it through both; the piston can not, and its path stops at the first."""
+    """The shaft drives it through both; the piston cannot, and its path stops at the first."""
     m = kic.load("slider-crank")
     a, b = 0.05, np.hypot(0.198, 0.04)
     shaft = m.at().value("shaft") + TURN
@@ -121,7 +121,7 @@ def test_a_slider_crank_turns_over_its_dead_centres() -> None:
 def test_a_parallelogram_stops_where_it_lies_flat(count: int) -> None:
     """There a second motion branches off, however long the steps are: which one is meant is not known."""
     m = four_bar(0.3, 0.5, 0.3, 0.5)
-    # with an odd count one member lies flat itself, and the next can not start from there
+    # with an odd count one member lies flat itself, and the next cannot start from there
     text = "depend on one another where it starts" if count in (3, 5) else "several motions of its loops meet"
     with pytest.raises(kic.ConfigurationError, match=text) as caught:
         m.path({"A": np.linspace(np.pi / 2, -np.pi / 2, count)})

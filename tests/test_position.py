@@ -1,4 +1,4 @@
-"""The position problem: any inputs, from any near posture, on the branch that it leads to, or refused."""
+"""The position problem: any inputs, from any near configuration, on its branch, or an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 import kic
 from kic.configuration import Configuration
 
-# for each closed model: how far its postures go from the drawing, and inputs beside its own
+# for each closed model: the distance of its configurations from the reference, and inputs beside its own
 MODELS = {
     "four-bar": (0.8, ["D", "C", "tip.x"]),
     "slider-crank": (0.8, ["piston", "wristpin"]),
@@ -26,7 +26,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def random_postures(m: kic.Mechanism, size: float, count: int, seed: int = 0) -> Configuration:
-    """So many closed postures around the drawing, those that its own inputs reach."""
+    """Closed configurations around the reference configuration, reached by the model's own inputs."""
     q = [m.at().value(name) for name in m.coordinates]
     move = size * np.random.default_rng(seed).normal(size=(4 * count, len(q)))
     c = m.at(q + move, failures="mask")
@@ -39,13 +39,13 @@ def chosen(c: Configuration, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def residual(c: Configuration) -> float:
-    """What the closure conditions of the loops miss, relative to the characteristic length."""
+    """Residual of the closure conditions of the loops, relative to the characteristic length."""
     closure = c._model.closure(())
     return float(np.abs(closure.rows(c._states)[0]).max(initial=0.0))
 
 
 def apart(c: Configuration, e: Configuration) -> float:
-    """How far the bodies are from one another, over the characteristic length."""
+    """Distance between the bodies of two configurations, over the characteristic length."""
     both = [np.stack([x.displacement(b.name) for b in c._model.description.bodies]) for x in (c, e)]
     return float((np.abs(both[0] - both[1]).max(axis=(-1, -2))).max()) / max(1.0, c._model.length)
 
@@ -75,7 +75,7 @@ def test_it_closes_from_random_near_postures(name: str) -> None:
 
 @every_model
 def test_there_and_back(name: str) -> None:
-    """Inputs read off a posture lead back to it from nearby, whichever they are; and out and home again."""
+    """Inputs read off a configuration lead back to it from nearby, for any inputs, and out and back."""
     size, sets = MODELS[name]
     m = kic.load(name)
     c = random_postures(m, size, 6)
@@ -133,7 +133,7 @@ def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("turn", [0.3, -1.2, 2.5, np.pi - 1e-6])
 def test_large_turns(turn: float) -> None:
-    """A wrist of three axes and a ball: an orientation far from the drawing's is reached along one axis."""
+    """A wrist of three axes and a ball reach a far orientation along one axis."""
     about = turn * np.array([2.0, 1.0, -2.0]) / 3
     bodies = [kic.Body(name, at=(0, 0, 0)) for name in ("a", "b", "c")]
     axes = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.3, 1.0)]
@@ -162,7 +162,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     rows = {"w.x": c.value("w.x"), "w.y": c.value("w.y")}
     for turn in ({"platform": pose.rotation}, {"platform.angle": 0.3}):
         assert np.abs(m.at(turn | rows).state - c.state).max() < 1e-12
-    # four freedoms, all turning about the vertical: a pose is four inputs
+    # four degrees of freedom, all turning about the vertical: a pose is four inputs
     bodies = [kic.Body(name, at=(0, 0, 0)) for name in ("a", "b", "c", "d")]
     ties = zip(("ground", "a", "b", "c"), "abcd", strict=True)
     places = [(0, 0, 0), (0.4, 0, 0), (0.4, 0.3, 0), (0.4, 0.3, 0)]
@@ -190,7 +190,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     at = np.array([1.0, -2.0, 7.0])
     assert np.abs(gantry.at({"c": transform(at, np.zeros(3))}).phi - at).max() < 1e-14
     with pytest.raises(
-        kic.ConfigurationError, match=r"'c' does not turn, and the pose asked for tilts it by"
+        kic.ConfigurationError, match=r"'c' does not turn, and the requested pose tilts it by"
     ):
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
@@ -266,7 +266,7 @@ def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
 @pytest.mark.slow
 @every_model
 def test_large_moves_against_small_steps(name: str) -> None:
-    """At random far targets: where the small steps arrive it is at the same posture, else it is refused."""
+    """At random far targets: the configuration of the small steps where they arrive, else an error."""
     size, sets = MODELS[name]
     m, rng = kic.load(name), np.random.default_rng(8)
     near = random_postures(m, size, 8)
@@ -407,8 +407,8 @@ WRONG = [
     ("puma560", {"tool": Rotation.identity()}, r"`tool` must be an array of numbers"),
     ("puma560", {"hand": RigidTransform.identity()}, r"No part 'hand' in 'puma560'"),
     ("puma560", {"ground": RigidTransform.identity()}, r"'ground' does not move"),
-    ("four-bar", {"A": 1j}, r"Expected `A` to be real numbers, got complex128"),
-    ("four-bar", {3: 1.0}, r"Expected names of rows as keys, got 3"),
+    ("four-bar", {"A": 1j}, r"`A` must be real numbers, got complex128"),
+    ("four-bar", {3: 1.0}, r"Keys of `inputs` must be names of rows, got 3"),
 ]  # fmt: skip
 
 
@@ -436,7 +436,7 @@ def test_near_postures_that_are_none() -> None:
 
 
 def test_nothing_to_move() -> None:
-    """A triangle of bars has one posture, and closes without inputs."""
+    """A triangle of bars has one configuration, and closes without inputs."""
     m = kic.load("four-bar")
     bars = replace(
         m,
@@ -531,10 +531,10 @@ def test_poses_out_of_the_plane() -> None:
     with pytest.raises(kic.ConfigurationError) as caught:
         m.at({"platform": poses})
     assert caught.value.failed == [(1,), (2,)]
-    assert "'platform' moves in the plane across (0, 0, 1), and the pose asked for leaves it by 0.2" in str(
+    assert "'platform' moves in the plane across (0, 0, 1), and the requested pose leaves it by 0.2" in str(
         caught.value
     )
-    assert "'platform' turns about (0, 0, 1) only, and the pose asked for tilts it by 0.3 rad" in str(
+    assert "'platform' turns about (0, 0, 1) only, and the requested pose tilts it by 0.3 rad" in str(
         caught.value
     )
     assert m.at({"platform": poses}, failures="mask").ok.tolist() == [True, False, False]
@@ -575,7 +575,7 @@ def test_members_of_a_batch() -> None:
     # answers are those of the batch
     assert np.array_equal(c[1, 2].coefficients("tip", order=3).D, c.coefficients("tip", order=3).D[1, 2])
     assert np.array_equal(m.path({"A": [1.5, 1.6]}, near=c[1, 2])[-1].value("A"), np.float64(1.6))
-    # what has no posture has none among others
+    # a member without a configuration has none among others
     some = m.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert [bool(one.ok) for one in some] == [True, False, True]
     assert np.isnan(some[1].value("tip")).all()

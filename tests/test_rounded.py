@@ -113,7 +113,7 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
 
 @pytest.mark.parametrize("digits", [3, 5])
 def test_within_a_tolerance_it_moves(digits: int) -> None:
-    """Answers as good as the dimensions, the input met exactly, and what was dropped is said."""
+    """Answers as good as the dimensions, the input met exactly, and the dropped rows reported."""
     tolerance, exact = 2 * 10.0**-digits, loop(PLACES, AXES)
     m = loop(PLACES.round(digits), AXES.round(digits), tolerance)
     f = m.mobility()
@@ -198,7 +198,7 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
 
 @pytest.mark.parametrize("decade", range(6, 12))
 def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
-    """Rigid where they can be told from those of arithmetic; beyond, it can not be closed far off."""
+    """Rigid where they are distinct from roundings of arithmetic; otherwise it cannot be closed far off."""
     m = disturbed(10.0**-decade, 0, 0.0)
     assert m.dof == (0 if decade < 9 else 1)
     kind, text = (

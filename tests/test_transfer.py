@@ -64,7 +64,7 @@ def test_the_same_answers_wherever_the_loop_is_cut(coordinates: tuple[str, ...],
 
 
 def test_orders_against_the_closed_position() -> None:
-    """Differences of closed postures, of sixth order in the step."""
+    """Differences of closed configurations, of sixth order in the step."""
     m = four_bar()
     h = 2e-3
     weights = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
@@ -141,7 +141,7 @@ def test_inverse_position_of_an_arm() -> None:
 
 def test_batches_of_which_some_fail() -> None:
     m = four_bar()
-    # the distance can not be arbitrarily large
+    # the distance cannot be arbitrarily large
     gaps = [m.at().value("gap"), 50.0, np.nan]
     with pytest.raises(kic.ConfigurationError) as caught:
         m.at({"gap": gaps})
@@ -303,7 +303,7 @@ def test_more_refusals() -> None:
 
 
 def test_what_is_possible_begins_with_the_mechanism_s_own() -> None:
-    """Of a platform's many sets its legs come first, and nobody is told to drive the rates of a ball."""
+    """The legs come first of a platform's many sets, and no set drives the rates of a ball."""
     m = kic.load("gough-stewart")
     turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]  # of which a cylinder has two
     with pytest.raises(kic.SingularError, match="Possible here: L1, L2, L3, L4, L5, L6; ") as caught:
@@ -330,7 +330,7 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
     rod = c.coefficients("rod", 3, wrt="piston", failures="mask")
     assert np.isnan(rod.D[~there]).all()
     assert np.array_equal(rod.D[there], alone.coefficients("rod", 3, wrt="piston").D)
-    # together with members that have no posture at all
+    # together with members that have no configuration at all
     masked = m.at({"shaft": [np.nan, 0.0, 1.0]}, failures="mask")
     with pytest.raises(kic.SingularError) as caught:
         masked.coefficients("rod", wrt="piston")

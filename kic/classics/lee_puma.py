@@ -74,7 +74,8 @@ class ThreeLinkPuma:
             if a is None or a.shape != shape:
                 kind = f"finite numbers of shape {shape}" if shape else "a finite number"
                 raise ModelError(
-                    f"ThreeLinkPuma: `{key}` must be {kind}, got {short_repr(value)}. Give one entry per link.",
+                    f"ThreeLinkPuma: `{key}` must be {kind}, got {short_repr(value)}. "
+                    "Give one entry per link.",
                     key=key,
                 )
             plain = a.tolist()

@@ -141,9 +141,10 @@ class Leg:
     def dynamics_by_body(self, q: Any) -> Dynamics:
         """Return the mass matrix (I*), Christoffel symbols (P*) and gravity load of each body (p. 7).
 
-        The torques T_ij at joint i for the motion of body j follow as ``d.inverse_dynamics(qd, qdd) + d.load`` (pp. 13,
-        19, 25, 30, 35, 41). The torques ∂P/∂θᵢ that hold a body against gravity are ``-d.load`` (pp. 20, 22,
-        26, 38, 43). The source prints −∂P/∂θᵢ and adds it to the actuator torques, with the wrong sign.
+        The torques T_ij at joint i for the motion of body j follow as
+        ``d.inverse_dynamics(qd, qdd) + d.load`` (pp. 13, 19, 25, 30, 35, 41). The
+        torques ∂P/∂θᵢ that hold a body against gravity are ``-d.load`` (pp. 20, 22, 26, 38, 43). The source
+        prints −∂P/∂θᵢ and adds it to the actuator torques, with the wrong sign.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class Leg:
 
     @property
     def _mass_moments(self) -> np.ndarray:
-        """Masses of the five bodies and means over each body (8, 5).
+        """Array (8, 5) of the masses of the five bodies and means over each body.
 
         A particle is at distance u along link 2 and v along link 3, with offset d from the plane.
         """

@@ -62,12 +62,12 @@ class OperationCount:
 
     @property
     def products(self) -> int:
-        """Multiplications and divisions: the first row of Table 1."""
+        """Number of multiplications and divisions: the first row of Table 1."""
         return self.multiplications + self.divisions
 
     @property
     def sums(self) -> int:
-        """Additions and subtractions: the second row of Table 1."""
+        """Number of additions and subtractions: the second row of Table 1."""
         return self.additions + self.subtractions
 
     def __add__(self, other: OperationCount) -> OperationCount:
@@ -417,7 +417,8 @@ class OperationTable:
         numbers = tuple(n_joints) if several else ()
         if not numbers:
             raise InputError(
-                f"`n_joints` must be a list of positive integers, got {short_repr(n_joints)}. Give at least one."
+                f"`n_joints` must be a list of positive integers, got {short_repr(n_joints)}. "
+                "Give at least one."
             )
         self.n_joints = tuple(integer("n_joints", n, 1) for n in numbers)
         queries: dict[str, dict[str, Any]] = {

@@ -55,8 +55,8 @@ def real_array(name: str, value: Any, size: int) -> np.ndarray:
     a = as_array(name, value, size)
     if a.dtype != np.float64:
         raise InputError(
-            f"`{name}` must be real, got {short_repr(value)}. Solution branches and directions are undefined for "
-            "complex numbers and symbols.",
+            f"`{name}` must be real, got {short_repr(value)}. Solution branches and directions are undefined "
+            "for complex numbers and symbols.",
             name=name,
         )
     return a
@@ -104,17 +104,17 @@ class PlanarChain:
 
     @property
     def lengths(self) -> tuple[float, ...]:
-        """Lengths of the links."""
+        """Tuple of the lengths of the links."""
         return tuple(getattr(self, f"l{k + 1}") for k in range(self.dof))
 
     @property
     def masses(self) -> tuple[float | None, ...]:
-        """Masses of the links; None where not given."""
+        """Tuple of the masses of the links; None where not given."""
         return tuple(getattr(self, f"m{k + 1}") for k in range(self.dof))
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the joint angles in `mechanism` and `dynamics`."""
+        """Tuple of the names of the joint angles in `mechanism` and `dynamics`."""
         return ("shoulder", "elbow", "wrist")[: self.dof]
 
     @property

@@ -322,8 +322,8 @@ class SplitDynamics:
     def _index(self, argument: str, name: Any) -> int:
         if not isinstance(name, str):
             raise InputError(
-                f"`{argument}` must contain names of coordinates, got {short_repr(name)}. Pairs of names are only "
-                "possible in `by` for H_tran and H_rot."
+                f"`{argument}` must contain names of coordinates, got {short_repr(name)}. Pairs of names are "
+                "only possible in `by` for H_tran and H_rot."
             )
         if name not in self.coordinates:
             raise unknown("coordinate", name, "split dynamics", self.coordinates)
@@ -594,7 +594,7 @@ class PartComparison:
 
     @property
     def relative(self) -> np.ndarray:
-        """Ratios (K, M) of the largest error and the largest effort."""
+        """Array (K, M) of ratios of the largest error and the largest effort."""
         return np.stack([deviation.relative for deviation in self.deviations])
 
     def summary(self) -> Summary:

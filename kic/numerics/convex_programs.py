@@ -30,10 +30,12 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
 
     Parameters
     ----------
-    start, lower, upper : (A,)
-        Efforts for z = 0, and their bounds, which may be infinite.
+    start : (A,)
+        Efforts for z = 0.
     N : (A, K)
-        How they may vary.
+        Directions in which the efforts may vary.
+    lower, upper : (A,)
+        Bounds of the efforts, which may be infinite.
 
     Returns
     -------
@@ -118,10 +120,12 @@ def least_largest(
 
     Parameters
     ----------
-    start, lower, upper : (A,)
-        Efforts for z = 0, and their bounds, all finite.
+    start : (A,)
+        Efforts for z = 0.
     N : (A, K)
-        How they may vary.
+        Directions in which the efforts may vary.
+    lower, upper : (A,)
+        Bounds of the efforts, all finite.
 
     Returns
     -------
@@ -196,10 +200,12 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 
     Parameters
     ----------
-    start, lower, upper : (A,)
-        Efforts for z = 0, in proportion to the demand, and their bounds, which may be infinite.
+    start : (A,)
+        Efforts for z = 0, in proportion to the demand.
     N : (A, K)
-        How they may vary.
+        Directions in which the efforts may vary.
+    lower, upper : (A,)
+        Bounds of the efforts, which may be infinite.
 
     Examples
     --------

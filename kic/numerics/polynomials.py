@@ -34,7 +34,7 @@ class Piecewise:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Lengths (K,) of the pieces; 1 for a single instant."""
+        """Array (K,) of the lengths of the pieces; 1 for a single instant."""
         h = np.diff(self.knots)
         return np.where(h > 0, h, 1.0)
 

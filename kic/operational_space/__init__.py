@@ -1,1 +1,1 @@
-"""operational_space."""
+"""Operational-space dynamics, ellipsoids, and resolution of redundancy."""

@@ -103,8 +103,8 @@ _COST_US = 2.0
 class OperationalSpace:
     """Operational-space dynamics of a task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
-    F are forces at the P rows of the task, P ≤ M, equivalent to efforts T = GᵀF at the coordinates. Null-space
-    efforts Nᵀ T₀ and rates N q̇₀ do not affect the task.
+    F are forces at the P rows of the task, P ≤ M, equivalent to efforts T = GᵀF at the coordinates.
+    Null-space efforts Nᵀ T₀ and rates N q̇₀ do not affect the task.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ class RedundancyResolution:
 
     @property
     def effort(self) -> np.ndarray:
-        """Efforts (..., M) of the motion: T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 4-67).
+        """Array (..., M) of the efforts of the motion: T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 4-67).
 
         Raises
         ------

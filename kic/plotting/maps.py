@@ -46,7 +46,7 @@ class Axis:
 
     @property
     def edges(self) -> np.ndarray:
-        """Edges of the cells, (n + 1,)."""
+        """Array (n + 1,) of the edges of the cells."""
         x = self.values
         middle = (x[1:] + x[:-1]) / 2
         return np.concatenate([[x[0] - (middle[0] - x[0])], middle, [x[-1] + (x[-1] - middle[-1])]])

@@ -166,7 +166,7 @@ class Scene:
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Corners of the drawing without the size of symbols."""
+        """Lower and upper corner of the drawing without the size of symbols."""
         seen = self.view.project(self.anchors).reshape(-1, 2)
         low, high = seen.min(axis=0), seen.max(axis=0)
         if (high - low).max() < 1e-6 * self.model.length:  # a single position

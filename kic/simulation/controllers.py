@@ -149,10 +149,12 @@ def computed_voltage(
 
     Parameters
     ----------
-    mechanism, trajectory, kp, kd, wrt
+    mechanism, trajectory, kp, kd
         As in `computed_torque`; the mechanism must have as many motors as degrees of freedom.
     gain : float
         Gain r of the current loop, voltage per unit of current.
+    wrt
+        As in `computed_torque`.
 
     Returns
     -------
@@ -216,10 +218,12 @@ def pd_gravity(
 
     Parameters
     ----------
-    mechanism, trajectory, wrt
+    mechanism, trajectory
         As in `computed_torque`; here the trajectory may have any number of rows.
     kp, kd : float, (P,) or (P, P) array_like
         Stiffness and damping, effort per position and per rate.
+    wrt
+        As in `computed_torque`.
 
     Returns
     -------

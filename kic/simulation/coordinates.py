@@ -181,13 +181,13 @@ class Chart:
 
     @property
     def position_scale(self) -> np.ndarray:
-        """Scales (M,) of the chart's coordinates."""
+        """Array (M,) of the scales of the chart's coordinates."""
         t = self._closure.transfer
         return t.scale[: t.first]
 
     @cached_property
     def state_scale(self) -> np.ndarray:
-        """Scales (S,) of states."""
+        """Array (S,) of the scales of states."""
         return state_scale(self._tree, self._closure.transfer.column_scale)
 
     @property
@@ -544,7 +544,7 @@ class Chart:
 
     @cached_property
     def _cholesky(self) -> Any:
-        """LAPACK's Cholesky solver; the checks of SciPy's wrapper cost more than the solution."""
+        """Cholesky solver of LAPACK; the checks of SciPy's wrapper cost more than the solution."""
         from scipy.linalg.lapack import dposv
 
         return dposv

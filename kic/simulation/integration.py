@@ -43,7 +43,7 @@ class SampleRecorder:
 
     @property
     def t(self) -> list[float]:
-        """Times of the samples."""
+        """List of the times of the samples."""
         return [sample["t"] for _, samples in self._kept for sample in samples]
 
     @property

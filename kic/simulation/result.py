@@ -238,12 +238,12 @@ class Simulation:
 
     @property
     def motors(self) -> tuple[str, ...]:
-        """Names of the K motors whose voltages were given."""
+        """Tuple of the names of the K motors whose voltages were given."""
         return tuple(motor.name for motor in self.mechanism.motors) if self.current.shape[1] else ()
 
     @property
     def tree_rates(self) -> np.ndarray:
-        """Rates (T, columns) of the spanning tree."""
+        """Array (T, columns) of the rates of the spanning tree."""
         return self._arrays["rates"]
 
     @property

@@ -54,7 +54,7 @@ class GridContinuation:
 
     @property
     def ok(self) -> np.ndarray:
-        """Cells that have a configuration, (cells,) bool."""
+        """Mask (cells,) of the cells that have a configuration."""
         return np.isfinite(self.states).all(axis=1)
 
     def run(

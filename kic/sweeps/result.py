@@ -77,7 +77,7 @@ class Sweep:
 
     @property
     def reached(self) -> np.ndarray:
-        """Cells that have a configuration, (...) bool."""
+        """Mask (...) of the cells that have a configuration."""
         return np.isfinite(self._states).all(axis=1).reshape(self.shape)
 
     @property

@@ -57,7 +57,7 @@ class OrientationTrajectory:
 
     @property
     def knots(self) -> np.ndarray:
-        """Times (K + 1,) where the polynomials meet."""
+        """Array (K + 1,) of the times where the polynomials meet."""
         return self.trajectory.knots
 
     def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> RotationSegments:

@@ -75,7 +75,7 @@ class TrackingResult:
 
     @property
     def phi(self) -> np.ndarray:
-        """Coordinates of the spanning tree (n, ..., N), as `Configuration.phi`."""
+        """Array (n, ..., N) of the coordinates of the spanning tree, as `Configuration.phi`."""
         return self.configuration.phi
 
     def drift(self, period: float) -> np.ndarray:

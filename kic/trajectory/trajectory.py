@@ -338,7 +338,7 @@ class Trajectory:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the coordinates; empty for those of the mechanism, in its order."""
+        """Tuple of the names of the coordinates; empty for those of the mechanism, in its order."""
         return self.naming.names
 
     @property
@@ -353,7 +353,7 @@ class Trajectory:
 
     @property
     def knots(self) -> np.ndarray:
-        """Times (K + 1,) where the polynomials meet, from 0 to the duration."""
+        """Array (K + 1,) of the times where the polynomials meet, from 0 to the duration."""
         return self.pieces.knots.copy()
 
     def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> Motion:

@@ -55,7 +55,7 @@ class CompiledModel:
 
     @cached_property
     def masses(self) -> Masses:
-        """Bodies and point masses."""
+        """Packed bodies and point masses."""
         return pack_masses(self.tree)
 
     @cached_property
@@ -65,14 +65,14 @@ class CompiledModel:
 
     @cached_property
     def drive_train(self) -> DriveTrain:
-        """Motors and their gears."""
+        """Drive train: motors and their gears."""
         from kic.dynamics.drive_train import DriveTrain
 
         return DriveTrain(self.description, self.tree.scalar)
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the default coordinates."""
+        """Tuple of the names of the default coordinates."""
         return self.description.coordinate_names
 
     @cached_property
@@ -168,7 +168,7 @@ class CompiledModel:
 
     @cached_property
     def free_bodies(self) -> FreeBodies:
-        """Bodies with every joint cut."""
+        """System of bodies with every joint cut."""
         from kic.transfer.free_bodies import FreeBodies
 
         return FreeBodies(self.tree, self.length)
@@ -208,7 +208,7 @@ class CompiledModel:
 
     @cached_property
     def dof(self) -> int:
-        """Degrees of freedom at the reference configuration and near it, by the rank of the closure.
+        """Number of degrees of freedom at the reference configuration and near it, by the closure's rank.
 
         Rank does not decide in a singular configuration, which needs the account of `Mechanism.mobility`.
         """
@@ -471,6 +471,6 @@ class CompiledModel:
 
     @cached_property
     def _turning(self) -> frozenset[str]:
-        """Columns of the tree that are angular velocities of ball joints."""
+        """Set of the columns of the tree that are angular velocities of ball joints."""
         kinds = self.tree.cols[:, KIND]
         return frozenset(name for name, n in self.tree.column.items() if kinds[n] > PRISMATIC)

@@ -141,7 +141,7 @@ class ComplexStepTransfer(CoordinateTransfer):
 
     @cached_property
     def _state_scale(self) -> np.ndarray:
-        """Units (S,) of a state."""
+        """Array (S,) of the units of a state."""
         scale = np.ones(self.tree.state_size)
         single = self.tree.cols[:, KIND] <= PRISMATIC
         scale[self.tree.cols[single, STATE]] = self.column_scale[single]

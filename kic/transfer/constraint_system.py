@@ -224,7 +224,7 @@ class ConstraintSystem:
 
     @cached_property
     def goal(self) -> np.ndarray:
-        """Values of all rows (height,) in the kernels if every chosen value is zero."""
+        """Array (height,) of the values of all rows in the kernels if every chosen value is zero."""
         goal = np.zeros(self.rows.height)
         for row, drawn in self.rows.offsets:
             goal[row] -= drawn

@@ -329,13 +329,13 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
-    return (
-        f"its inputs depend on one another where it starts (condition {condition_number(G[None])[0]:.0e}, at most "
+    condition, free = condition_number(G[None])[0], closure.transfer.unconstrained_coordinates(G)
+    text = (
+        f"its inputs depend on one another where it starts (condition {condition:.0e}, at most "
         f"{CONDITION_MAX:.0e} can be followed), and lead nowhere from there: while they stand still, "
-        f"{closure.transfer.unconstrained_coordinates(G)} can move. {closure.transfer.undriven_freedom()}".rstrip(
-            ". "
-        )
+        f"{free} can move. {closure.transfer.undriven_freedom()}"
     )
+    return text.rstrip(". ")
 
 
 def _reading(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
