@@ -121,7 +121,7 @@ class CoordinateTransfer:
 
     @cached_property
     def quasi(self) -> frozenset[str]:
-        """Coordinates that have rates but no values."""
+        """Set of the coordinates that have rates but no values."""
         rows = self.chosen
         return frozenset(label for label, has in zip(rows.labels, rows.valued, strict=True) if not has)
 
@@ -135,7 +135,7 @@ class CoordinateTransfer:
 
     @property
     def chosen(self) -> Rows:
-        """Rows that are the coordinates."""
+        """Group of the rows that are the coordinates."""
         return self.system.chosen
 
     @property
@@ -176,7 +176,7 @@ class CoordinateTransfer:
 
     @cached_property
     def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Indices of the chosen rows, the goal of all rows, and the goal of the chosen rows for zeros."""
+        """Index array of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
         aims, goal = self.system.picked[: self.first], self.system.goal
         return aims, goal, goal[aims]
 
@@ -252,7 +252,7 @@ class CoordinateTransfer:
 
     @cached_property
     def choice(self) -> np.ndarray | None:
-        """Rows and order of elimination of the reference configuration; None where it is singular."""
+        """Chosen rows and order of elimination of the reference configuration; None where it is singular."""
         return self.choice_at(reference_states(self.tree))
 
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
