@@ -428,11 +428,11 @@ BAD_DICTS = [
     ({"tip.x": 0}, r"'horn-two-link' has mobility 2; 1 coordinates were named: tip.x\. Name 1 more"),
     ({"tip": (0, 0, 0)}, r"mobility 2; 3 coordinates were named: tip.x, tip.y, tip.z\. Name 2"),
     ({"tip.x": "far", "tip.y": 0}, r"`tip.x` must be an array of numbers, got 'far'"),
-    ({"tip.x": 1j, "tip.y": 0}, r"Expected `tip.x` to be real numbers, got complex128"),
-    ({"tip.x": 0, 5: 0}, r"Expected names of rows as keys, got 5"),
+    ({"tip.x": 1j, "tip.y": 0}, r"`tip.x` must be real numbers, got complex128"),
+    ({"tip.x": 0, 5: 0}, r"Keys of `inputs` must be names of rows, got 5"),
     (
         {"link1.wz": 0},
-        r"'link1.wz' includes angular velocities, which have no value that could fix a posture",
+        r"'link1.wz' includes angular velocities, which have no value that could fix a configuration",
     ),
 ]
 

@@ -953,8 +953,8 @@ def test_masses_that_are_missing() -> None:
     assert np.isfinite(m.at().dynamics().I).all()
     with pytest.raises(
         kic.InertiaError,
-        match=r"Joint forces of 'crane' need the mass of what stands still too, "
-        r"for its weight; missing: base\.",
+        match=r"Joint forces of 'crane' require the mass of fixed bodies too, "
+        r"for their weight; missing: base\.",
     ) as caught:
         m.at().joint_forces()
     assert caught.value.bodies == ("base",)

@@ -1,8 +1,9 @@
-"""Free bodies: the mechanism with every joint cut, on which each joint is nothing but its loads.
+"""Free bodies: the mechanism with every joint cut, where each joint is represented by its loads only.
 
-Each body floats on a joint of its own from ground, so that its six coordinates are the velocity of its centre
-and its angular velocity, in world axes; generalized loads are then the forces and moments on the bodies.
-Closure rows of all joints say what the joints prevent, rows of their coordinates what they leave free.
+Each body is connected to ground by a free joint of its own. The rates of its six coordinates are the velocity
+of its centre and its angular velocity, in world axes; generalized loads are then the forces and moments on
+the bodies. Closure rows of all joints are the motions that the joints prevent, rows of their coordinates
+those that they leave free.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from kic.transfer.constraint_system import column_scales, row_scales
 
 @dataclass(frozen=True)
 class Places:
-    """Where everything is, for B postures.
+    """Positions of bodies, joints and point masses, for B configurations.
 
     Attributes
     ----------
     states : (B, S)
         States of the tree of free bodies.
     origin, turned : (B, N, 3), (B, N, 3, 3)
-        Centres of the bodies, and their rotations from the drawing.
+        Centres of the bodies, and their rotations from the reference configuration.
     joints : (B, J, 3)
-        Points of the joints, as their second bodies carry them; of contacts, as their first bodies do.
+        Points of the joints, carried by their second bodies; of contacts, by their first bodies.
     lumps : (B, L, 3)
-        Point masses.
+        Positions of the point masses.
     """
 
     states: np.ndarray
@@ -54,14 +55,17 @@ class Places:
 
 
 def spot(body: Body) -> tuple[float, float, float]:
-    """The point whose velocity is the free body's, as drawn: its centre of mass where it has one."""
+    """Return the point of a body whose velocity is that of its free joint, in the reference configuration.
+
+    It is the centre of mass if the body has one.
+    """
     return body.com or body.at or (0.0, 0.0, 0.0)
 
 
 def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
-    """The same drawing with a free joint for each body, which the tree keeps, so that it cuts all others.
+    """Add a free joint for each body, as a joint of the spanning tree, so that all other joints are cut.
 
-    Nothing else ties them: couplings are left out, distances may change, and contacts are open.
+    Nothing else connects the bodies: couplings are omitted, distances may change, and contacts are open.
     """
     names: list[str] = []
     for body in drawing.bodies:
@@ -82,14 +86,17 @@ def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
 
 
 def with_still_bodies(chain: Tree) -> MechanismDescription:
-    """The drawing, where what stands still needs a mass, for its weight, but no inertia."""
+    """Return the description with zero inertia for fixed bodies without one.
+
+    They must have a mass, for their weight.
+    """
     drawing = chain.description
     still = [body.name for body in drawing.bodies if chain.frame[body.name] < 0]
     bare = [body.name for body in drawing.bodies if body.name in still and body.mass is None]
     if bare:
         raise InertiaError(
-            f"Joint forces of '{drawing.name}' need the mass of what stands still too, for its weight; "
-            f"missing: {', '.join(bare)}. A body without any is written mass = 0.",
+            f"Joint forces of '{drawing.name}' require the mass of fixed bodies too, for their weight; "
+            f"missing: {', '.join(bare)}. Use mass = 0 for a massless body.",
             bodies=tuple(bare),
         )
     bodies = [
@@ -100,10 +107,10 @@ def with_still_bodies(chain: Tree) -> MechanismDescription:
 
 
 def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
-    """Rates of a joint's coordinates, one row each, where the joint is cut."""
+    """Return rows of the rates of the coordinates of a cut joint, one for each."""
     if joint.type != "free":
         return cut_joint_part(tree, joint).items[: joint.dof] if joint.dof else []
-    # a free joint closes no loop, and is no cut joint elsewhere
+    # a free joint closes no loop; elsewhere it is never a cut joint
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
     axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
@@ -113,56 +120,57 @@ def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
 
 
 def _point(tree: Tree, frame: int, at: Any) -> Item:
-    """A point of the drawing, carried by a frame."""
+    """Return the row of a point, given in the reference configuration and carried by a frame."""
     return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
 def _table(question: OutputQuery, states: np.ndarray) -> list[np.ndarray]:
-    """Values and coefficients of rows at states (B, S)."""
+    """Compute values and coefficients of rows at states (B, S)."""
     return question.layout.split(question.table(states), (len(states),))
 
 
 def _vectors(a: np.ndarray) -> np.ndarray:
-    """Three numbers together, (…, 3 n) as (…, n, 3)."""
+    """Reshape (…, 3 n) to (…, n, 3)."""
     return a.reshape(*a.shape[:-1], a.shape[-1] // 3, 3)
 
 
 class FreeBodies:
-    """Bodies of a mechanism, each free in space, with what its joints prevent and leave.
+    """Bodies of a mechanism, each free in space, with the motions that its joints prevent and leave free.
 
     Parameters
     ----------
     chain : Tree
-        Spanning tree of the mechanism itself, by which the bodies move.
+        Spanning tree of the mechanism itself, which determines the motion of the bodies.
     length : float
         Characteristic length of the mechanism.
 
     Attributes
     ----------
     size : int
-        Numbers of the largest table of one posture.
+        Number of entries of the largest table for one configuration.
     tree : Tree
-        The tree in which each body hangs on ground by a free joint; all joints of the drawing are its cuts.
+        Tree in which each body is connected to ground by a free joint; all joints of the mechanism are cut.
     joints : tuple of Joint and Contact
-        The joints, as drawn, and then the closed contacts, which are joints without coordinates here.
+        Joints in the order of the description, then the closed contacts, which are joints without
+        coordinates here.
     loads : Loads
         Forces, moments and springs on the free bodies.
-    freedoms : tuple of str
+    `freedoms` : tuple of str
         Names of the coordinates of all joints.
-    prevented, left : RowsQuestion
+    prevented, left : OutputQuery
         Closure rows of all joints (R), and rates of all their coordinates (F).
     scale, scale_left : (R,), (F,)
-        What those rows are divided by.
+        Scales by which those rows are divided.
     owner, owner_left : (R,), (F,) int
-        Joint, by its number among `joints`, of those rows.
+        Index in `joints` of the joint of each of those rows.
     ties : tuple of str
         Names of the K couplings and fixed distances.
     on_freedoms : (F, K)
-        Effort at each freedom for a unit load of each of them: a coupling's numbers.
+        Effort at each joint coordinate for a unit load of each of `ties`: the coefficients of a coupling.
     scale_ties : (K,)
-        What their rows are divided by.
+        Scales by which the rows of `ties` are divided.
     column_scale : (N, 6)
-        What the coordinates of the bodies are multiplied by.
+        Scales by which the coordinates of the bodies are multiplied.
     """
 
     def __init__(self, chain: Tree, length: float) -> None:
@@ -210,13 +218,13 @@ class FreeBodies:
         self.left, self.scale_left, self.owner_left = self._rows(left, length)
         self.freedoms = tuple(name for joint in drawing.joints for name in joint.components)
         self._make_ties(drawing, length)
-        # a joint's wrench is read where it acts on the second body; if that is ground, from the first
+        # the wrench of a joint is taken from the second body; if that is ground, from the first, negated
         first, second = (
             np.array([self._number.get(joint.bodies[k], -1) for joint in self.joints]) for k in (0, 1)
         )
         self._read = np.where(second < 0, first, second)
         self._sign = np.where(second < 0, -1.0, 1.0)
-        # a point without friction glides on the second body
+        # the point of a contact is fixed in the first body and slides on the second
         self._carrier = np.where([isinstance(joint, Contact) for joint in self.joints], first, second)
         self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in self.joints])
 
@@ -232,18 +240,18 @@ class FreeBodies:
         self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
     def _rows(self, made: list[list[Item]], length: float) -> tuple[OutputQuery, np.ndarray, np.ndarray]:
-        """Rows of the items of each joint, what they are divided by, and whose they are."""
+        """Return the rows of the items of each joint, their scales, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(item.height for item in of_joint) for of_joint in made]
         question = OutputQuery(self.tree, plain_rows(self.tree, items), 1)
         return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
 
     def places(self, states: np.ndarray) -> Places:
-        """Where everything is at states (B, S) of the mechanism."""
+        """Compute the positions of bodies, joints and point masses at states (B, S) of the mechanism."""
         rows = _vectors(_table(self._places, states)[0])
         count = len(self._drawn)
         origin = rows[:, :count]
-        # columns of the rotation: where the drawing's unit vectors have gone
+        # columns of the rotation: unit vectors of the reference configuration, carried by the body
         turned = np.swapaxes(rows[:, count : 4 * count].reshape(len(states), count, 3, 3), -1, -2)
         of = self._carrier
         arm = np.einsum("bjik,jk->bji", turned[:, of], self._at - self._drawn[of])
@@ -256,19 +264,22 @@ class FreeBodies:
     def motion(
         self, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rates and accelerations (B, P) of centres, turnings and point masses, from those of the tree."""
+        """Compute velocities and accelerations (B, P) of centres, rotations and point masses.
+
+        `phid` and `phidd` are those of the coordinates of the tree.
+        """
         _, G, H = _table(self._moving, states)
         bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
         return np.einsum("bpn,bn->bp", G, phid), np.einsum("bpn,bn->bp", G, phidd) + bias
 
     def twists(self, rates: np.ndarray) -> np.ndarray:
-        """Velocities of centres and turnings (B, N, 6), from the rates (B, P) of all that moves."""
+        """Return twists (B, N, 6) of the bodies at their centres, or their rates, from `motion` (B, P)."""
         v = _vectors(rates)
         count = len(self._drawn)
         return np.concatenate([v[:, :count], v[:, count : 2 * count]], axis=-1)
 
     def inertia(self, places: Places, rates: np.ndarray, accelerations: np.ndarray) -> np.ndarray:
-        """Forces and moments (B, N, 6) that the motion needs, by Newton and Euler, about the centres."""
+        """Compute forces and moments (B, N, 6) about the centres for a motion, by Newton and Euler."""
         omega, a = self.twists(rates)[..., 3:], self.twists(accelerations)
         J = places.turned @ self._inertia @ np.swapaxes(places.turned, -1, -2)
         momentum = np.einsum("bnij,bnj->bni", J, omega)
@@ -282,7 +293,7 @@ class FreeBodies:
         return wrench + on.astype(float) @ lumps
 
     def applied(self, places: Places, force: np.ndarray, twists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Load and drag (B, N, 6) of gravity, forces, springs and dampers, on bodies that move so."""
+        """Compute load and drag (B, N, 6) of gravity, forces, springs and dampers, for twists of bodies."""
         count = len(twists)
         load, damping = self.loading.model.split(self.loading.table(places.states, force), (count,))
         rates = np.empty((count, self.tree.size))
@@ -290,21 +301,24 @@ class FreeBodies:
         return self.by_body(load), self.by_body(np.einsum("bmn,bn->bm", damping, rates))
 
     def by_body(self, G: np.ndarray) -> np.ndarray:
-        """Columns of the tree as (…, N, 6): what belongs to each body's velocity and turning."""
+        """Reorder columns of the tree as (…, N, 6): velocity and angular velocity of each body."""
         return G[..., self._columns].reshape(*G.shape[:-1], len(self._drawn), 6)
 
     def first_order(self, question: OutputQuery, places: Places) -> np.ndarray:
-        """G (B, R, N, 6) of rows: forces and moments on the bodies of a unit load at each."""
+        """Compute G (B, R, N, 6) of rows: forces and moments on the bodies for unit loads at the rows."""
         return self.by_body(_table(question, places.states)[1])
 
     def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
-        """G (B, K, N, 6) of couplings and fixed distances, given that of the freedoms (B, F, N, 6)."""
+        """Compute G (B, K, N, 6) of couplings and fixed distances.
+
+        `left` (B, F, N, 6) is that of the joint coordinates.
+        """
         coupled = np.einsum("fk,bfnc->bknc", self.on_freedoms, left)
         count = len(self.ties) - self._rods.layout.rows.height
         return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
-        """Wrenches (B, R, 6) on the second bodies of the rows' joints, about the joints' points."""
+        """Return wrenches (B, R, 6) on the second bodies of the joints of rows, about the joint points."""
         read = self._read[owner]
         W = G[:, np.arange(len(owner)), read] * self._sign[owner, None]
         arm = places.joints[:, owner] - places.origin[:, read]

@@ -1,9 +1,9 @@
-"""What moves where coordinates stand still, and which sets of coordinates could drive a mechanism instead.
+"""Selection of inputs: unconstrained coordinates, and sets of coordinates that can drive a mechanism.
 
-Closure rows leave the first-order motions of their null space, of which an orthonormal basis is taken. A set
-of rows drives the mechanism if no motion of length one leaves it still: its measure is the least that it
-moves, the smallest singular value of its rows on that basis. With scaled rows and coordinates the measure
-has no unit; it is 0 where the set can not drive the mechanism.
+Closure rows allow the first-order motions of their null space, for which an orthonormal basis is used. A set
+of rows drives the mechanism if it is at rest in no motion of length one: its measure is the least norm of its
+rates in such a motion, the smallest singular value of its rows on that basis. With scaled rows and
+coordinates the measure has no unit; it is 0 where the set cannot drive the mechanism.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from kic.kernels.layout import KIND, PRISMATIC
 from kic.kinematics.tree import Tree
 from kic.numerics.linalg import min_singular_value, null_space
 
-# a set of coordinates is good if the least that it moves is more than this share
+# a set of coordinates is accepted if its measure is larger than this
 GOOD = 1e-3
-# so many sets, times postures, are tried one by one
+# largest number of sets, times configurations, of which every set is tried
 MANY = 100_000
-# of more postures than these an exchange looks at some only; it starts from the best sets of a few
+# largest number of configurations that an exchange uses, and number of those at which it starts
 SAMPLE, STARTS = 64, 8
-# an exchange goes on where it gains more than this share
+# an exchange continues while the measure grows by more than this share
 GAIN = 1e-9
-# measures that agree to so many decimals are equal
+# number of decimals to which equal measures agree
 TIED = 9
-# numbers that are decomposed at once
+# number of matrix entries that are decomposed at once
 _BLOCK = 1_000_000
 
 
 def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> str:
-    """Names of the tree's coordinates that move most where rows give way, from scaled G (P, M)."""
+    """Return names of tree coordinates that move most in the null space of rows, from scaled G (P, M)."""
     _, sigma, V = np.linalg.svd(scaled.real)
     slack = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
     free = np.linalg.norm(V[-slack:], axis=0)
@@ -51,13 +51,13 @@ class Ranking:
     picks : (K, f) int
         Rows of each set.
     measures : (K, B)
-        The least that each set moves at each posture.
+        Measure of each set at each configuration.
     pool : (n,) int
-        Rows that were candidates at all.
+        Rows that were candidates.
     share : int
-        How many rows of each set are preferred ones.
+        Number of preferred rows in each set.
     tried, total : int
-        How many sets were tried, of how many.
+        Number of sets that were tried, and of all sets.
     """
 
     picks: np.ndarray
@@ -69,19 +69,19 @@ class Ranking:
 
 
 def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
-    """The best sets of as many rows as there are freedoms, by the least that they move at the worst posture.
+    """Find the best sets of f rows, f the number of dof, by their measure at the worst configuration.
 
-    Few sets are all tried. Of many, those that pivoted QR names at some of the postures, and what comes of
-    exchanging one row after the other as long as the measure grows.
+    If there are few sets, all are tried. Otherwise the candidates are the sets that pivoted QR selects at
+    some of the configurations, and those that follow by exchanging single rows while the measure grows.
 
     Parameters
     ----------
     J : (B, R, f)
-        Scaled rows on the null space of the closure, at one posture or several.
+        Scaled rows on the null space of the closure, at one configuration or several.
     preferred : (R,) bool
-        Rows to be taken; the others only stand in for freedoms that these do not have.
+        Rows to use; the others are only used for dof that these rows do not determine.
     most : int
-        How many sets are wanted.
+        Largest number of sets to return.
     """
     J, freedoms = np.ascontiguousarray(J), J.shape[2]
     first, second = np.flatnonzero(preferred), np.flatnonzero(~preferred)
@@ -99,21 +99,21 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
     else:
         picks, tried = _exchanged(J, groups, most)
     measures = _measures(J, picks)
-    # what differs by rounding alone stays in the order of the rows
+    # sets that differ by rounding errors only stay in the order of the rows
     worst, median = (np.round(x, TIED) for x in (measures.min(axis=1), np.median(measures, axis=1)))
     best = np.lexsort((-median, -worst))[:most]
     return Ranking(np.sort(picks[best], axis=1), measures[best], pool, share, tried, total)
 
 
 def _measures(J: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """The least (K, B) that sets of rows (K, f) move."""
+    """Compute the measures (K, B) of sets of rows (K, f)."""
     block = max(1, _BLOCK // max(1, len(J) * picks.shape[1] ** 2))
     parts = [min_singular_value(J[:, picks[k : k + block]]).T for k in range(0, len(picks), block)]
     return np.concatenate(parts) if parts else np.zeros((0, len(J)))
 
 
 def _exchanged(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]], most: int) -> tuple[np.ndarray, int]:
-    """Good sets among too many to try, (K, f), and how many were tried."""
+    """Return good sets (K, f) among too many to try all, and the number of sets tried."""
     sample = J[:: -(-len(J) // SAMPLE)]
     known: dict[tuple[int, ...], float] = {}
 
@@ -144,7 +144,7 @@ def _exchanged(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]], most: in
 
 
 def _pivots(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]]) -> tuple[int, ...]:
-    """The rows of a pivoted QR at one posture, group by group."""
+    """Return the rows that pivoted QR selects at one configuration, group by group."""
     from scipy.linalg import qr
 
     rest, pick = J.copy(), list[int]()
@@ -158,10 +158,10 @@ def _pivots(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]]) -> tuple[in
 
 
 def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
-    """Sets of the tree's coordinates that can drive the mechanism at one posture, three at most.
+    """Return at most three sets of tree coordinates that can drive the mechanism at one configuration.
 
-    The mechanism's own come first if they can; then the best. `closing` are independent closure rows (R, M).
-    Rates of turning of balls have no value: they are named only where nothing else would do.
+    The default coordinates come first if they can; then the best sets. `closing` are independent closure rows
+    (R, M). Angular velocities of ball joints have no value: they are named only if there is no other choice.
     """
     mobility = tree.size - len(closing)
     if not 0 < mobility <= tree.size:

@@ -1,4 +1,4 @@
-"""Targets: what a posture is to have, as rows of the kernels and the values that they are to take."""
+"""Targets of a configuration: rows of the kernels and the values that they must take."""
 
 from __future__ import annotations
 
@@ -17,20 +17,29 @@ from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
-# how far a given pose may stand out of the plane in which its body moves, relative to the length
+# largest distance of a given pose from the plane in which its body moves, relative to the length; also the
+# largest tilt, in rad
 PLANARITY_TOL = 1e-10
 
 
 @dataclass(frozen=True)
 class PoseTarget:
-    """A body whose pose is given, or its orientation alone."""
+    """Body of which the pose or only the orientation is given.
+
+    Attributes
+    ----------
+    body : str
+        Name of the body.
+    whole : bool
+        True if the pose is given, False if only the orientation is.
+    """
 
     body: str
     whole: bool
 
     @property
     def turns_at(self) -> int:
-        """Which of its rows are the first of the nine components of its orientation."""
+        """Index of the first of the nine rows of the orientation, among the rows of this target."""
         return 3 if self.whole else 0
 
     def __str__(self) -> str:
@@ -39,20 +48,20 @@ class PoseTarget:
 
 @dataclass(frozen=True)
 class Targets:
-    """Rows by name and bodies by pose, with the values wanted of them.
+    """Rows by name and bodies by pose, with their target values.
 
     Attributes
     ----------
     names : tuple of str
         Rows that are given by name.
-    held : tuple of Held
+    held : tuple of PoseTarget
         Bodies whose pose or orientation is given.
     values : (..., P)
-        Values of the named rows, then, for each body held, of its `pose_items`.
+        Values of the named rows, then of the `pose_items` of each body of `held`.
     batch : tuple of int
         Shape of the batch.
     impossible : (...) str
-        Why a member can not be, before anything is solved; '' for the others.
+        Reason why a member is impossible, found before anything is solved; '' for the others.
     """
 
     names: tuple[str, ...]
@@ -64,21 +73,23 @@ class Targets:
 
 @dataclass(frozen=True)
 class BatchTargets:
-    """What the members of a batch were to have: `values` (B, P) of rows and of poses, as in `Targets`."""
+    """Targets of the members of a flat batch: `values` (B, P) of rows and of poses, as in `Targets`."""
 
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
     values: np.ndarray
 
     def take(self, some: np.ndarray) -> BatchTargets:
-        """Those of some members (n,)."""
+        """Return the targets of some members (n,)."""
         return BatchTargets(self.names, self.held, self.values[some])
 
 
 def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
-    """Rows of a body's place: one point of it, if the whole pose counts, and the drawing's unit vectors.
+    """Return the rows of a body's pose: a reference point and three unit vectors.
 
-    The nine components of the unit vectors say three things; like redundant closure rows they agree.
+    If only the orientation is given, the point is omitted. The unit vectors are those of the reference
+    configuration, carried by the body. Their nine components fix three dof; like redundant closure rows, they
+    are consistent.
     """
     frame = tree.frame[held.body]
     items = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
@@ -89,24 +100,24 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
 
 
 def reference_of(tree: Tree, name: str) -> np.ndarray:
-    """The point of a body that stands for its place: its reference, else what is drawn at the origin."""
+    """Return the reference point of a body; by default the origin, in the reference configuration."""
     body = tree.description.part(name, "bodies")
-    assert isinstance(body, Body)  # for the type checker: `part` looked among bodies only
+    assert isinstance(body, Body)  # for the type checker: `part` searches bodies only
     return np.array(body.reference or (0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
 class MotionSubspace:
-    """The motions that bodies can have at most: in space, about one direction, in a plane, or sliding.
+    """Largest set of motions that bodies can have: in space, about one direction, in a plane, or translation.
 
     Attributes
     ----------
     turns : {0, 1, 3}
-        Freedoms of an orientation.
+        Number of dof of an orientation.
     moves : {2, 3}
-        Freedoms of a point.
+        Number of dof of a point.
     normal : (3,) or None
-        The direction about which all turning is.
+        Direction of all axes of rotation; None if there is no single one.
     """
 
     turns: int
@@ -114,12 +125,12 @@ class MotionSubspace:
     normal: np.ndarray | None
 
     def count(self, held: PoseTarget) -> int:
-        """As how many inputs a body's pose or orientation counts."""
+        """Return the number of inputs for which the pose or orientation of a body counts."""
         return self.turns + (self.moves if held.whole else 0)
 
 
 def motion_subspace(tree: Tree) -> MotionSubspace:
-    """What the joints of a tree leave to its bodies: a group of motions that holds them all."""
+    """Return the motions that the joints of a tree allow: a group that contains those of all bodies."""
     if tree.balls:
         return MotionSubspace(3, 3, None)
     slides = tree.cols[:, KIND] == PRISMATIC
@@ -135,14 +146,15 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
 
 
 def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any) -> Targets:
-    """Targets from an array in the order of the coordinates, or a dict of rows with values and of poses.
+    """Return targets from an array or a dict of inputs.
 
-    `rows` tells of a name how many rows it has, and whether they all have values.
+    An array is in the order of the coordinates; a dict contains values by row and poses by body.
+    `rows` maps a name to its number of rows and to True if they all have values.
 
     Raises
     ------
     InputError, UnknownNameError
-        For a wrong shape, or something that has no value.
+        If a shape is wrong, or something has no value.
     """
     drawing = tree.description
     if not isinstance(inputs, Mapping):
@@ -157,7 +169,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     batches: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
         if not isinstance(key, str):
-            raise InputError(f"Expected names of rows as keys, got {short_repr(key)}.")
+            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
         if isinstance(drawing.parts.get(key), Body) and hasattr(value, "as_matrix"):
             one = PoseTarget(key, whole=hasattr(value, "translation"))
             rotation = value.rotation if one.whole else value
@@ -192,25 +204,26 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
 def _values(
     rows: Callable[[str], tuple[int, bool]], key: str, value: Any, scalar: np.dtype
 ) -> list[np.ndarray]:
-    """Wanted values of the rows of a name, one array each, real or of the drawing's scalar type."""
+    """Return target values of the rows of a name, one array each, real or of the mechanism's scalar type."""
     height, valued = rows(key)
     if not valued:
         raise InputError(
-            f"'{key}' includes angular velocities, which have no value that could fix a posture. Give a body "
-            "its pose as a SciPy RigidTransform, the displacement from the drawing as pose() has it, or its "
-            "orientation as a Rotation; or give points of it.",
+            f"'{key}' includes angular velocities, which have no value that could fix a "
+            "configuration. Give the pose of the body as a SciPy RigidTransform, the displacement from the "
+            "reference configuration as returned by pose(), or its orientation as a Rotation; or give points "
+            "of it.",
             name=key,
         )
     a = numbers(key, value)
     if a.dtype not in (np.float64, scalar):
-        raise InputError(f"Expected `{key}` to be real numbers, got {a.dtype}.", name=key)
+        raise InputError(f"`{key}` must be real numbers, got {a.dtype}.", name=key)
     if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
-        raise InputError(f"Expected `{key}` to have shape (..., {height}), got {a.shape}.", got=a.shape)
+        raise InputError(f"`{key}` must have shape (..., {height}), got {a.shape}.", got=a.shape)
     return [a] if height == 1 else [a[..., k] for k in range(height)]
 
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Reasons against values whose squares are not finite."""
+    """Return reasons against values whose squares are not finite, '' for the others."""
     if wanted.dtype == object or not (np.abs(wanted.real) > LARGEST).any():
         return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
@@ -220,7 +233,7 @@ def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
 
 
 def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Why a distance can not be so long."""
+    """Return reasons why a distance cannot have these values, '' for the others."""
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(wanted.real <= 0):
         x = float(wanted[tuple(index)].real)
@@ -235,7 +248,10 @@ def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
 def _out_of_room(
     room: MotionSubspace, body: str, R: np.ndarray, move: np.ndarray | None, length: float
 ) -> np.ndarray:
-    """Why a body can not have a pose: it turns about one direction, or moves in a plane, only."""
+    """Return reasons why a body cannot have a pose, '' for the others.
+
+    Reasons are that it turns about one direction only, or moves in a plane only.
+    """
     tilt = np.zeros(R.shape[:-2])
     if room.turns == 0:
         tilt = np.linalg.norm(R - np.eye(3), axis=(-2, -1))
@@ -249,15 +265,16 @@ def _out_of_room(
         k = tuple(index)
         if tilt[k] > PLANARITY_TOL:
             free = "does not turn" if room.turns == 0 else f"turns about {_direction(room)} only"
-            why[k] = f"'{body}' {free}, and the pose asked for tilts it by {tilt[k]:.2g} rad"
+            why[k] = f"'{body}' {free}, and the requested pose tilts it by {tilt[k]:.2g} rad"
         else:
             why[k] = (
-                f"'{body}' moves in the plane across {_direction(room)}, and the pose asked for leaves it "
+                f"'{body}' moves in the plane across {_direction(room)}, and the requested pose leaves it "
                 f"by {rise[k]:.2g}"
             )
     return why
 
 
 def _direction(room: MotionSubspace) -> str:
+    """Return the direction of all axes of rotation, as text."""
     assert room.normal is not None  # for the type checker
     return "(" + ", ".join(f"{x:.3g}" for x in room.normal + 0.0) + ")"
