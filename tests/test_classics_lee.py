@@ -321,7 +321,7 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     assert arm.batch == batch
     assert arm.coordinates == whole.coordinates
     assert relative_error(arm.D_tran + arm.D_rot, whole.I) < 1e-12
-    assert relative_error(arm.inverse_dynamics(qd, qdd), whole.effort(qd, qdd)) < 1e-12
+    assert relative_error(arm.inverse_dynamics(qd, qdd), whole.inverse_dynamics(qd, qdd)) < 1e-12
     assert relative_error(arm.forward_dynamics(qd, arm.inverse_dynamics(qd, qdd)), qdd) < solved(whole.I)
     if whole.holonomic:
         assert relative_error(arm.P_tran + arm.P_rot, whole.P) < 1e-12

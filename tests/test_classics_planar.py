@@ -112,7 +112,7 @@ def common_results(arm, q, qd, qdd) -> dict:
         "gravity_torque": -arm.dynamics(q).load,
         "mass_matrix": arm.dynamics(q).I,
         "velocity_torque": coriolis_torques(arm, q, qd),
-        "tau": arm.dynamics(q).effort(qd, qdd),
+        "tau": arm.dynamics(q).inverse_dynamics(qd, qdd),
         "kinetic_energy": arm.dynamics(q).kinetic_energy(qd),
         "potential_energy": arm.potential_energy(q),
     }
@@ -272,8 +272,8 @@ def test_agrees_with_the_general_library(kind: type, batch: tuple[int, ...]) -> 
         d, own = c.dynamics(), arm.dynamics(q)
         for letter in ("I", "P", "load", "damping"):
             assert mismatch(getattr(own, letter), getattr(d, letter)) < 1e-12, letter
-        assert mismatch(own.effort(qd, qdd), d.effort(qd, qdd)) < 1e-12
-        assert mismatch(own.acceleration(qd, torques), d.acceleration(qd, torques)) < solved(d.I)
+        assert mismatch(own.inverse_dynamics(qd, qdd), d.inverse_dynamics(qd, qdd)) < 1e-12
+        assert mismatch(own.forward_dynamics(qd, torques), d.forward_dynamics(qd, torques)) < solved(d.I)
         # The environment exerts the opposite wrench on the tip.
         held = replace(
             replace(arm, g=0.0).mechanism(),
@@ -285,7 +285,7 @@ def test_agrees_with_the_general_library(kind: type, batch: tuple[int, ...]) -> 
         if size == 3:
             twist[..., 2] = -force[..., 2]
         rest = np.zeros(size)
-        loaded = held.dynamics(applied={"push": push, "twist": twist}).effort(rest, rest)
+        loaded = held.dynamics(applied={"push": push, "twist": twist}).inverse_dynamics(rest, rest)
         assert mismatch(arm.static_torques(q, force), loaded) < 1e-12
         assert mismatch(arm.tip_wrench(q, arm.static_torques(q, force)), force) < solved(rows.G)
         if size == 2:

@@ -14,8 +14,8 @@ import pytest
 import kic
 
 PACKAGES = [f"kic.{m.name}" for m in pkgutil.iter_modules([str(Path(kic.__file__).parent)]) if m.ispkg]
-NUMBER = r"([A-E]|\d)-(\d+)"
-ROW = re.compile(r"^(\([^`]*?\))\s+`(kic[\w.]*)`\s*$")
+NUMBER = r"([A-E]|\d)[-.](\d+)"
+ROW = re.compile(r"^(\([^`]*?\)|Table \d-\d|App\. A\.\d)\s+`(kic[\w.]*)`\s*$")
 
 
 def index_of(package: str) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ def test_pinocchio_agrees(name: str) -> None:
         c = m.at(phi)
         data = peer.model.createData()
         pinocchio.computeRNEADerivatives(peer.model, data, peer.q(phi), peer.v(qd), peer.v(qdd))
-        along = derivative(c, lambda x, qd=qd, qdd=qdd: x.dynamics().effort(qd, qdd))
+        along = derivative(c, lambda x, qd=qd, qdd=qdd: x.dynamics().inverse_dynamics(qd, qdd))
         back = peer.back
         assert mismatch(along, data.dtau_dq[np.ix_(back, back)]) < 1e-11
         d = c.dynamics()

@@ -743,7 +743,7 @@ def test_constants_are_those_of_the_kernel() -> None:
 
     for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC"):
         assert getattr(weighting, name) == getattr(resolution, name)
-    assert weighting.PIVOT_SHARE_MIN == operational.LEAST_SHARE
+    assert weighting.PIVOT_SHARE_MIN == operational.PIVOT_SHARE_MIN
     for name, task in TASKS.items():
         f = kic.load(name).prepare_resolve(task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]

@@ -469,7 +469,7 @@ class CoordinateTransfer:
         return curvature_along
 
     def position_error(
-        self, states: np.ndarray, found: TransferResult, order: int, inputs: CoordinateTransfer
+        self, states: np.ndarray, found: TransferResult, query: TransferQuery, inputs: CoordinateTransfer
     ) -> np.ndarray | None:
         """Return relative errors (B,) of coefficients that the error of solved states (B, S) causes.
 
@@ -482,6 +482,7 @@ class CoordinateTransfer:
         SingularError
             If an error exceeds `DIGITS_LOST`; it carries `condition`, `estimate` and the `failed` members.
         """
+        order = query.order
         members = np.flatnonzero(~(found.quality[:, PIVOT] > GOOD_PIVOT))
         if not members.size or states.dtype != np.float64:
             return None

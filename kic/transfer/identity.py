@@ -98,7 +98,7 @@ class IdentityTransfer:
         return 1.0
 
     def position_error(
-        self, states: np.ndarray, found: TransferResult, order: int, inputs: CoordinateTransfer
+        self, states: np.ndarray, found: TransferResult, query: IdentityQuery, inputs: CoordinateTransfer
     ) -> None:
         """Return None: states of an open chain are exact in its own coordinates."""
 
