@@ -914,7 +914,7 @@ WRONG = [
     ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
     (
         {"answer": lambda m: m.at().pose("coupler")},
-        "pose() of 'four-bar' needs real numbers and can not follow",
+        "pose() of 'four-bar' needs real numbers and cannot propagate the complex step",
     ),
     ({"answer": lambda m: m.prepare_position()}, "prepare_position() of 'four-bar' needs real numbers"),
     ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
@@ -970,7 +970,7 @@ def test_a_state_of_elsewhere_is_refused() -> None:
 def test_two_axes_stay_perpendicular() -> None:
     m = kic.load("rssr")
     answer = lambda m: m.at({"crank": 0.5, "spin": 0.2}).value("flag")  # noqa: E731
-    with pytest.raises(kic.ModelError, match=r"Turn both together: {'pin.axis.rx': 1, 'pin.axis2.rx': 1}"):
+    with pytest.raises(kic.ModelError, match=r"Rotate both together: {'pin.axis.rx': 1, 'pin.axis2.rx': 1}"):
         kic.sensitivity(m, answer, "pin.axis.ry")
     check(m, answer, [{"pin.axis.ry": 1.0, "pin.axis2.ry": 1.0}, "pin.axis2.rz"])
 

@@ -299,5 +299,5 @@ def test_contact_loads_match_joint_forces_of_shipped_models() -> None:
         assert not play.size
         a = c.dynamics().forward_dynamics(v, T)
         f = c.joint_forces(v, a)
-        assert np.abs(load - f._touch).max() < 1e-9 * np.abs(load).max()
+        assert np.abs(load - f._contact_load).max() < 1e-9 * np.abs(load).max()
         assert np.abs(f.effort - T).max() < 1e-9 * np.abs(f.effort).max() + 1e-9
