@@ -100,8 +100,8 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
     assert 0.01 < share * 10**digits < 1
     text = (
         rf"'bennett' has mobility 0; 1 coordinates were named: A\. It does not move: name none\. "
-        rf"The weakest condition is worth {share:.1e} of the strongest\. If that is rounding of dimensions, "
-        rf"closure_tolerance = (1e-0\d|0\.\d+) makes the mobility 1\."
+        rf"The weakest condition contributes {share:.1e} of the strongest\. If that is rounding of "
+        rf"dimensions, closure_tolerance = (1e-0\d|0\.\d+) makes the mobility 1\."
     )
     for question in (lambda: m.at({"A": 0.1}), lambda: m.at().coefficients("B"), lambda: m.prepare("tip")):
         with pytest.raises(kic.InputError, match=text):
@@ -120,8 +120,8 @@ def test_within_a_tolerance_it_moves(digits: int) -> None:
     assert (f.dof, f.redundant, f.regular) == (1, 3, True)
     assert f.shares[1] > 0.1 > tolerance > f.shares[2] > 1e-9
     said = (
-        f"Of the redundant ones 1 is so only within closure_tolerance = {tolerance:g}: the strongest "
-        f"dropped is worth {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
+        f"Of the redundant ones 1 is redundant only within closure_tolerance = {tolerance:g}: the strongest "
+        f"dropped contributes {f.shares[2]:.1e} of the strongest kept, the weakest kept {f.shares[1]:.1e}."
     )
     assert said in f.summary()
     wanted = np.linspace(-0.5, 1.0, 7)
@@ -187,8 +187,8 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
     far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
     with pytest.raises(
         kic.SingularError,
-        match=r"Loops of 'bennett' contradict each other here: they leave 0 freedoms to first order, and 1 "
-        r"coordinates were named: A\. The share of the weakest condition is \d\.\de-04, "
+        match=r"Loops of 'bennett' contradict each other here: they leave 0 degrees of freedom to first "
+        r"order, and 1 coordinates were named: A\. The share of the weakest condition is \d\.\de-04, "
         r"closure_tolerance is 0\.0002\. Correct the dimensions",
     ) as caught:
         m.prepare(of="tip")(far.state)
@@ -228,7 +228,9 @@ def test_a_state_that_is_slightly_open_is_noticed() -> None:
     ) as caught:
         f(state)
     state[1] += 1e-6
-    with pytest.raises(kic.SingularError, match=r"they leave 0 freedoms to first order.*or the state"):
+    with pytest.raises(
+        kic.SingularError, match=r"they leave 0 degrees of freedom to first order.*or the state"
+    ):
         f(state)
     assert 1e-9 < caught.value.residual < 1e-6
     assert caught.value.condition < 1e3
