@@ -343,7 +343,7 @@ def test_drawings_that_can_not_be() -> None:
 def test_rows_of_closed_contacts_are_no_coordinates() -> None:
     m = discs()
     for name in ("face", "face.s"):
-        with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, and its rows"):
+        with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, so that its rows"):
             m.at().coefficients("B", wrt=name)
     with pytest.raises(kic.UnknownNameError, match=r"No row 'face\.x' in 'discs'"):
         m.at().coefficients("face.x")

@@ -453,7 +453,7 @@ def test_names_of_rows() -> None:
     arm = kic.load("puma560")
     text = "'puma560' is not planar, so 'link2' has no `.angle`. Request 'link2.wx', 'link2.wy', 'link2.wz'."
     refuses(kic.InputError, lambda: arm.at().value("link2.angle"), None, text)
-    rule = "includes angular velocities, which have no value. Ask for a point, or for the pose() of a body."
+    rule = "includes angular velocities, which have no value. Name a point, or use the pose() of a body."
     text = f"'link2' {rule}"
     refuses(kic.InputError, lambda: arm.at().value("link2"), None, text)
     text = f"'link2.wx' {rule}"
@@ -467,7 +467,7 @@ def test_poses() -> None:
         )
         assert error.candidates == ("link1", "link2")
     refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`name` must be a string, got 5.")
-    text = "pose() needs real numbers; this posture holds complex128."
+    text = "pose() needs real numbers, and this configuration has complex128. Convert it."
     refuses(kic.InputError, lambda: ARM.at([1j, 0]).pose("link1"), None, text)
 
 

@@ -130,7 +130,7 @@ def test_refusals() -> None:
     r = f(m.at().state)
     with pytest.raises(kic.InputError, match=r"`of` must name an output if `dynamics` is False"):
         m.prepare()
-    with pytest.raises(kic.InputError, match=r"Expected `state` to have shape \(\.\.\., 6\).*got \(5,\)"):
+    with pytest.raises(kic.InputError, match=r"`state` must have shape \(\.\.\., 6\).*got \(5,\)"):
         f(np.zeros(5))
     with pytest.raises(kic.InputError, match=r"got \(\)"):
         f(np.zeros(()))

@@ -584,7 +584,7 @@ def test_members_of_a_batch() -> None:
         c[2]
     with pytest.raises(kic.InputError, match="one configuration of 'four-bar' and has no members"):
         c[1, 2][0]
-    with pytest.raises(kic.InputError, match="one posture of 'four-bar', and no batch"):
+    with pytest.raises(kic.InputError, match="one configuration of 'four-bar' and has no members"):
         list(c[1, 2])
 
 

@@ -423,26 +423,26 @@ def test_views_and_read_only_arrays():
 
 Z = np.zeros
 WRONG = {
-    "dot A": (lambda: dot(Z(3), Z((3, 2, 2))), "Expected `A` to have shape (..., P, N), got (3,)."),
+    "dot A": (lambda: dot(Z(3), Z((3, 2, 2))), "`A` must have shape (..., P, N), got (3,)."),
     "dot T": (
         lambda: dot(Z((2, 3)), Z((2, 4, 4))),
-        "Expected `T` to have shape (..., 3, M, K) to match `A` of shape (..., P, 3), got (2, 4, 4).",
+        "`T` must have shape (..., 3, M, K) to match `A` of shape (..., P, 3), got (2, 4, 4).",
     ),
     "dot T rank": (
         lambda: dot(Z((2, 3)), Z((3, 4))),
-        "Expected `T` to have shape (..., 3, M, K) to match `A` of shape (..., P, 3), got (3, 4).",
+        "`T` must have shape (..., 3, M, K) to match `A` of shape (..., P, 3), got (3, 4).",
     ),
     "dot order 1": (
         lambda: dot(Z((2, 3)), Z(3), order=1),
-        "Expected `T` to have shape (..., 3, K) to match `A` of shape (..., P, 3), got (3,).",
+        "`T` must have shape (..., 3, K) to match `A` of shape (..., P, 3), got (3,).",
     ),
     "dot order 3": (
         lambda: dot(Z((2, 3)), Z((3, 4, 4)), order=3),
-        "Expected `T` to have shape (..., 3, L, M, K) to match `A` of shape (..., P, 3), got (3, 4, 4).",
+        "`T` must have shape (..., 3, L, M, K) to match `A` of shape (..., P, 3), got (3, 4, 4).",
     ),
     "dot order 4": (
         lambda: dot(Z((2, 3)), Z((2, 1, 1, 1, 1)), order=4),
-        "Expected `T` to have shape (..., 3, M1, M2, M3, M4) to match `A` of shape (..., P, 3), "
+        "`T` must have shape (..., 3, M1, M2, M3, M4) to match `A` of shape (..., P, 3), "
         "got (2, 1, 1, 1, 1).",
     ),
     "dot order": (
@@ -457,17 +457,17 @@ WRONG = {
         lambda: dot(Z((2, 1, 3)), Z((5, 3, 4, 4))),
         "Batches must broadcast, got `A` (2,), `T` (5,).",
     ),
-    "cross A": (lambda: cross(Z((2, 3)), Z((3, 1))), "Expected `A` to have shape (..., 3, M), got (2, 3)."),
-    "cross A rank": (lambda: cross(Z(3), Z((3, 1))), "Expected `A` to have shape (..., 3, M), got (3,)."),
-    "cross B": (lambda: cross(Z((3, 2)), Z((2, 3))), "Expected `B` to have shape (..., 3, K), got (2, 3)."),
-    "cross B rank": (lambda: cross(Z((3, 2)), Z(3)), "Expected `B` to have shape (..., 3, K), got (3,)."),
+    "cross A": (lambda: cross(Z((2, 3)), Z((3, 1))), "`A` must have shape (..., 3, M), got (2, 3)."),
+    "cross A rank": (lambda: cross(Z(3), Z((3, 1))), "`A` must have shape (..., 3, M), got (3,)."),
+    "cross B": (lambda: cross(Z((3, 2)), Z((2, 3))), "`B` must have shape (..., 3, K), got (2, 3)."),
+    "cross B rank": (lambda: cross(Z((3, 2)), Z(3)), "`B` must have shape (..., 3, K), got (3,)."),
     "cross b": (
         lambda: cross(Z((3, 2)), Z((3, 2)), order=0),
-        "Expected `B` to have shape (..., 3), got (3, 2).",
+        "`B` must have shape (..., 3), got (3, 2).",
     ),
     "cross b scalar": (
         lambda: cross(Z((3, 2)), 1.0, order=0),
-        "Expected `B` to have shape (..., 3), got ().",
+        "`B` must have shape (..., 3), got ().",
     ),
     "cross order": (
         lambda: cross(Z((3, 2)), Z((3, 2)), order=2),
@@ -483,19 +483,19 @@ WRONG = {
     ),
     "quadratic C": (
         lambda: quadratic(Z((4, 2, 3)), Z((3, 1))),
-        "Expected `C` to have shape (..., N, M, M), got (4, 2, 3).",
+        "`C` must have shape (..., N, M, M), got (4, 2, 3).",
     ),
     "quadratic C rank": (
         lambda: quadratic(Z((3, 3)), Z((3, 1))),
-        "Expected `C` to have shape (..., N, M, M), got (3, 3).",
+        "`C` must have shape (..., N, M, M), got (3, 3).",
     ),
     "quadratic D": (
         lambda: quadratic(Z((4, 3, 3)), Z((1, 3))),
-        "Expected `D` to have shape (..., 3, K) to match `C` of shape (..., N, M, 3), got (1, 3).",
+        "`D` must have shape (..., 3, K) to match `C` of shape (..., N, M, 3), got (1, 3).",
     ),
     "quadratic D rank": (
         lambda: quadratic(Z((4, 3, 3)), Z(3)),
-        "Expected `D` to have shape (..., 3, K) to match `C` of shape (..., N, M, 3), got (3,).",
+        "`D` must have shape (..., 3, K) to match `C` of shape (..., N, M, 3), got (3,).",
     ),
     "quadratic batches": (
         lambda: quadratic(Z((2, 4, 3, 3)), Z((5, 3, 3))),
@@ -503,15 +503,15 @@ WRONG = {
     ),
     "bilinear C": (
         lambda: bilinear(Z((3, 3)), None, Z((3, 1))),
-        "Expected `C` to have shape (..., N, M, W), got (3, 3).",
+        "`C` must have shape (..., N, M, W), got (3, 3).",
     ),
     "bilinear L": (
         lambda: bilinear(Z((4, 2, 3)), Z((3, 1)), None),
-        "Expected `L` to have shape (..., 2, J) to match `C` of shape (..., N, 2, 3), got (3, 1).",
+        "`L` must have shape (..., 2, J) to match `C` of shape (..., N, 2, 3), got (3, 1).",
     ),
     "bilinear R": (
         lambda: bilinear(Z((4, 2, 3)), Z((2, 1)), Z((2, 1))),
-        "Expected `R` to have shape (..., 3, K) to match `C` of shape (..., N, 2, 3), got (2, 1).",
+        "`R` must have shape (..., 3, K) to match `C` of shape (..., N, 2, 3), got (2, 1).",
     ),
     "bilinear nothing": (
         lambda: bilinear(Z((4, 2, 3)), None, None),
@@ -523,15 +523,15 @@ WRONG = {
     ),
     "form T": (
         lambda: form(Z((2, 3)), Z(3), Z(3)),
-        "Expected `T` to have shape (..., N, M1, M2) to match 2 `vectors`, got (2, 3).",
+        "`T` must have shape (..., N, M1, M2) to match 2 `vectors`, got (2, 3).",
     ),
     "form vector": (
         lambda: form(Z((2, 3, 4)), Z(3), Z((4, 1))),
-        "Expected `vectors[1]` to have shape (..., 4) to match `T` of shape (..., N, 3, 4), got (4, 1).",
+        "`vectors[1]` must have shape (..., 4) to match `T` of shape (..., N, 3, 4), got (4, 1).",
     ),
     "form vector rank": (
         lambda: form(Z((2, 3, 4)), 1.0, None),
-        "Expected `vectors[0]` to have shape (..., 3) to match `T` of shape (..., N, 3, 4), got ().",
+        "`vectors[0]` must have shape (..., 3) to match `T` of shape (..., N, 3, 4), got ().",
     ),
     "form nothing": (lambda: form(Z((2, 3))), "`vectors` must hold at least one vector, got none."),
     "form all open": (lambda: form(Z((2, 3)), None), "`vectors` must hold at least one vector, got none."),
