@@ -685,7 +685,7 @@ def test_errors_name_options(tmp_path):
     assert "start nearer with --at." in falls
     assert "Give them as `effort`" in falls  # linearize has no such option
     with pytest.raises(
-        kic.ConfigurationError, match=r"Give `near=` a posture .*, or look with assemblies\(\)\.$"
+        kic.ConfigurationError, match=r"Give `near=` a configuration .*, or look with assemblies\(\)\.$"
     ):
         kic.load("four-bar").at({"tip.x": 20.0})
 
