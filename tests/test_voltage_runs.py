@@ -281,7 +281,7 @@ REFUSED = {
     ONE + r"\[nan\]": lambda: go(voltage=[np.nan]),
     SHAPE: lambda: go(voltage=lambda t, now: [1.0, 2.0]),
     LATE: lambda: go(voltage=lambda t, now: [np.nan if t > 0.03 else 1.0]),
-    r"'four-bar' has no motors\. Give it some": lambda: go(BARE, voltage=lambda t, now: []),
+    r"'four-bar' has no motors\. Add motors=": lambda: go(BARE, voltage=lambda t, now: []),
     r"Motors of 'four-bar' have dry friction \(M\): .* `effort`": lambda: go(DRY, voltage=[1.0]),
     r"`current` must be 1 numbers, one for each of M, finite for motors": lambda: go(
         voltage=[1.0], current=[1.0, 2.0]),
