@@ -245,6 +245,7 @@ def test_list_for_scripts():
 
 def test_schema_is_the_schema():
     assert json.loads(run("schema")) == json.loads(json.dumps(kic.schema()))
+    assert ">>>" not in run("schema")  # descriptions of keys have no examples in Python
 
 
 def test_first_compilation_is_reported(monkeypatch):

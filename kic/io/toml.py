@@ -296,6 +296,8 @@ def _rule(key: str, hint: Any) -> str:
 
 # all parts share the schema settings STRICT, which one call at a time may change
 _SETTINGS_LOCK = Lock()
+# sections of docstrings that do not apply to model files
+_PYTHON_SECTIONS = re.compile(r"\n\n(?:Raises|Examples)\n-+\n.*?(?=\n\n\w+\n-+\n|\Z)", re.DOTALL)
 
 
 def schema() -> dict[str, Any]:
@@ -322,6 +324,9 @@ def schema() -> dict[str, Any]:
     description["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
     description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
     description["title"] = "kic model"
+    for part in description["$defs"].values():
+        if "description" in part:
+            part["description"] = _PYTHON_SECTIONS.sub("", part["description"])
     description["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return description
 
