@@ -477,7 +477,7 @@ def test_gradient_points_to_better_configurations() -> None:
 
 def test_rows_of_different_units_need_a_length() -> None:
     c = kic.load("gough-stewart").at()
-    said = r"Rows must have one unit .* got platform\.x \(m\), .*platform\.wz \(rad\)\. Give `length` \(in m\)"
+    said = r"must have one unit .* got platform\.x \(m\), .*platform\.wz \(rad\)\. Give `length` \(in m\)"
     with pytest.raises(kic.InputError, match=said) as caught:
         c.ellipsoid("velocity", "platform")
     assert caught.value.units == ("m", "m", "m", "rad", "rad", "rad")

@@ -154,7 +154,7 @@ def test_dry_friction_is_not_left_out() -> None:
         motors=[kic.Motor("S", ["shoulder"], [20.0], friction=0.3), kic.Motor("E", ["elbow"])],
     )
     c = m.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match=r"must not have dry friction here, got S: a model in I\*, P\* and B"):
+    with pytest.raises(kic.InputError, match=r"must not have dry friction here, got S: a model in"):
         c.dynamics(motors=True)
     with pytest.raises(kic.InputError, match=r"Shafts with dry friction must turn, but S are at rest"):
         c.linearize(motors=True)
