@@ -283,7 +283,7 @@ NEUTRAL = {
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
     "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linearization cannot",
-    # its plate is lowest where both legs are stretched downwards, A1 = 3π/2, and could buckle either way
+    # flat, the plate can move to either side: the search does not pass this bifurcation
     "sarrus": r"the search ends at A1 = (4\.712|-1\.570)\d*; there several motions of its loops meet",
     # where its parallelogram lies flat, it may open either way
     "watt-parallel-motion": r"the search ends at A = -0\.752503; there several motions of its loops meet",

@@ -274,5 +274,5 @@ def test_report_is_complete(name: str) -> None:
         run = CliRunner().invoke(main, ["report", name, "--order", "2"], env={"COLUMNS": str(width)})
         assert run.exit_code == 0
         assert "nan" not in run.output.lower().split()
-        assert "I* inertia" in run.output
+        assert "mass matrix I*" in run.output
         assert max(map(len, run.output.splitlines())) <= width
