@@ -282,7 +282,7 @@ NEUTRAL = {
 # and where there is none, or none that can be linearized
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
-    "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linearization cannot",
+    "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linear",
     # flat, the plate can move to either side: the search does not pass this bifurcation
     "sarrus": r"the search ends at A1 = (4\.712|-1\.570)\d*; there several motions of its loops meet",
     # where its parallelogram lies flat, it may open either way
