@@ -13,7 +13,8 @@ from sampling import mismatch, random_body, random_joint, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.description.parts import JOINT_DOF, as_matrix, check_inertia
+from kic.description.joint_types import JOINT_DOF
+from kic.description.parts import as_matrix, check_inertia
 
 MOVING = [kind for kind in JOINT_DOF if kind != "fixed"]
 PAIRS = [("ground", "b"), ("b", "ground")]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from kic.description.parts import JOINT_DOF
+from kic.description.joint_types import JOINT_DOF
 
 _AXES = ("x", "y", "z")
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.description.joint_types import JOINT_COORDINATES, JOINT_DOF, JointType
 from kic.description.validation import (
     GROUND,
     STRICT,
@@ -23,16 +24,6 @@ from kic.description.validation import (
 )
 from kic.errors import ModelError, short_repr
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
-
-JointType = Literal[
-    "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
-]
-# coordinates of each type of joint, in order: r is a rotation, t a translation
-JOINT_COORDINATES = {
-    "fixed": "", "revolute": "r", "prismatic": "t", "cylindrical": "rt", "universal": "rr",
-    "spherical": "rrr", "planar": "ttr", "free": "tttrrr",
-}  # fmt: skip
-JOINT_DOF = {joint_type: len(kinds) for joint_type, kinds in JOINT_COORDINATES.items()}
 
 Six = tuple[float, float, float, float, float, float]
 # allowed violation of the triangle inequality of principal moments; published values are rounded

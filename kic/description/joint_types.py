@@ -1,0 +1,15 @@
+"""Types of joints and their coordinates, importable without NumPy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+JointType = Literal[
+    "revolute", "prismatic", "fixed", "cylindrical", "universal", "spherical", "planar", "free"
+]
+# coordinates of each type of joint, in order: r is a rotation, t a translation
+JOINT_COORDINATES = {
+    "fixed": "", "revolute": "r", "prismatic": "t", "cylindrical": "rt", "universal": "rr",
+    "spherical": "rrr", "planar": "ttr", "free": "tttrrr",
+}  # fmt: skip
+JOINT_DOF = {joint_type: len(kinds) for joint_type, kinds in JOINT_COORDINATES.items()}
