@@ -137,7 +137,7 @@ def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
         with pytest.raises(kic.InputError, match="`width` must be 2 to 40 inches"):
             joints.plot("w", width=width)
-    with pytest.raises(kic.InputError, match="^`at` must be a dict of axes to values, got 3"):
+    with pytest.raises(kic.InputError, match=r"^`at` must be a dict of axes to values, got 3"):
         joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
