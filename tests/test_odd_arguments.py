@@ -16,6 +16,7 @@ import kic
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @settings(
     derandomize=True,
     database=None,
