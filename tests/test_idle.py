@@ -217,7 +217,7 @@ def test_legs_of_a_platform() -> None:
     assert {one.bodies for one in f.passive_freedoms} == {
         (f"{half}{k}",) for half in ("cylinder", "piston") for k in range(1, 7)
     }
-    assert "; … 6 more. One coordinate of each" in f.summary()
+    assert "; … 6 more. Every set of independent coordinates" in f.summary()
     # between universal joint and ball: only the piston may turn
     f = stewart("universal", "cylindrical").mobility()
     assert (f.dof, {one.bodies for one in f.passive_freedoms}) == (12, {(f"piston{k}",) for k in range(1, 7)})

@@ -130,7 +130,7 @@ def test_a_page_has_every_table_of_the_report() -> None:
     for table in tables:
         assert table.html() in text
     assert text.count("<table>") == len(tables)
-    for title in ("Posture", "Coefficients of tip", "Coefficients of B", "Dynamics"):
+    for title in ("Configuration", "Coefficients of tip", "Coefficients of B", "Dynamics"):
         assert f">{title}</h2>" in text
 
 
@@ -285,7 +285,7 @@ def test_poles_do_not_flatten_the_rest() -> None:
     c = free.at()
     span = coordinate_ranges(free, c)[0]
     plots = coordinate_plots(span, [], free)
-    cut = [plot for plot in plots if "cut off where large" in plot.caption]
+    cut = [plot for plot in plots if "cut off" in plot.caption]
     assert cut
     for plot in cut:
         low, high = plot.picture.axes.get_ylim()

@@ -154,10 +154,10 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
     assert again.stdout.strip() == "2.0"
     assert "compiling" not in again.stderr
     # the entry's own file stays as it was: only a helper in another file changes
-    rows = tmp_path / "kic" / "kernels" / "rows.py"
-    text = rows.read_text(encoding="utf-8")
+    helper = tmp_path / "kic" / "kernels" / "influence.py"
+    text = helper.read_text(encoding="utf-8")
     assert "return cross(s, sub(e, take(F, n, ORIGIN)))" in text
-    rows.write_text(
+    helper.write_text(
         text.replace(
             "return cross(s, sub(e, take(F, n, ORIGIN)))",
             "return scale(2, cross(s, sub(e, take(F, n, ORIGIN))))",
