@@ -11,6 +11,8 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
     d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
     d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+Examples in docstrings assume ``import kic`` and ``import numpy as np``.
+
 Notation
 --------
 Symbols and equation numbers are those of Freeman (1985).

@@ -221,7 +221,6 @@ class Evaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("horn-two-link")
     >>> f = m.prepare(of=["tip"], dynamics=True, order=2)
     >>> r = f(m.at([0.0, 0.0]).state)
@@ -377,7 +376,6 @@ class Evaluator:
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f = m.prepare(of=["tip"])
         >>> bool(f.check(m.at().state) < 100)
@@ -458,7 +456,6 @@ class PositionSolver:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("five-bar")
     >>> c = m.at()
     >>> close = m.prepare_position(["A", "E"])

@@ -12,7 +12,7 @@ import numpy as np
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
@@ -157,7 +157,7 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
-class Distribution:
+class Distribution(Printable):
     """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
     Attributes
@@ -181,7 +181,6 @@ class Distribution:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("two-finger-hand").at()
     >>> place = ["object.x", "object.y", "object.angle"]
     >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=place)
@@ -240,12 +239,6 @@ class Distribution:
             if full:
                 sheet.say(f"\nat a limit: {', '.join(full)}")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def actuator_rows(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import ROUNDOFF, Summary, member
+from kic.display import ROUNDOFF, Printable, Summary, member
 from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
@@ -143,7 +143,7 @@ def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
     return -np.einsum("...iba,...i->...ab", H, efforts)
 
 
-class InternalLoads:
+class InternalLoads(Printable):
     """Efforts of actuators that do no work in any motion: GᵀT = 0 with their coefficients G.
 
     Attributes
@@ -161,7 +161,6 @@ class InternalLoads:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("two-finger-hand").at()
     >>> loads = c.internal_loads(["A1", "B1", "A2", "B2"])
     >>> loads.dimension, bool(abs(loads.G.T @ loads.basis).max() < 1e-15)
@@ -255,7 +254,6 @@ class InternalLoads:
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
         >>> K = loads.stiffness(loads.efforts([1.0]))
         >>> K.shape, bool(abs(K - K.T).max() < 1e-12)
@@ -308,9 +306,3 @@ class InternalLoads:
                 heads = [str(k + 1) for k in range(self.dimension)]
                 sheet.matrix("efforts that do no work", self.actuators, heads, self.basis[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

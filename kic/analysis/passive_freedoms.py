@@ -80,7 +80,6 @@ class PassiveFreedom:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("rssr").mobility().passive_freedoms[0].summary()
         "'coupler' spins about the line through joints 'spin' and 'ball'"
         """

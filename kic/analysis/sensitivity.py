@@ -194,8 +194,6 @@ def sensitivity(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> G = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"])
     >>> G.shape

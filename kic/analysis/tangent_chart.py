@@ -237,7 +237,6 @@ def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.nd
 
     Examples
     --------
-    >>> import numpy as np
     >>> root(lambda x: x**3 - 0.125, np.array([-0.125]), np.array([0.875])).round(12)
     array([0.5])
     """

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
@@ -63,7 +63,6 @@ def split(
 
     Examples
     --------
-    >>> import kic
     >>> arm = split(kic.load("horn-two-link").at([0.0, 0.0]))
     >>> arm.D_tran.round(3), arm.D_rot.round(3)
     (array([[2.5 , 0.75],
@@ -108,7 +107,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitDynamics:
+class SplitDynamics(Printable):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
     `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones. Methods
@@ -133,7 +132,6 @@ class SplitDynamics:
 
     Examples
     --------
-    >>> import kic
     >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
     >>> arm.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
     array([15.5574,  3.6571])
@@ -176,7 +174,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
         array([-1.9177,  0.2397])
         """
@@ -196,7 +193,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
         array([0., 0.])
         """
@@ -226,7 +222,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).inverse_dynamics([0.0, 0.0], [0.0, 0.0])
         array([19.62 ,  4.905])
         """
@@ -251,7 +246,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).forward_dynamics([0, 0], [19.62, 4.905])
         array([0., 0.])
         """
@@ -295,7 +289,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
         >>> arm.without("D_tran", at="shoulder", by="elbow").D_tran.round(3)
         array([[2.378, 0.   ],
@@ -373,7 +366,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
         >>> arm.simplified().dropped
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
@@ -427,7 +419,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> t = np.linspace(0.0, 1.0, 101)[:, None]
         >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
         >>> arm = split(kic.load("horn-two-link").at(q))
@@ -470,7 +461,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
         >>> arm.compare_parts([1.0, 1.0], [0.0, 0.0]).relative.round(3).tolist()
         [[0.0, 0.0], [0.0, 0.0], [0.076, 0.102], [0.0, 0.0], [1.0, 1.0]]
@@ -495,15 +485,9 @@ class SplitDynamics:
         sheet.matrix("G (gravity and applied loads)", names, [""], self.G[index][:, None])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EffortDeviation:
+class EffortDeviation(Printable):
     """Effort errors of a simplified model over a motion, relative to the efforts of the full model.
 
     Attributes
@@ -567,15 +551,9 @@ class EffortDeviation:
         sheet.matrix(caption, self.coordinates, columns, values, largest=0.0)
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartComparison:
+class PartComparison(Printable):
     """Effort errors of several simplified models over one motion.
 
     Attributes
@@ -605,12 +583,6 @@ class PartComparison:
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _as_tuple(names: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
@@ -207,7 +207,7 @@ class DriveTrain:
         return MotorDemand(self.names, speed, torque, current, rate, voltage)
 
 
-class MotorDemand:
+class MotorDemand(Printable):
     """Speeds, torques, currents and voltages of the motors of a mechanism in a motion.
 
     Attributes
@@ -228,7 +228,6 @@ class MotorDemand:
 
     Examples
     --------
-    >>> import kic
     >>> from dataclasses import replace
     >>> arm = kic.load("horn-two-link")
     >>> circuit = {"resistance": 2.0, "torque_constant": 0.1}
@@ -276,9 +275,3 @@ class MotorDemand:
                 "in this motion", self.motors, ["speed", "torque", "current", "voltage", "power"], table
             )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

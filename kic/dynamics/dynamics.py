@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Summary, largest_of, member
+from kic.display import Printable, Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -20,7 +20,7 @@ from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_b
 CONDITION_MAX = 1e15
 
 
-class Dynamics:
+class Dynamics(Printable):
     """The dynamic model T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ in named coordinates.
 
     P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
@@ -51,7 +51,6 @@ class Dynamics:
 
     Examples
     --------
-    >>> import kic
     >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
     >>> d.I
     array([[2.66666667, 0.83333333],
@@ -141,7 +140,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.inverse_dynamics([0.0, 0.0], [0.0, 0.0])  # static efforts against gravity
         array([19.62 ,  4.905])
@@ -181,7 +179,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.forward_dynamics([0.0, 0.0], [19.62, 4.905])
         array([0., 0.])
@@ -232,7 +229,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> d = c.dynamics().transfer(c.coefficients(["tip.x", "tip.y"]).inverse())
         >>> d.coordinates, d.inverse_dynamics([0.0, 0.0], [0.0, 0.0]).round(3)  # forces at the tip
@@ -307,7 +303,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> round(float(d.kinetic_energy([1.0, 0.0])), 6)
         1.333333
@@ -329,7 +324,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 1.5]).dynamics()
         >>> d.coriolis([1.0, 1.0]).shape
         (2, 2)
@@ -346,7 +340,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.inertia_gradient().shape
         (2, 2, 2)
@@ -373,12 +366,6 @@ class Dynamics:
         if largest_of(self.damping[index]):
             sheet.matrix("B (damping)", efforts, names, self.damping[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
 from kic.kinematics.closure_rows import contact_axes
@@ -200,7 +200,7 @@ def grasp_map(
     return ContactSet(points, normals, kinds, mu=1.0, gamma=1.0, about=about, plane=plane).map
 
 
-class ContactSet:
+class ContactSet(Printable):
     """Contacts that act on one body, as plain arrays.
 
     Parameters
@@ -258,7 +258,6 @@ class ContactSet:
     --------
     Two soft fingers press on a ball from both sides:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "soft", mu=0.4, gamma=0.01)
     >>> c.map.shape
     (6, 8)
@@ -472,12 +471,6 @@ class ContactSet:
         about = ", ".join(f"{x:.5g}" for x in self.about[index])
         sheet.matrix(f"G, moments about ({about})", self.labels, self.components, self.map[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
@@ -216,7 +216,7 @@ def format_vector(a: np.ndarray, size: float) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class GraspClosure:
+class GraspClosure(Printable):
     """Closure of a grasp and its proof; made by `form_closure` and `force_closure`.
 
     Attributes
@@ -283,12 +283,6 @@ class GraspClosure:
             sheet.matrix("motion that no contact resists", rows, [""], self.twist[index][:, None])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
     """Test contacts for form closure: they immobilize a body to first order without friction.
@@ -317,7 +311,6 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
 
     Examples
     --------
-    >>> import kic
     >>> sides = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]]
     >>> inward = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0]]
     >>> kic.form_closure(kic.ContactSet(sides, inward, "point", plane=[0, 0, 1])).missing
@@ -368,7 +361,6 @@ def force_closure(
     --------
     Two hard fingers let a ball spin about the line between them:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.4)
     >>> kic.force_closure(c).missing
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)',)

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
@@ -451,7 +451,7 @@ ACTIVE_LIMIT_RTOL = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class GripForces:
+class GripForces(Printable):
     """Contact forces that hold a load; made by `grip_forces`.
 
     Attributes
@@ -538,12 +538,6 @@ class GripForces:
             sheet.say(f"\nat their limits: {', '.join(self.binding)}")
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def grip_forces(
     contacts: ContactSet,
@@ -613,7 +607,6 @@ def grip_forces(
     --------
     Two fingers lift a block of 3 N; with friction 0.5 each presses with 3 N:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5,
     ...     plane=[0, 0, 1])
     >>> kic.grip_forces(c, [0, -3, 0], "minimum largest").normal.round(6)
@@ -675,7 +668,6 @@ def largest_load(
     --------
     A block of 10 N on two feet, one metre apart, supports a moment of 5 N m before it tips:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-0.5, 0, 0], [0.5, 0, 0]], [[0, 1, 0], [0, 1, 0]], "point", plane=[0, 0, 1])
     >>> kic.largest_load(c, [0, 0, 1], [0, -10, 0]).round(6)
     np.float64(5.0)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
@@ -92,7 +92,6 @@ class Wrench:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> [round(float(x), 6) for x in f["shoulder"].along([0, 1, 0])]
         [19.62, 0.0]
@@ -123,7 +122,6 @@ class Wrench:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> f["shoulder"].about([1.0, 0.0, 0.0]).moment.round(6)[2]
         np.float64(0.0)
@@ -157,7 +155,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces:
+class JointForces(Printable):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -195,7 +193,6 @@ class JointForces:
 
     Examples
     --------
-    >>> import kic
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
     >>> f.undetermined[:3]
     ('A.fz', 'A.mx', 'A.my')
@@ -335,9 +332,3 @@ class JointForces:
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

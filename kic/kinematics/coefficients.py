@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
@@ -15,7 +15,7 @@ from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
 
 
-class Coefficients(jets.Jet):
+class Coefficients(Printable, jets.Jet):
     """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
     These are the kinematic influence coefficients of the source. The differentiating index comes first:
@@ -50,7 +50,6 @@ class Coefficients(jets.Jet):
 
     Examples
     --------
-    >>> import kic
     >>> tip = kic.load("horn-two-link").at([0.0, 0.5]).coefficients("tip")
     >>> tip.G.shape, tip.H.shape
     ((3, 2), (3, 2, 2))
@@ -188,7 +187,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.5])
         >>> c.coefficients("tip").stack(c.coefficients("reach")).rows
         ('tip.x', 'tip.y', 'tip.z', 'reach')
@@ -234,7 +232,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 0.5])
         >>> reach = c.coefficients("reach") @ c.coefficients(["tip.x", "tip.y"]).inverse()
         >>> reach.columns, (reach.G**2).sum().round(12)  # the radius grows by 1 along itself
@@ -268,7 +265,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
         >>> inverse = tip.inverse()
         >>> inverse.rows == tip.columns, (tip @ inverse).H.round(12).any()
@@ -326,7 +322,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
         >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
         array([inf, 2.8])
@@ -387,12 +382,6 @@ class Coefficients(jets.Jet):
         elif self.D is not None:
             sheet.say(f"\nD {self.D.shape}: print with summary(order=3).text()")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def expect(name: str, value: Any) -> Coefficients:

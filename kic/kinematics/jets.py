@@ -76,7 +76,6 @@ class Jet:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip").velocity([1.0, 0.0])
         array([0., 2., 0.])
         """
@@ -108,7 +107,6 @@ class Jet:
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip")
         >>> tip.acceleration([1.0, 0.0], [0.0, 0.0])
         array([-2.,  0.,  0.])
@@ -136,7 +134,6 @@ class Jet:
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip", order=3)
         >>> tip.jerk([1.0, 0.0], [0.0, 0.0], [0.0, 0.0])
         array([ 0., -2.,  0.])

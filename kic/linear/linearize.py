@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.actuation.motors import dry_friction, motor_shafts
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
 from kic.kernels.layout import DIRECTION, OMEGA, POINT
@@ -355,7 +355,7 @@ def load_gains(
     return made
 
 
-class Linearization:
+class Linearization(Printable):
     """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
     K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
@@ -390,7 +390,6 @@ class Linearization:
 
     Examples
     --------
-    >>> import kic
     >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
     >>> lin.K.round(3)
     array([[19.571,  4.893],
@@ -464,7 +463,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
@@ -496,7 +494,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("horn-two-link").at([0.0, 0.0]).linearize([0.0, 0.0], [0.0, 0.0])
         >>> lin.rate([1.0, 0.0]).round(3)
         array([2.667, 0.833])
@@ -522,7 +519,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
         >>> lin.forward_dynamics([0.001, 0.0]).round(5)
         array([-0.01258,  0.01678])
@@ -561,7 +557,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().with_fixed("elbow").K.round(3)
         array([[19.571]])
         """
@@ -596,7 +591,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
         array([2.68 , 7.189])
         """
@@ -623,12 +617,6 @@ class Linearization:
         if self.commutator[index].any():
             sheet.matrix("commutator, d(δq)/dt − δq̇ for δq", names, names, self.commutator[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def linearize(

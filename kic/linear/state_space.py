@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.actuation.motors import motor_shafts
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -209,7 +209,7 @@ class StateSpaceBuilder:
 METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
 
 
-class StateSpace:
+class StateSpace(Printable):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
@@ -236,7 +236,6 @@ class StateSpace:
 
     Examples
     --------
-    >>> import kic
     >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
     >>> s.states, s.inputs, s.outputs
     (('A', 'A.rate'), ('A',), ('tip.x',))
@@ -311,7 +310,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
         >>> s.discretize(0.01).A.round(4)
         array([[1.0163, 0.0101],
@@ -386,7 +384,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> tip = c.coefficients(["tip.x", "tip.y"], order=3)
         >>> s = c.state_space([1.0, 0.0]).transfer(tip)
@@ -442,7 +439,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("four-bar").at({"A": 1.2}).state_space().to_scipy()
         >>> s.A.shape
         (2, 2)
@@ -491,12 +487,6 @@ class StateSpace:
         if D.any():
             sheet.matrix("D", self.outputs, self.inputs, D)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:

@@ -49,7 +49,6 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
 
     Examples
     --------
-    >>> import numpy as np
     >>> one = np.ones(2)
     >>> nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     array([2., 2.])
@@ -134,7 +133,6 @@ def least_largest(
 
     Examples
     --------
-    >>> import numpy as np
     >>> upper = np.array([4.0, 2.0])
     >>> least_largest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
     array([2., 1.])
@@ -209,7 +207,6 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 
     Examples
     --------
-    >>> import numpy as np
     >>> one = np.ones(2)
     >>> reach(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     Reach(scale=0.5, widen=0.0, binding=(0, 1))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
@@ -30,7 +30,7 @@ OFF_AXIS_RTOL = 1e-12
 FLATNESS_RTOL = 1e-14
 
 
-class Ellipsoid:
+class Ellipsoid(Printable):
     """Image of the unit ball of rates or efforts of the coordinates under a task.
 
     With M coordinates, P task rows, limits ℓ (1 by default) and R = diag ℓ, all four are images of a ball::
@@ -68,7 +68,6 @@ class Ellipsoid:
 
     Examples
     --------
-    >>> import kic
     >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
     >>> e.semi_axes.round(3), e.manipulability.round(3), e.condition.round(3)
     (array([1.669, 0.598]), np.float64(0.997), np.float64(2.791))
@@ -145,7 +144,6 @@ class Ellipsoid:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
         >>> c.ellipsoid("inertia", ["tip.x", "tip.y"]).masses.round(4)
         array([0.3332, 1.3368])
@@ -175,7 +173,6 @@ class Ellipsoid:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 1.5], [0.0, 0.0]])
         >>> c.ellipsoid("velocity", ["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
         array([0.93, 0.  ])
@@ -203,7 +200,6 @@ class Ellipsoid:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
         >>> e = c.ellipsoid("inertia", ["tip.x", "tip.y"])
         >>> (1 / e.support([1, 0]) ** 2).round(4)  # the mass that a force along x accelerates
@@ -254,8 +250,6 @@ class Ellipsoid:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
         >>> angle = np.linspace(0, 2 * np.pi, 100)
         >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
@@ -320,12 +314,6 @@ class Ellipsoid:
                 f"is {shape}."
             )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _reciprocal(x: np.ndarray) -> np.ndarray:
@@ -418,7 +406,6 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
     >>> manipulability_gradient(c.G, c.H).round(4)  # of sin elbow
     array([0.    , 0.0707])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
@@ -100,7 +100,7 @@ def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -
 _COST_US = 2.0
 
 
-class OperationalSpace:
+class OperationalSpace(Printable):
     """Operational-space dynamics of a task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
     F are forces at the P rows of the task, P ≤ M, equivalent to efforts T = GᵀF at the coordinates.
@@ -125,7 +125,6 @@ class OperationalSpace:
 
     Examples
     --------
-    >>> import kic
     >>> s = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).operational_space("flange")
     >>> s.Lambda.shape, s.mu.shape, s.p.shape
     ((3, 3), (3, 7, 7), (3,))
@@ -175,7 +174,6 @@ class OperationalSpace:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> round(float(arm.operational_space(["tip.x", "tip.y"]).mass([1, 0])), 4)
         0.3341
@@ -206,7 +204,6 @@ class OperationalSpace:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> s = arm.operational_space(["tip.x", "tip.y"])
         >>> s.effort(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
@@ -265,12 +262,6 @@ class OperationalSpace:
             sheet.matrix("J̄ (dynamically consistent inverse)", names, task, self.inverse[index])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 class OperationalSpaceEvaluator:
     """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
@@ -280,7 +271,6 @@ class OperationalSpaceEvaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("panda")
     >>> f = m.prepare_operational_space("flange")
     >>> s = f(m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).state)

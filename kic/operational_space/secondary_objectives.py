@@ -101,7 +101,6 @@ class JointLimits(_QuadraticObjective):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> away = kic.JointLimits({"joint4": (-3.07, -0.07)}, gain=2.0)
     >>> c.resolve("flange", [0.0, 0.0, 0.0], secondary=away).qd.shape
@@ -152,7 +151,6 @@ class PreferredConfiguration(_QuadraticObjective):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredConfiguration({"joint3": 0.5}))
     >>> bool(r.qd[2] > 0)
@@ -182,7 +180,6 @@ class Manipulability(Objective):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
     >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)

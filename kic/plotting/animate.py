@@ -223,8 +223,6 @@ def animate(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 50, endpoint=False)})
     >>> film = kic.animate(turn, trace="tip")
     >>> film.save("four-bar.gif")  # doctest: +SKIP

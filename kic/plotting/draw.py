@@ -43,7 +43,6 @@ class MechanismPicture(Picture):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("four-bar").at({"A": 1.0})
     >>> picture = kic.draw(c, names=True).velocity([2.0], "tip").forces(c.joint_forces([2.0]))
     """
@@ -80,7 +79,6 @@ class MechanismPicture(Picture):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
         >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
@@ -391,8 +389,6 @@ def draw(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
     >>> picture = kic.draw(turn).trace("tip")

@@ -86,7 +86,6 @@ def inverse_condition_number(
 
     Examples
     --------
-    >>> import kic
     >>> fit = kic.metrics.inverse_condition_number("tip.x", "tip.y")
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
@@ -116,7 +115,6 @@ def manipulability(
 
     Examples
     --------
-    >>> import kic
     >>> w = kic.metrics.manipulability("tip.x", "tip.y")
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
@@ -142,7 +140,6 @@ def transmission(*inputs: str) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.transmission("A")(kic.load("four-bar").at({"A": [1.2, 1.3]})).shape
     (2,)
     """
@@ -186,7 +183,6 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3333)
     """
@@ -210,7 +206,6 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     >>> m(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3341)
@@ -232,7 +227,6 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.static_effort("shoulder")(kic.load("horn-two-link").at([0.0, 0.0]))
     np.float64(19.62)
     """
@@ -271,7 +265,6 @@ def force(
 
     Examples
     --------
-    >>> import kic
     >>> up = kic.metrics.force("tip.y", limits=[30.0, 10.0], direction=[1.0])
     >>> up(kic.load("horn-two-link").at([0.0, 0.0])).round(3)  # the elbow: 10 − 4.905 at 1 m
     np.float64(5.095)

@@ -172,8 +172,7 @@ def rotation(
     Examples
     --------
     >>> from scipy.spatial.transform import Rotation
-    >>> from kic import trajectory
-    >>> turn = trajectory.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
+    >>> turn = kic.trajectory.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
     >>> turn(1.0).w.round(12).tolist(), turn(1.0).rotation.as_rotvec().round(12).tolist()
     ([0.0, 0.0, 0.9375], [0.0, 0.0, 0.5])
     """

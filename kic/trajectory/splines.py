@@ -41,8 +41,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.hermite([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0], rates=[[1.0], [0.0], [-1.0]])
+    >>> t = kic.trajectory.hermite([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0], rates=[[1.0], [0.0], [-1.0]])
     >>> t([0.0, 1.0]).qd.tolist()
     [[1.0], [0.0]]
     """
@@ -96,8 +95,7 @@ def spline(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.spline({"A": [0.0, 1.0, 0.5]}, times=[0.0, 1.0, 3.0])
+    >>> t = kic.trajectory.spline({"A": [0.0, 1.0, 0.5]}, times=[0.0, 1.0, 3.0])
     >>> t([0.0, 1.0, 3.0]).q[:, 0].round(12).tolist()
     [0.0, 1.0, 0.5]
     >>> bool(abs(t.jumps(3)).max() < 1e-10)
