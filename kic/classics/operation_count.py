@@ -220,10 +220,6 @@ def count_operations(
     at : Configuration, optional
         Configuration of real numbers; by default the reference configuration.
 
-    Returns
-    -------
-    OperationCount
-
     Raises
     ------
     InputError

@@ -52,10 +52,6 @@ def split(
     failures : {"raise", "mask"}
         Treatment of failed members, as in `Configuration.coefficients`.
 
-    Returns
-    -------
-    SplitDynamics
-
     Raises
     ------
     InertiaError, InputError, SingularError
@@ -163,11 +159,6 @@ class SplitDynamics(Printable):
     def H_tran(self, qd: Any) -> np.ndarray:
         """Return the translational Coriolis and centrifugal efforts (31).
 
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities.
-
         Returns
         -------
         (..., M) ndarray
@@ -181,11 +172,6 @@ class SplitDynamics(Printable):
 
     def H_rot(self, qd: Any) -> np.ndarray:
         """Return the rotational Coriolis, centrifugal and gyroscopic efforts (32).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities.
 
         Returns
         -------
@@ -210,11 +196,6 @@ class SplitDynamics(Printable):
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Return the efforts of a motion from the remaining parts (29).
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like
-            Velocities and accelerations.
 
         Returns
         -------
@@ -275,10 +256,6 @@ class SplitDynamics(Printable):
             Coordinates whose motion causes the dropped entries; by default all. For D these are the entries
             of the pairs (`at`, `by`) and their transposes. For H these are the terms with the velocity of any
             named coordinate. A pair of names, ("waist", "elbow"), selects the product of both velocities.
-
-        Returns
-        -------
-        SplitDynamics
 
         Raises
         ------
@@ -355,10 +332,6 @@ class SplitDynamics(Printable):
         coupling : {"both", "tran", "rot", "none"}
             Parts of the mass matrix to keep between major and minor joints. The source does not treat them.
 
-        Returns
-        -------
-        SplitDynamics
-
         Raises
         ------
         InputError
@@ -408,10 +381,6 @@ class SplitDynamics(Printable):
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
 
-        Returns
-        -------
-        EffortDeviation
-
         Raises
         ------
         InputError
@@ -449,10 +418,6 @@ class SplitDynamics(Printable):
         ----------
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
-
-        Returns
-        -------
-        PartComparison
 
         Raises
         ------
