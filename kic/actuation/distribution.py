@@ -89,18 +89,10 @@ def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray
 
 @dataclass(frozen=True)
 class EffortMetric:
-    """Metric |y|² of efforts T = root y.
+    """Metric |y|² of efforts T = root y."""
 
-    Attributes
-    ----------
-    name : str
-        The criterion, or "weights".
-    root : (..., A, A)
-        F⁻¹, where W = FᵀF.
-    """
-
-    name: str
-    root: np.ndarray
+    name: str  # the criterion, or "weights"
+    root: np.ndarray  # (..., A, A): F⁻¹, where W = FᵀF
 
     @classmethod
     def from_arguments(

@@ -39,24 +39,12 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass
 class TangentSpace:
-    """Closed configurations with their first order.
+    """Closed configurations with their first order."""
 
-    Attributes
-    ----------
-    states : (B, S)
-        The configurations.
-    G : (B, P, M)
-        Scaled chosen and closure rows.
-    basis : (B, M, f)
-        Orthonormal motions that the closure leaves.
-    kept : (B, r) int
-        Independent closure rows.
-    """
-
-    states: np.ndarray
-    G: np.ndarray
-    basis: np.ndarray
-    kept: np.ndarray
+    states: np.ndarray  # (B, S): the configurations
+    G: np.ndarray  # (B, P, M): scaled chosen and closure rows
+    basis: np.ndarray  # (B, M, f): orthonormal motions that the closure leaves
+    kept: np.ndarray  # (B, r) int: independent closure rows
 
     def take(self, some: np.ndarray) -> TangentSpace:
         """Return some of the configurations."""
@@ -84,27 +72,13 @@ def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
 
 @dataclass
 class ChartSegments:
-    """Segments from configurations to others that are near.
+    """Segments from configurations to others that are near."""
 
-    Attributes
-    ----------
-    closure : Closure
-        The equations.
-    start : TangentSpace
-        Start of each segment.
-    end : (E, S)
-        States at the ends.
-    step : (E, M)
-        Scaled steps from start to end.
-    edge : (E,) int
-        Pair of members to which each belongs.
-    """
-
-    closure: Closure
-    start: TangentSpace
-    end: np.ndarray
-    step: np.ndarray
-    edge: np.ndarray
+    closure: Closure  # the equations
+    start: TangentSpace  # start of each segment
+    end: np.ndarray  # (E, S): states at the ends
+    step: np.ndarray  # (E, M): scaled steps from start to end
+    edge: np.ndarray  # (E,) int: pair of members to which each belongs
 
     def take(self, some: np.ndarray) -> ChartSegments:
         """Return some of the segments."""

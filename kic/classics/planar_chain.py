@@ -86,10 +86,11 @@ def check_fields(
 class PlanarChain:
     """Base class of `TwoLink` and `ThreeLink`: n uniform slender links that turn in a vertical plane.
 
-    Joint angles `q` (..., n) are relative and counterclockwise (rad); all are zero with the chain along x. Gravity acts along
-    −y. Arrays have batch axes in front, and batches broadcast. Methods accept complex numbers and symbols
-    unless they solve for angles or directions. They raise `InputError` for other shapes or entries that are
-    not finite, and `InertiaError` where a mass is needed and was not given.
+    Joint angles `q` (..., n) are relative and counterclockwise (rad); all are zero with the chain along
+    x. Gravity acts along −y. Arrays have batch axes in front, and batches broadcast. Methods accept
+    complex numbers and symbols unless they solve for angles or directions. They raise `InputError` for
+    other shapes or entries that are not finite, and `InertiaError` where a mass is needed and was not
+    given.
     """
 
     dof: ClassVar[int]

@@ -475,24 +475,14 @@ class ContactSet(Printable):
 
 @dataclass(frozen=True)
 class ContactFrames:
-    """Positions and axes of the contacts of a mechanism.
+    """Positions and axes of the contacts of a mechanism."""
 
-    Attributes
-    ----------
-    point : (..., K, 3)
-        Contact points, fixed to the first bodies.
-    axes : (..., K, 3, 3)
-        Unit vectors n, t1, t2 in rows, fixed to the second bodies.
-    spin : (..., K, 3)
-        Axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the others.
-    reference : (..., 3)
-        Reference point of the object.
-    """
-
-    point: np.ndarray
-    axes: np.ndarray
+    point: np.ndarray  # (..., K, 3): contact points, fixed to the first bodies
+    axes: np.ndarray  # (..., K, 3, 3): unit vectors n, t1, t2 in rows, fixed to the second bodies
+    # (..., K, 3): axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the
+    # others
     spin: np.ndarray
-    reference: np.ndarray
+    reference: np.ndarray  # (..., 3): reference point of the object
 
 
 def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:

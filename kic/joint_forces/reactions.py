@@ -102,21 +102,11 @@ class Actuators:
 
 @dataclass(frozen=True)
 class LoadSolution:
-    """Loads at w that give the free bodies the required motion.
+    """Loads at w that give the free bodies the required motion."""
 
-    Attributes
-    ----------
-    load : (B, n)
-        Loads at the rows, of minimum scaled norm.
-    variations : (B, n, k)
-        Orthonormal basis of their variations, in scaled loads.
-    condition : (B,)
-        Condition of the scaled rows.
-    """
-
-    load: np.ndarray
-    variations: np.ndarray
-    condition: np.ndarray
+    load: np.ndarray  # (B, n): loads at the rows, of minimum scaled norm
+    variations: np.ndarray  # (B, n, k): orthonormal basis of their variations, in scaled loads
+    condition: np.ndarray  # (B,): condition of the scaled rows
 
 
 def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:

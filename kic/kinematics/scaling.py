@@ -23,18 +23,12 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class Scaling:
-    """Sizes of the rows and columns of coefficients, and the error of their scaled entries.
+    """Sizes of the rows and columns of coefficients, and the error of their scaled entries."""
 
-    Attributes
-    ----------
-    rows, columns : (P,) and (M,)
-        Characteristic sizes. `G * columns / rows[:, None]` has no units.
-    error : float or (...)
-        Estimated absolute error of these scaled entries, for each member of the batch.
-    """
-
+    # (P,) and (M,): characteristic sizes. `G * columns / rows[:, None]` has no units.
     rows: np.ndarray
     columns: np.ndarray
+    # float or (...): estimated absolute error of these scaled entries, for each member of the batch
     error: Any = EPS
 
     def scaled(self, G: np.ndarray) -> np.ndarray:

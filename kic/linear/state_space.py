@@ -23,25 +23,16 @@ from kic.numerics.optional import import_optional
 
 @dataclass
 class StateSpaceBuilder:
-    """Builder of a state space from its parts.
+    """Builder of a state space from its parts."""
 
-    Attributes
-    ----------
-    lin : Linearization
-        Linearization of bodies, loads and rotors.
-    loads : dict of str to (..., M, 3)
-        Derivatives of the loads with respect to components of forces and moments (2-227).
-    train, shafts : DriveTrain, Coefficients, optional
-        Motors and their shafts to second order.
-    reduced : bool
-        True to neglect inductances.
-    """
-
-    lin: Linearization
+    lin: Linearization  # linearization of bodies, loads and rotors
+    # (..., M, 3): derivatives of the loads with respect to components of forces and moments
+    # (2-227)
     loads: dict[str, np.ndarray] = field(default_factory=dict)
+    # motors and their shafts to second order
     train: DriveTrain | None = None
     shafts: Coefficients | None = None
-    reduced: bool = False
+    reduced: bool = False  # True to neglect inductances
 
     def __post_init__(self) -> None:
         self.M = len(self.lin.coordinates)

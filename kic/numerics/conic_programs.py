@@ -26,30 +26,19 @@ SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 @dataclass(frozen=True)
 class Program:
-    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone.
+    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone."""
 
-    Attributes
-    ----------
-    cost : (N,)
-        Linear cost.
-    E, e : (Q, N), (Q,)
-        Equalities with orthonormal rows; see `independent_rows`.
-    A, h : (R, N), (R,)
-        Inequalities, block by block.
-    sizes : tuple of int
-        Rows of each block. A single row is not negative; of several, the first is at least the norm of the
-        others.
-    square : (N, N), optional
-        Quadratic cost.
-    """
-
-    cost: np.ndarray
+    cost: np.ndarray  # (N,): linear cost
+    # (Q, N), (Q,): equalities with orthonormal rows; see `independent_rows`
     E: np.ndarray
     e: np.ndarray
+    # (R, N), (R,): inequalities, block by block
     A: np.ndarray
     h: np.ndarray
+    # Rows of each block. A single row is not negative; of several, the first is at least the norm of the
+    # others.
     sizes: tuple[int, ...]
-    square: np.ndarray | None = None
+    square: np.ndarray | None = None  # (N, N), optional: quadratic cost
 
     @property
     def starts(self) -> np.ndarray:
@@ -144,21 +133,12 @@ def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class DeepestPoint:
-    """The point deepest inside all cones.
+    """The point deepest inside all cones."""
 
-    Attributes
-    ----------
-    x : (N,)
-        The point.
-    margin : float
-        Its smallest margin, at most 1; negative if no point is inside all cones.
-    y, z : (Q,), (R,)
-        Multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the cones, and
-        y·e + z·h is the margin.
-    """
-
-    x: np.ndarray
-    margin: float
+    x: np.ndarray  # (N,): the point
+    margin: float  # its smallest margin, at most 1; negative if no point is inside all cones
+    # (Q,), (R,): multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the
+    # cones, and y·e + z·h is the margin.
     y: np.ndarray
     z: np.ndarray
 

@@ -176,21 +176,11 @@ def _null(a: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Reach:
-    """Largest feasible share of a demand.
+    """Largest feasible share of a demand."""
 
-    Attributes
-    ----------
-    scale : float or None
-        Largest share of the demand, 1 at most; None where they allow no share of it.
-    widen : float
-        If they allow none, the relative amount by which the bounds would have to be wider.
-    binding : tuple of int
-        Efforts with active bounds.
-    """
-
-    scale: float | None
-    widen: float
-    binding: tuple[int, ...]
+    scale: float | None  # largest share of the demand, 1 at most; None where they allow no share of it
+    widen: float  # if they allow none, the relative amount by which the bounds would have to be wider
+    binding: tuple[int, ...]  # efforts with active bounds
 
 
 def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:

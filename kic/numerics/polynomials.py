@@ -15,17 +15,10 @@ _ORDERS = np.arange(4)[:, None]
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """M polynomials on each of K pieces.
+    """M polynomials on each of K pieces."""
 
-    Attributes
-    ----------
-    knots : (K + 1,)
-        Increasing ends of the pieces; two equal knots are a single instant.
-    coefficients : (K, N + 1, M)
-        Coefficients of powers of u, which runs from 0 to 1 on each piece.
-    """
-
-    knots: np.ndarray
+    knots: np.ndarray  # (K + 1,): increasing ends of the pieces; two equal knots are a single instant
+    # (K, N + 1, M): coefficients of powers of u, which runs from 0 to 1 on each piece
     coefficients: np.ndarray
 
     def __post_init__(self) -> None:

@@ -33,21 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskTables:
-    """Inputs of the task kernels.
+    """Inputs of the task kernels."""
 
-    Attributes
-    ----------
-    evaluator : Evaluator
-        Evaluator that fills the tables.
-    rows : Rows
-        The P rows of the task in M coordinates.
-    plan : (…) int
-        Index plan; see `kic.kernels.operational_space`.
-    """
-
-    evaluator: Evaluator
-    rows: Rows
-    plan: np.ndarray
+    evaluator: Evaluator  # evaluator that fills the tables
+    rows: Rows  # the P rows of the task in M coordinates
+    plan: np.ndarray  # (…) int: index plan; see `kic.kernels.operational_space`
 
 
 def task_tables(

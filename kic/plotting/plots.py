@@ -23,21 +23,11 @@ LINES_MAX = 24
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Lines of one unit over time.
+    """Lines of one unit over time."""
 
-    Attributes
-    ----------
-    what : str
-        Quantity, such as "value" or "effort".
-    unit : str
-        Unit; '' if dimensionless.
-    lines : dict of str to (T,)
-        Lines by name.
-    """
-
-    what: str
-    unit: str
-    lines: Mapping[str, np.ndarray]
+    what: str  # quantity, such as "value" or "effort"
+    unit: str  # unit; '' if dimensionless
+    lines: Mapping[str, np.ndarray]  # (T,) by name
 
     @property
     def label(self) -> str:

@@ -58,21 +58,12 @@ OFFSET_ATOL = 1e-13
 
 @dataclass(frozen=True)
 class _Line:
-    """Samples on a line across the change point.
+    """Samples on a line across the change point."""
 
-    Attributes
-    ----------
-    places : (n,)
-        Signed distances of the samples from the center of the branch, negative before the change point.
-    states : (n, S)
-        Closed states.
-    tables : dict
-        Results of evaluators at the samples.
-    """
-
+    # (n,): signed distances of the samples from the center of the branch, negative before the change point
     places: np.ndarray
-    states: np.ndarray
-    tables: dict[Evaluator, Results] = field(default_factory=dict)
+    states: np.ndarray  # (n, S): closed states
+    tables: dict[Evaluator, Results] = field(default_factory=dict)  # results of evaluators at the samples
 
     def table(self, evaluator: Evaluator) -> Results:
         """Return the results of an evaluator at the samples."""

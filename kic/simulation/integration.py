@@ -118,24 +118,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial conditions of a run.
+    """Initial conditions of a run."""
 
-    Attributes
-    ----------
-    state : (S,)
-        Closed state.
-    q, qd : (M,)
-        Values and rates of the user's coordinates.
-    rates : (columns,) or None
-        Rates of the tree, if they are known.
-    current : (n,)
-        Currents of the n motors with inductance, if there are voltages.
-    """
-
-    state: np.ndarray
+    state: np.ndarray  # (S,): closed state
+    # (M,): values and rates of the user's coordinates
     q: np.ndarray
     qd: np.ndarray
-    rates: np.ndarray | None = None
+    rates: np.ndarray | None = None  # (columns,) or None: rates of the tree, if they are known
+    # (n,): currents of the n motors with inductance, if there are voltages
     current: np.ndarray = field(default_factory=lambda: NONE)
 
 

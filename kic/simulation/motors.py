@@ -13,37 +13,24 @@ from kic.simulation.motion import Motion, Snapshot
 
 @dataclass(frozen=True)
 class ShaftKinematics:
-    """Motion of the motor shafts at one time.
+    """Motion of the motor shafts at one time."""
 
-    Attributes
-    ----------
-    N : (K, M)
-        Jacobian of the shaft angles, u̇ = N q̇.
-    speed, bias : (K,)
-        u̇, and ü at q̈ = 0.
-    """
-
-    N: np.ndarray
+    N: np.ndarray  # (K, M): Jacobian of the shaft angles, u̇ = N q̇
+    # (K,): u̇, and ü at q̈ = 0
     speed: np.ndarray
     bias: np.ndarray
 
 
 @dataclass(frozen=True)
 class MotorState:
-    """Electrical state of the motors at one time; NaN where a plain source of torque has no such quantity.
+    """Electrical state of the motors at one time; NaN where a plain source of torque has no such quantity."""
 
-    Attributes
-    ----------
-    torque, voltage, current, current_rate : (K,)
-        As in `MotorDemand`; the rate is NaN for motors without inductance.
-    power, heat : float
-        Power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇.
-    """
-
+    # (K,): as in `MotorDemand`; the rate is NaN for motors without inductance
     torque: np.ndarray
     voltage: np.ndarray
     current: np.ndarray
     current_rate: np.ndarray
+    # power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇
     power: float
     heat: float
 

@@ -15,18 +15,10 @@ from kic.numerics.arrays import reals
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Axes of a grid, and the inputs that all cells share.
+    """Axes of a grid, and the inputs that all cells share."""
 
-    Attributes
-    ----------
-    axes : dict of str to (n,) ndarray
-        Values along each axis, increasing or decreasing.
-    fixed : dict of str to value
-        Inputs that all cells have in common.
-    """
-
-    axes: dict[str, np.ndarray]
-    fixed: dict[str, Any]
+    axes: dict[str, np.ndarray]  # (n,): values along each axis, increasing or decreasing
+    fixed: dict[str, Any]  # inputs that all cells have in common
 
     @property
     def shape(self) -> tuple[int, ...]:
