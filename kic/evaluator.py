@@ -30,18 +30,7 @@ class NoResultError(UnknownNameError, AttributeError):
 class Layout:
     """Places of named results in the tables that the kernels write.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    names : tuple of str
-        Requested outputs.
-    parts : tuple of str
-        Requested parts of the dynamics.
-    rows, dynamics : OutputTable or None, Table
-        Layouts of the tables.
+    `parts` are the requested parts of the dynamics; `rows` and `dynamics` are the layouts of the tables.
     """
 
     def __init__(

@@ -241,16 +241,8 @@ def actuator_rows(model: CompiledModel, actuators: str | Iterable[str]) -> tuple
 class ActuationProblem:
     """Actuators and a criterion at given configurations: common input of all distribution problems.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    c : Coefficients
-        Second-order coefficients of the actuators; NaN in members without a configuration.
-    criterion, limits, lower
-        As in `Configuration.distribute`.
-    **given : (..., n) ndarray
-        Further arguments, which take part in broadcasting.
+    `c` has the second-order coefficients of the actuators, NaN in members without a configuration. Arrays
+    `given` (..., n) take part in broadcasting.
     """
 
     def __init__(

@@ -28,24 +28,10 @@ LISTED_RTOL = 0.1
 class EffortSpace:
     """Effort space of A actuators on M coordinates in n members, split into work and internal loads.
 
-    Parameters
-    ----------
-    G, H : (n, A, M) and (n, A, M, M)
-        Coefficients of the actuators.
-    root : (n, A, A)
-        Factor F⁻¹ of the metric.
-    scaling : Scaling
-        Scales of the rows and columns of G.
-
-    Attributes
-    ----------
-    basis, dual : (n, A, A − M)
-        Efforts B that do no work, orthonormal in the metric, and W B.
-
-    Raises
-    ------
-    SingularError
-        If the actuators do not hold every motion.
+    G, H (n, A, M[, M]) are the coefficients of the actuators with their scales, and `root` (n, A, A) the
+    factor F⁻¹ of the metric. The attributes `basis` and `dual` (n, A, A − M) are efforts B that do no
+    work, orthonormal in the metric, and W B. Raise `SingularError` if the actuators do not hold every
+    motion.
     """
 
     def __init__(

@@ -68,10 +68,7 @@ def _count(part: Part, key: str, count: int) -> int:
 def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     """Return the parameter of a name.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        If there is none, with the candidates.
+    Raise `UnknownNameError` or `InputError` if there is none, with the candidates.
     """
     gravity = {
         f"gravity.{c}": Parameter("", "gravity", direction)

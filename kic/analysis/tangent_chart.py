@@ -178,12 +178,7 @@ def _joined(a: TangentSpace, b: TangentSpace) -> TangentSpace:
 def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the points on segments at which rows (None: the closure) lose rank, or have a pole.
 
-    Returns
-    -------
-    which : (K,) int
-        The segments.
-    states : (K, S)
-        The closed configurations.
+    They are given by their segments (K,) and closed states (K, S).
     """
     f0, f1 = (segments.sign_function(states, rows) for states in (segments.start.states, segments.end))
     which = np.flatnonzero(f0 * f1 < 0)
@@ -202,12 +197,8 @@ def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, 
 def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return roots (K,) in (0, 1) of functions that change sign there, by the Illinois method with bisection.
 
-    Parameters
-    ----------
-    value : callable
-        Values (K,) at arguments (K,).
-    low, high : (K,)
-        Values at 0 and at 1, of opposite signs.
+    `value` maps arguments (K,) to values (K,); `low` and `high` are its values at 0 and 1, of opposite
+    signs.
 
     Examples
     --------

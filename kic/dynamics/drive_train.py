@@ -131,12 +131,8 @@ class DriveTrain:
     def torques(self, shafts: Coefficients, effort: np.ndarray, what: str = "effort") -> np.ndarray:
         """Return the torques (..., K) at the output of the shafts for efforts (..., M), Nᵀ τ = T (2-231).
 
-        Raises
-        ------
-        InputError
-            For more motors than coordinates, or efforts that they cannot produce.
-        SingularError
-            If motors depend on one another.
+        Raise `InputError` for more motors than coordinates, or efforts that they cannot produce. Raise
+        `SingularError` if motors depend on one another.
         """
         K, M = shafts.G.shape[-2:]
         if K > M:

@@ -369,21 +369,10 @@ class Dynamics(Printable):
 
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
-    """Raise an error for a singular I* (..., M, M), with the motion that moves no mass.
+    """Raise `SingularError` for a singular I* (..., M, M), with the motion that moves no mass.
 
-    Parameters
-    ----------
-    I : (..., M, M) ndarray
-        Mass matrices. Members that are not finite are left out.
-    error : (..., M) ndarray or None
-        Estimated error of the diagonal of I*.
-    coordinates : tuple of str
-        Names of the M coordinates.
-
-    Raises
-    ------
-    SingularError
-        For a singular I*; carries `condition`, `coordinates` and, for a batch, the `failed` members.
+    Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
+    I*. The error carries `condition`, `coordinates` and, for a batch, the `failed` members.
     """
     flat = np.real(I).reshape(-1, *I.shape[-2:])
     known = np.isfinite(flat).all(axis=(1, 2))

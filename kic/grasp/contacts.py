@@ -488,12 +488,7 @@ class ContactFrames:
 def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     """Return the closed contacts of a body or, if it has none, of its feet with the ground.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such body.
-    InputError
-        If no closed contact holds it.
+    Raise `UnknownNameError` if there is no such body. Raise `InputError` if no closed contact holds it.
     """
     tree, description = model.tree, model.description
     description.part(held, "bodies")
@@ -519,10 +514,7 @@ def coordinates_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the coordinates of the fingers and of the held body while its contacts are open.
 
-    Raises
-    ------
-    InputError
-        If the body is fixed, or the coordinates of the fingers must be named.
+    Raise `InputError` if the body is fixed, or the coordinates of the fingers must be named.
     """
     tree, description = model.tree, model.description
     path = tree.path(tree.frame[held])

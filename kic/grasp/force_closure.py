@@ -42,12 +42,8 @@ def map_members(
 ) -> tuple[np.ndarray, list[dict[str, Any] | None]]:
     """Evaluate a function on all members; return the mask of valid ones and the results, None elsewhere.
 
-    Raises
-    ------
-    InputError
-        If `failures` is not "raise" or "mask".
-    MemberError
-        The error of the first failed member, with the indices of all in `failed`; unless they are masked.
+    Unless `failures` is "mask", raise the error of the first failed member, with the indices of all in
+    `failed`.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []

@@ -106,10 +106,7 @@ class GripProgram:
     ) -> tuple[Program, list[tuple[str, str]], np.ndarray]:
         """Build the program of feasible forces, without cost; return it, its blocks, and T of its equalities.
 
-        Raises
-        ------
-        SingularError
-            If the equalities are inconsistent.
+        Raise `SingularError` if the equalities are inconsistent.
         """
         grasp, contacts, keep = self.grasp, self.grasp.contacts, self.columns(active)
         G = grasp.map[:, keep]
@@ -165,10 +162,7 @@ class GripProgram:
     def interior(self) -> tuple[np.ndarray, Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.
 
-        Raises
-        ------
-        SingularError
-            If there is no such program.
+        Raise `SingularError` if there is no such program.
         """
         active = np.ones(len(self.pinned), dtype=bool)
         while True:
@@ -322,15 +316,7 @@ class GripProgram:
 
 
 class GripProblem:
-    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`.
-
-    Attributes
-    ----------
-    batch : tuple of int
-        Shape of the batch.
-    names : tuple of str
-        Names of the joints.
-    """
+    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`."""
 
     def __init__(
         self,

@@ -43,20 +43,9 @@ EFFORT_RTOL = 1e-6
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a point
-    or a body it is external.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        Joints, points, bodies, distances, or single rows of them.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown or repeated name, a part without rows, or fewer rows than degrees of freedom.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
+    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
+    name, a part without rows, or fewer rows than degrees of freedom.
     """
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
@@ -125,14 +114,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to given first loads; return it, and the residual of each member.
 
-    Parameters
-    ----------
-    solution : LoadSolution
-        All loads that give the required motion.
-    efforts : (B, A)
-        The first A loads, scaled.
-    error : float
-        Error of the variations, for a condition of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
+    one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)

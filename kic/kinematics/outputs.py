@@ -83,10 +83,7 @@ class Rows:
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown name, or a part without such rows.
+    Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """
     names = names_of(of, least=1)
     items: list[Item] = []

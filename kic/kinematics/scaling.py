@@ -121,10 +121,7 @@ def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
 def row_factors(description: MechanismDescription, rows: tuple[str, ...], length: Any) -> np.ndarray:
     """Return factors (P,) that bring rows to one unit: `length` for angular rows, 1 for others.
 
-    Raises
-    ------
-    InputError
-        If there are rows of both kinds and no length, or the length is not positive.
+    Raise `InputError` if there are rows of both kinds and no length, or the length is not positive.
     """
     units = [row_unit(description, row) for row in rows]
     if length is None:
@@ -145,12 +142,8 @@ def coordinate_limits(
 ) -> np.ndarray:
     """Return limits (M,) of velocities or efforts, given by name or in order; 1 by default.
 
-    Raises
-    ------
-    InputError
-        If coordinates have different units and no limits, or limits are missing or not positive.
-    UnknownNameError
-        For a name that is not a coordinate.
+    Raise `InputError` if coordinates have different units and no limits, or limits are missing or not
+    positive. Raise `UnknownNameError` for a name that is not a coordinate.
     """
     what = "velocities" if kind == "velocity" else "efforts"
     if limits is None:

@@ -28,19 +28,7 @@ _BLOCK_SIZE = 2**22
 
 
 class OutputDerivatives:
-    """Rows to some order, at states, in the coordinates of a transfer.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    of : list of Item, or tuple of str
-        The rows.
-    order : {1, 2, 3}
-        Highest order.
-    """
+    """Rows to some order, at states, in the coordinates of a transfer."""
 
     def __init__(
         self,
@@ -74,14 +62,7 @@ class OutputDerivatives:
 class Stiffness:
     """Stiffness ∂T/∂q of a mechanism in chosen coordinates: parts of the inertia and of the loads.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    order : {2, 3}
-        2 for mechanisms at rest, for which third order has no effect.
+    Order 2 suffices for mechanisms at rest, for which third order has no effect.
     """
 
     def __init__(self, model: CompiledModel, transfer: Transfer, order: int) -> None:
@@ -128,14 +109,8 @@ class Stiffness:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
 
-        Parameters
-        ----------
-        states : (B, S)
-            The states.
-        v, a : (B, M)
-            Rates and accelerations.
-        force : (B or 1, n, 3)
-            Applied forces and moments, in world axes or in the axes of their frames.
+        `v` and `a` (B, M) are rates and accelerations. `force` (B or 1, n, 3) are applied forces and
+        moments, in world axes or in the axes of their frames.
         """
         width = max(self._bodies.width, self._loaded.width if self._loaded else 0, 1)
         block = max(1, _BLOCK_SIZE // width)

@@ -75,12 +75,8 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
 
-    Raises
-    ------
-    SingularError
-        If the solver does not converge.
-    MissingExtraError
-        If Clarabel is required and not installed.
+    Raise `SingularError` if the solver does not converge. Raise `MissingExtraError` if Clarabel is
+    required and not installed.
     """
     # a cone of two rows is two inequalities
     sizes = np.array(program.sizes, dtype=np.intp)
@@ -170,10 +166,7 @@ def solve_feasible(p: Program) -> np.ndarray:
     The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
     program is solved again with tighter cones, by at most `MAX_CONE_TIGHTENING`.
 
-    Raises
-    ------
-    SingularError
-        If no such solution is found.
+    Raise `SingularError` if no such solution is found.
     """
     first = np.zeros(len(p.h))
     first[p.starts] = 1.0

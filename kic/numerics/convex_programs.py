@@ -26,26 +26,10 @@ _WIDTH_RTOL = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Find efforts within bounds with the least |z|, by least distance programming of Lawson and Hanson.
+    """Find efforts start + N z within bounds with the least |z|; None if there are none.
 
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, which may be infinite.
-
-    Returns
-    -------
-    (A,) or None
-        None if no efforts lie within the bounds.
-
-    Raises
-    ------
-    SingularError
-        If the problem is feasible, but the program does not converge.
+    The least distance programming of Lawson and Hanson is used. Bounds (A,) may be infinite, and N has
+    shape (A, K). Raise `SingularError` if the problem is feasible, but the program does not converge.
 
     Examples
     --------
@@ -111,25 +95,12 @@ def _within(
 def least_largest(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Find efforts that minimize the largest share of their bounds, then the next largest, and so on.
+    """Find efforts start + N z that minimize the largest share of finite bounds, then the next, and so on.
 
-    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
-    approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,
-    the efforts that have it in every solution. These are fixed, and the process repeats for the others.
-
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, all finite.
-
-    Returns
-    -------
-    (A,) or None
-        None if no efforts lie within the bounds.
+    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict
+    Chebyshev approximation of Rice, which is unique. A linear program gives the largest share and, by its
+    multipliers, the efforts that have it in every solution. These are fixed, and the process repeats for
+    the others. Return None if no efforts lie within the bounds.
 
     Examples
     --------
@@ -186,14 +157,7 @@ class Reach:
 def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:
     """Compute the largest share of a demand within bounds, or the widening of bounds that makes it feasible.
 
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0, in proportion to the demand.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, which may be infinite.
+    Efforts are start + N z, with `start` in proportion to the demand. Bounds may be infinite.
 
     Examples
     --------

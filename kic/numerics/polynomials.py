@@ -91,12 +91,8 @@ class Piecewise:
     def clocked(self, knots: np.ndarray, share: np.ndarray) -> Piecewise:
         """Compose the pieces with polynomials of a new variable that lead from 0 to 1 on each piece.
 
-        Parameters
-        ----------
-        knots : (K + 1,)
-            New ends of the pieces.
-        share : (K, L + 1)
-            Coefficients of u as a polynomial of the new variable, for each piece.
+        `knots` (K + 1,) are the new ends of the pieces. `share` (K, L + 1) has the coefficients of u as a
+        polynomial of the new variable on each piece.
         """
         c = self.coefficients
         made = c[:, -1:]

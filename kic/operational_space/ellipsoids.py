@@ -342,22 +342,10 @@ def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple
 
 
 def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the manipulability and the right inverse Gᵀ(G Gᵀ)⁻¹; complex steps pass.
+    """Return the manipulability w and the right inverse Gᵀ(G Gᵀ)⁻¹ (..., M, P) of a Jacobian.
 
-    Parameters
-    ----------
-    G : (..., P, M) ndarray
-        Jacobian with at most as many rows as coordinates.
-
-    Returns
-    -------
-    w, inverse : (...,), (..., M, P) ndarray
-        NaN if G is singular, where w is 0 and not differentiable.
-
-    Raises
-    ------
-    InputError
-        If there are more rows than coordinates.
+    Complex steps pass. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
+    `InputError` if there are more rows than coordinates.
 
     Examples
     --------
@@ -385,24 +373,10 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
-    """Compute the gradient of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
+    """Compute the gradient (..., M) of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
 
-    Parameters
-    ----------
-    G : (..., P, M) array_like
-        Jacobian with at most as many rows as coordinates, all of one unit; or scaled, S G R.
-    H : (..., P, M, M) array_like
-        Derivative of G, the differentiating index first; or S H R, which does not scale that index.
-
-    Returns
-    -------
-    (..., M)
-        NaN if G is singular, where w is 0 and not differentiable.
-
-    Raises
-    ------
-    InputError
-        If a shape is wrong, there are more rows than coordinates, or numbers are not real.
+    G (..., P, M) has at most as many rows as coordinates, all of one unit. It may be scaled as S G R; then
+    H is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
 
     Examples
     --------

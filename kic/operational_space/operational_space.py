@@ -49,10 +49,7 @@ def task_tables(
 ) -> TaskTables:
     """Return the tables for a task.
 
-    Raises
-    ------
-    InputError
-        If the task has no rows, or more rows than the mechanism has degrees of freedom.
+    Raise `InputError` if the task has no rows, or more rows than the mechanism has degrees of freedom.
     """
     names = names_of(task, "task", least=1)
     evaluator = Evaluator(model, names, order, dynamics, wrt)

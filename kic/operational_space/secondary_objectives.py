@@ -223,12 +223,7 @@ class Manipulability(Objective):
 class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
-    Parameters
-    ----------
-    given : None, array_like, tuple of array_like, Objective, callable, or list of these
-        An array (..., M) holds rates z, a tuple z with ż and z̈.
-    size : int
-        The number M of coordinates.
+    An array (..., M) holds rates z, a tuple z with ż and z̈.
     """
 
     def __init__(self, given: Any, size: int) -> None:

@@ -235,10 +235,7 @@ def part_panels(
 def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
     """Return the index of one motion in a batch of motions, without the time axis.
 
-    Raises
-    ------
-    InputError
-        If the batch has several members and `member` is None, or `member` does not exist.
+    Raise `InputError` if the batch has several members and `member` is None, or `member` does not exist.
     """
     index = () if member is None else tuple(np.atleast_1d(np.asarray(member)).tolist())
     fits = len(index) == len(batch) and all(

@@ -118,10 +118,7 @@ class Branch:
     def state(self, x: np.ndarray) -> np.ndarray:
         """Return the closed state (S,) at coordinates (M,).
 
-        Raises
-        ------
-        ConfigurationError
-            If the loops do not close there on this branch.
+        Raise `ConfigurationError` if the loops do not close there on this branch.
         """
         s = self._place(x)
         if abs(s) > self.gap:
@@ -226,14 +223,9 @@ class Branch:
 
 
 def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
-    """Return the smooth branch through the change point ahead of the anchor of a chart, or None.
+    """Return the smooth branch through the change point ahead of the regular anchor of a chart, or None.
 
-    Parameters
-    ----------
-    chart : Chart
-        The coordinates; its anchor must be regular.
-    direction : (M,)
-        Direction of the motion, in the coordinates.
+    `direction` (M,) is that of the motion, in the coordinates of the chart.
     """
     for d in (_descent(chart), direction / chart.position_scale):
         tangent = None if d is None else chart.tangent(d)
@@ -265,12 +257,7 @@ def _descent(chart: Chart) -> np.ndarray | None:
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
     """Return the smooth branch through an anchor that is at a change point or beside it, or None.
 
-    Parameters
-    ----------
-    chart : Chart
-        The coordinates.
-    tangent : (columns,)
-        Scaled rates of the tree's columns on the branch.
+    `tangent` (columns,) has the scaled rates of the tree's columns on the branch.
     """
     tangent = tangent / np.abs(tangent).max()
     d = chart.rates_of_tangent(tangent)

@@ -278,10 +278,7 @@ class Integration:
     def _step(self, solver: Any) -> None:
         """Take one step of the integrator.
 
-        Raises
-        ------
-        SimulationError
-            If the step limit is reached or the integrator fails.
+        Raise `SimulationError` if the step limit is reached or the integrator fails.
         """
         if self.steps >= self.settings.max_steps:
             raise SimulationError(
@@ -502,10 +499,7 @@ class Integration:
     def _check_consistent(self, t: float, y: np.ndarray) -> None:
         """Check that prescribed rates and accelerations are the derivatives of the prescribed values.
 
-        Raises
-        ------
-        SimulationError
-            If the integrated values or rates differ from the prescribed ones.
+        Raise `SimulationError` if the integrated values or rates differ from the prescribed ones.
         """
         motion, s = self.motion, self.settings
         if not motion.held.size:

@@ -63,10 +63,7 @@ class Grid:
 def make_grid(grid: Any) -> Grid:
     """Return a grid from a dict of names to lists, which are axes, or single values, which are fixed.
 
-    Raises
-    ------
-    InputError
-        For anything else, axes that are not monotonic, or no axis.
+    Raise `InputError` for anything else, axes that are not monotonic, or no axis.
 
     Examples
     --------
