@@ -195,8 +195,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
@@ -232,8 +230,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
@@ -619,8 +615,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -816,8 +810,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -993,8 +985,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1043,8 +1033,6 @@ class Configuration(Printable):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.

@@ -486,8 +486,6 @@ class PositionSolver:
 
         Raises
         ------
-        InputError
-            For arrays of another shape or kind.
         ConfigurationError
             As `Mechanism.at`, which is used where the compiled Newton iteration does not arrive.
         """

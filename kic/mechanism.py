@@ -370,11 +370,6 @@ class Mechanism(Printable, MechanismDescription):
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError, UnknownNameError
-            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -421,11 +416,6 @@ class Mechanism(Printable, MechanismDescription):
             Coordinates of the tree, closure conditions of each part and the redundant ones; whether
             motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
-
-        Raises
-        ------
-        InputError
-            If `at` is no configuration of this mechanism, or a batch.
 
         Examples
         --------
@@ -584,11 +574,6 @@ class Mechanism(Printable, MechanismDescription):
         Evaluator
             Call it with a state (..., S); see `Configuration.state`.
 
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.coefficients` and `Configuration.dynamics`.
-
         Examples
         --------
         >>> arm = kic.load("horn-two-link")
@@ -614,11 +599,6 @@ class Mechanism(Printable, MechanismDescription):
         -------
         OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -649,11 +629,6 @@ class Mechanism(Printable, MechanismDescription):
         -------
         RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 

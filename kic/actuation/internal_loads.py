@@ -188,11 +188,6 @@ class InternalLoads(Printable):
         Returns
         -------
         (..., A)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
         """
         (a,) = self._checked(self.dimension, amounts=amounts)
         return np.einsum("...ik,...k->...i", self.basis, a)
@@ -208,11 +203,6 @@ class InternalLoads(Printable):
         Returns
         -------
         (..., K)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
         """
         (T,) = self._checked(len(self.actuators), efforts=efforts)
         return np.einsum("...ik,...i->...k", self._dual, T)
@@ -232,11 +222,6 @@ class InternalLoads(Printable):
         -------
         (..., M, M)
             Row: effort; column: displacement. Symmetric in holonomic coordinates.
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
 
         Examples
         --------

@@ -97,11 +97,6 @@ class Assemblies(Configuration):
             Number of its pose, counted from 0 at each member in the order of the assembly modes; -1 where
             there is no configuration.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such body.
-
         Examples
         --------
         >>> found = kic.load("puma560").assemblies([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])

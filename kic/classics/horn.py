@@ -90,11 +90,6 @@ def reachable_workspace(*lengths: float) -> Annulus:
     Annulus
         For two links its width is twice the shorter length and its mean radius the longer length.
 
-    Raises
-    ------
-    InputError
-        If no length is given or one is not positive.
-
     Examples
     --------
     >>> reachable_workspace(2.0, 0.5)
@@ -125,11 +120,6 @@ def dexterous_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
         (0, min(l3 − |l1 − l2|, l1 + l2 − l3)) and exists for |l1 − l2| ≤ l3 ≤ l1 + l2. The ring starts at
         l3 + |l1 − l2|, has width 2 (min(l1, l2) − l3) and exists for l3 ≤ min(l1, l2). For l1 = l2 (to
         rounding) the two touch and are returned as one disc.
-
-    Raises
-    ------
-    InputError
-        If a length is not positive.
 
     Examples
     --------

@@ -319,11 +319,6 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     -------
     tuple of int
 
-    Raises
-    ------
-    InputError
-        If the method is unknown or `n_joints` is not a positive integer.
-
     Examples
     --------
     >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
@@ -388,11 +383,6 @@ class OperationTable(Printable):
         The three methods of Table 1, then kic's "inverse dynamics", "I* and P*" and "G and H of the hand".
     products, sums : (N, 6) int ndarray
         Multiplications and divisions; additions and subtractions.
-
-    Raises
-    ------
-    InputError
-        If `n_joints` is empty or contains anything but positive integers.
 
     Examples
     --------

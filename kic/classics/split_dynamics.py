@@ -259,8 +259,6 @@ class SplitDynamics(Printable):
 
         Raises
         ------
-        UnknownNameError
-            If the part or a coordinate does not exist.
         InputError
             If `by` is given for G, or contains pairs of names for D.
 

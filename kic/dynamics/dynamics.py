@@ -133,11 +133,6 @@ class Dynamics(Printable):
         -------
         (..., M) ndarray
 
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()

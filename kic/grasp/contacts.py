@@ -187,11 +187,6 @@ def grasp_map(
         Force above moment about `about`, in world axes; in a plane (..., 3, m). Columns are the components of
         all contacts in order.
 
-    Raises
-    ------
-    InputError
-        As in `ContactSet`.
-
     Examples
     --------
     >>> grasp_map([[0, 1, 0]], [[0, -1, 0]], "friction").T.round(3).tolist()[0]
@@ -343,11 +338,6 @@ class ContactSet(Printable):
         -------
         ContactSet
 
-        Raises
-        ------
-        InputError
-            As in `ContactSet`, and for a name that is not one of its arguments.
-
         Examples
         --------
         >>> c = ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.4)
@@ -397,11 +387,6 @@ class ContactSet(Printable):
         (..., m, N) ndarray
             Contact forces f on the body require the efforts Jᵀ f of the fingers.
 
-        Raises
-        ------
-        InputError
-            If a shape is wrong, or soft fingers have no `angular`.
-
         Examples
         --------
         >>> c = ContactSet([[0, 1, 0]], [[0, -1, 0]], "point")
@@ -434,11 +419,6 @@ class ContactSet(Printable):
         -------
         force, moment : (..., K, 3)
             Force and moment of each contact at its point.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong or an entry is infinite.
 
         Examples
         --------

@@ -300,8 +300,6 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`.
     SingularError
         If a member is inconclusive to rounding.
 
@@ -346,12 +344,8 @@ def force_closure(
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`, the method is unknown, or there are too few edges.
     SingularError
         If a member is inconclusive to rounding or for the pyramids.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------

@@ -282,11 +282,6 @@ class Grasp(Printable):
         -------
         GraspClosure
 
-        Raises
-        ------
-        MissingExtraError
-            If the solver is required and not installed.
-
         Examples
         --------
         >>> bool(kic.load("three-finger-hand").at().grasp("ball").closure().closed)

@@ -586,8 +586,6 @@ def grip_forces(
     LimitError
         If they can, but not within the limits or with `least`. Carries `scale`, the share of the load that
         is held (None if none is), and `binding`, the limiting joints and contacts.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------
@@ -645,8 +643,6 @@ def largest_load(
 
     Raises
     ------
-    InputError
-        As in `grip_forces`, and if `direction` is zero.
     SingularError, LimitError, MissingExtraError
         As in `grip_forces`.
 

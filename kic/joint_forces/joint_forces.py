@@ -85,11 +85,6 @@ class Wrench:
         force, moment : (...,)
             NaN where the model leaves them undetermined.
 
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or a direction of zero length.
-
         Examples
         --------
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
@@ -114,11 +109,6 @@ class Wrench:
         Returns
         -------
         Wrench
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
 
         Examples
         --------

@@ -130,11 +130,6 @@ class Coefficients(Printable, jets.Jet):
     def columns_of(self, names: str | Iterable[str]) -> Coefficients:
         """Select columns by name, in the order given, with the other coordinates at rest (4-33, 4-34).
 
-        Raises
-        ------
-        UnknownNameError
-            For an unknown name.
-
         Examples
         --------
         >>> Coefficients.identity(["a", "b"]).columns_of("b").G
@@ -148,11 +143,6 @@ class Coefficients(Printable, jets.Jet):
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
         """Rename rows and columns; `names` maps old names to new ones.
-
-        Raises
-        ------
-        UnknownNameError
-            For an unknown old name.
 
         Examples
         --------
@@ -314,11 +304,6 @@ class Coefficients(Printable, jets.Jet):
             Condition numbers. They are inf where rows depend on each other or a row, or a motion of the
             columns, is round-off only; NaN where G is. Without `scaling`, rows and columns are scaled by
             their own entries.
-
-        Raises
-        ------
-        InputError
-            For symbols.
 
         Examples
         --------

@@ -69,11 +69,6 @@ class Jet:
         -------
         (..., P) ndarray
 
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
         >>> kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip").velocity([1.0, 0.0])

@@ -431,11 +431,6 @@ class Linearization(Printable):
         -------
         (..., M)
 
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
         >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
@@ -461,11 +456,6 @@ class Linearization(Printable):
         Returns
         -------
         (..., M)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
 
         Examples
         --------
@@ -524,11 +514,6 @@ class Linearization(Printable):
         -------
         Linearization
             The linearization of the other coordinates, in their order.
-
-        Raises
-        ------
-        UnknownNameError
-            If a name is not a coordinate.
 
         Examples
         --------

@@ -445,8 +445,6 @@ class StateSpace(Printable):
 
         Raises
         ------
-        MissingExtraError
-            If python-control is not installed.
         InputError
             If the model is a batch.
         """

@@ -166,11 +166,6 @@ class Ellipsoid(Printable):
             1/√(dᵀE⁻¹d) for the unit vector d: 0 out of the plane of a flat ellipsoid, inf if unbounded. For
             "inertia" 1/√(dᵀΛd).
 
-        Raises
-        ------
-        InputError
-            If the shape is wrong, an entry is not finite, or a direction has zero length.
-
         Examples
         --------
         >>> c = kic.load("horn-two-link").at([[0.0, 1.5], [0.0, 0.0]])
@@ -192,11 +187,6 @@ class Ellipsoid(Printable):
         (...,)
             √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
             `OperationalSpace.mass`.
-
-        Raises
-        ------
-        InputError
-            As in `along`.
 
         Examples
         --------
@@ -220,11 +210,6 @@ class Ellipsoid(Printable):
         -------
         (...,)
             Level; inf outside the plane of a flat ellipsoid.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong or an entry is not finite.
         """
         x = as_array("x", x, len(self.task))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
@@ -242,11 +227,6 @@ class Ellipsoid(Printable):
         -------
         (..., K, P)
             center + axes · (semi_axes × unit); NaN for unbounded members.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong, an entry is not finite, or a direction has zero length.
 
         Examples
         --------

@@ -154,11 +154,6 @@ class OperationalSpace(Printable):
         (...,)
             1 / (dᵀ Λ⁻¹ d) for the unit vector d.
 
-        Raises
-        ------
-        InputError
-            If the shape is wrong or a direction has zero length.
-
         Examples
         --------
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
@@ -183,11 +178,6 @@ class OperationalSpace(Printable):
         Returns
         -------
         (..., P)
-
-        Raises
-        ------
-        InputError
-            If a shape is wrong or an entry is not finite.
 
         Examples
         --------
@@ -217,11 +207,6 @@ class OperationalSpace(Printable):
         Returns
         -------
         (..., M)
-
-        Raises
-        ------
-        InputError
-            If a shape is wrong or an entry is not finite.
         """
         M = len(self.coordinates)
         F, T0 = self._checked(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
@@ -298,8 +283,6 @@ class OperationalSpaceEvaluator:
 
         Raises
         ------
-        InputError
-            If the state has the wrong length, or `out` does not fit.
         SingularError
             If the rows of the task are dependent, or a motion of the task moves no mass.
         """

@@ -107,8 +107,6 @@ class RedundancyResolution(Printable):
         ------
         InputError
             If no acceleration of the task was given, or an evaluator was not prepared for efforts.
-        InertiaError
-            If a body has no mass or inertia.
         """
         if self._effort is None:
             if self.qdd is None:
@@ -148,11 +146,6 @@ class RedundancyResolution(Printable):
             Efforts at the M coordinates: I*_qu (..., M, P) (4-74), P*_quu (..., M, P, P) of the chosen law,
             which is (4-75) for "instantaneous", and the load Tᴸ_q (..., M). (The source prints −Rᵀ T_u
             for the load, which has the wrong dimension.)
-
-        Raises
-        ------
-        InputError, InertiaError
-            As `effort`.
 
         Examples
         --------
@@ -295,8 +288,6 @@ class RedundancyEvaluator:
 
         Raises
         ------
-        InputError
-            If an array has the wrong shape, or `out` does not fit.
         SingularError
             If the rows of an undamped task are dependent, or a motion moves no mass.
 

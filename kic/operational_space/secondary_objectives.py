@@ -94,11 +94,6 @@ class JointLimits(_QuadraticObjective):
     weights : dict of str to float, optional
         Weights w of some rows; 1 for the others.
 
-    Raises
-    ------
-    InputError
-        If a limit or weight is invalid.
-
     Examples
     --------
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
@@ -143,11 +138,6 @@ class PreferredConfiguration(_QuadraticObjective):
         Values of joints, or of any single rows with a value.
     gain : float
         Gain of the objective. Without a task, rows approach their values as exp(−gain · time).
-
-    Raises
-    ------
-    InputError
-        If a value is not a number.
 
     Examples
     --------

@@ -80,8 +80,6 @@ class Animation:
 
         Raises
         ------
-        InputError
-            If the suffix or `dpi` is invalid.
         FileError
             If the file cannot be written; an existing file stays unchanged.
         MissingExtraError
@@ -218,8 +216,6 @@ def animate(
     InputError
         If `motion` has another type, has no batch shape (F,) or no valid member; if `fps` or `speed` is
         invalid; if there are more than 3000 frames.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------

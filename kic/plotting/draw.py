@@ -72,11 +72,6 @@ class MechanismPicture(Picture):
             Drawing length per unit of velocity, for all velocities of the picture; by default the longest
             arrow fits. `scales` holds the value, to be used in other pictures.
 
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, the rates have another shape, or `scale` is not positive.
-
         Examples
         --------
         >>> m = kic.load("four-bar")
@@ -100,11 +95,6 @@ class MechanismPicture(Picture):
             Points and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of acceleration, as in `velocity`.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            See `velocity`.
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
@@ -224,8 +214,6 @@ class MechanismPicture(Picture):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
@@ -384,8 +372,6 @@ def draw(
     ------
     InputError
         If no member is valid, the numbers are not real, or the view is invalid.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------

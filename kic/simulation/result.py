@@ -494,13 +494,6 @@ class Simulation(Printable):
         -------
         Picture
             Its ``axes`` are a tuple, one for each panel.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            For names that do not exist or have no value.
-        MissingExtraError
-            Without Matplotlib.
         """
         return plot_run(self, names, width)
 

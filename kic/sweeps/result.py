@@ -125,13 +125,9 @@ class Sweep(Printable):
 
         Raises
         ------
-        UnknownNameError
-            For an unknown metric or axis.
         InputError
             For more than two axes that are not cut, a cut beyond the grid, values that are no scalars, or if
             there is nothing to show.
-        MissingExtraError
-            Without Matplotlib.
         """
         if name is None:
             if len(self.values) != 1:

@@ -33,11 +33,6 @@ def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
     -------
     Trajectory
 
-    Raises
-    ------
-    InputError
-        For other shapes, names that differ, or a duration that is not positive.
-
     Examples
     --------
     >>> kic.trajectory.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
@@ -71,11 +66,6 @@ def quintic(
     Returns
     -------
     Trajectory
-
-    Raises
-    ------
-    InputError
-        For other shapes, names that differ, or a duration that is not positive.
 
     Examples
     --------

@@ -72,11 +72,6 @@ class OrientationTrajectory:
         -------
         RotationSegments
             A SciPy `Rotation`, and ω, ω̇, ω̈ (..., 3) in world axes.
-
-        Raises
-        ------
-        InputError
-            For times that are not finite numbers, or beyond the ends.
         """
         motion = self.trajectory(t, beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:

@@ -147,8 +147,6 @@ class TrackingResult(Printable):
         ------
         InputError
             For a batch without `member`, or a member out of range.
-        MissingExtraError
-            Without Matplotlib.
         """
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = c._model.description

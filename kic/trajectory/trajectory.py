@@ -367,11 +367,6 @@ class Trajectory(Printable):
         -------
         Motion
             q, q̇, q̈, q⃛, each (..., M).
-
-        Raises
-        ------
-        InputError
-            For times that are not finite numbers, or beyond the ends.
         """
         times = self._times(t)
         choice("beyond", beyond, ("raise", "hold"))
@@ -431,11 +426,6 @@ class Trajectory(Printable):
         dict of str to callable
             Each returns position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
             trajectory rests at both; otherwise such times raise an error.
-
-        Raises
-        ------
-        InputError
-            For a wrong number of names.
 
         Examples
         --------
