@@ -273,10 +273,6 @@ class Evaluator:
             True to check that the states are closed, that the coordinates can drive the mechanism there, and
             that the results are finite.
 
-        Returns
-        -------
-        Results
-
         Raises
         ------
         InputError

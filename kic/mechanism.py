@@ -126,10 +126,6 @@ class Mechanism(Printable, MechanismDescription):
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -195,10 +191,6 @@ class Mechanism(Printable, MechanismDescription):
         failures : {"raise", "mask"}
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
-
-        Returns
-        -------
-        Configuration
 
         Raises
         ------

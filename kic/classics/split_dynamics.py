@@ -157,11 +157,7 @@ class SplitDynamics(Printable):
         return self.G.shape[:-1]
 
     def H_tran(self, qd: Any) -> np.ndarray:
-        """Return the translational Coriolis and centrifugal efforts (31).
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the translational Coriolis and centrifugal efforts (..., M) (31).
 
         Examples
         --------
@@ -171,11 +167,7 @@ class SplitDynamics(Printable):
         return self._velocity_efforts(self.P_tran, qd)
 
     def H_rot(self, qd: Any) -> np.ndarray:
-        """Return the rotational Coriolis, centrifugal and gyroscopic efforts (32).
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the rotational Coriolis, centrifugal and gyroscopic efforts (..., M) (32).
 
         Examples
         --------
@@ -195,11 +187,7 @@ class SplitDynamics(Printable):
         return Dynamics(self.coordinates, I, P, -self.G, self.damping)
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Return the efforts of a motion from the remaining parts (29).
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the efforts (..., M) of a motion from the remaining parts (29).
 
         Examples
         --------
@@ -209,16 +197,7 @@ class SplitDynamics(Printable):
         return self._dynamics().inverse_dynamics(qd, qdd)
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
-        """Return the accelerations caused by efforts, from the remaining parts.
-
-        Parameters
-        ----------
-        qd, effort : (..., M) array_like
-            Velocities and efforts.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the accelerations (..., M) caused by efforts, from the remaining parts.
 
         Raises
         ------

@@ -26,7 +26,8 @@ class Dynamics(Printable):
     P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
     ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In holonomic coordinates it is symmetric in its last two indices and
     equals the Christoffel symbols of the first kind. For quasi-velocities, such as the angular velocity of a
-    ball joint, it is not symmetric and must not be symmetrized.
+    ball joint, it is not symmetric and must not be symmetrized. Methods take velocities `qd`, accelerations
+    `qdd` and efforts (..., M), whose batches broadcast.
 
     Attributes
     ----------
@@ -120,18 +121,9 @@ class Dynamics(Printable):
         return arrays
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the efforts of a motion (inverse dynamics), T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
+        """Compute the efforts (..., M) of a motion, T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
         This is the general form (2-145); the first two terms are the inertial efforts (2-195).
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like
-            Velocities and accelerations of the coordinates.
-
-        Returns
-        -------
-        (..., M) ndarray
 
         Examples
         --------
@@ -156,16 +148,7 @@ class Dynamics(Printable):
         return evaluate_form(self.P, (v, v)) + evaluate_form(self.damping, (v,)) - self.load
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
-        """Compute the accelerations that efforts cause, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
-
-        Parameters
-        ----------
-        qd, effort : (..., M) array_like
-            Velocities of the coordinates and efforts at them.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Compute the accelerations (..., M) due to efforts, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
         Raises
         ------
@@ -285,16 +268,7 @@ class Dynamics(Printable):
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where sum() starts
 
     def kinetic_energy(self, qd: Any) -> np.ndarray:
-        """Compute the kinetic energy ½ q̇ᵀ I* q̇ (2-140).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities of the coordinates.
-
-        Returns
-        -------
-        (...,) ndarray
+        """Compute the kinetic energy (...,), ½ q̇ᵀ I* q̇ (2-140).
 
         Examples
         --------
@@ -306,16 +280,7 @@ class Dynamics(Printable):
         return np.einsum("...k,...k->...", v, evaluate_form(self.I, (v,))) / 2
 
     def coriolis(self, qd: Any) -> np.ndarray:
-        """Compute the Coriolis matrix C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities of the coordinates.
-
-        Returns
-        -------
-        (..., M, M) ndarray
+        """Compute the Coriolis matrix (..., M, M) C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
 
         Examples
         --------
@@ -328,10 +293,6 @@ class Dynamics(Printable):
 
     def inertia_gradient(self) -> np.ndarray:
         """Return the derivatives of the mass matrix, ``[..., l, m, n]`` = ∂I*_lm/∂q_n = P*_lnm + P*_mnl.
-
-        Returns
-        -------
-        (..., M, M, M) ndarray
 
         Examples
         --------

@@ -327,16 +327,7 @@ class ContactSet(Printable):
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
 
     def replaced(self, **changes: Any) -> ContactSet:
-        """Return the contacts with some arguments replaced.
-
-        Parameters
-        ----------
-        **changes
-            Arguments of `ContactSet` by name; the others keep their values.
-
-        Returns
-        -------
-        ContactSet
+        """Return the contacts with some arguments of `ContactSet` replaced; the others keep their values.
 
         Examples
         --------
@@ -408,17 +399,9 @@ class ContactSet(Printable):
         return np.einsum("...ma,...man->...mn", self._component_axes(), rates)
 
     def loads(self, force: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return forces and moments of the contacts on the body, in world axes.
+        """Return forces and moments (..., K, 3) of the contacts on the body, in world axes.
 
-        Parameters
-        ----------
-        force : (..., m) array_like
-            Components of all contacts, in their axes.
-
-        Returns
-        -------
-        force, moment : (..., K, 3)
-            Force and moment of each contact at its point.
+        `force` (..., m) has the components of all contacts, in their axes.
 
         Examples
         --------

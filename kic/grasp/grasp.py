@@ -271,16 +271,7 @@ class Grasp(Printable):
         )
 
     def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
-        """Test if the contacts can hold any load, with friction; see `force_closure`.
-
-        Parameters
-        ----------
-        method : {"cones", "pyramids"}
-            As in `force_closure`.
-
-        Returns
-        -------
-        GraspClosure
+        """Test if the contacts can hold any load, with friction; `method` as in `force_closure`.
 
         Examples
         --------
@@ -429,10 +420,6 @@ class Grasp(Printable):
             (moments divided by the largest extent of the mechanism). An array gives them. A callable
             ``forces(grasp, wrench)`` returns them (..., R) for the required loads (..., m) at the object.
             Residuals of given loads below a millionth are corrected by the least change.
-
-        Returns
-        -------
-        GraspMotion
 
         Raises
         ------

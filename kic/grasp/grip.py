@@ -572,10 +572,6 @@ def grip_forces(
     failures : {"raise", "mask"}
         Treatment of members without a solution.
 
-    Returns
-    -------
-    GripForces
-
     Raises
     ------
     InputError

@@ -71,19 +71,9 @@ class Wrench:
         return np.where(exceeds(rows @ self._variations, limit), np.nan, found)
 
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the components of force and moment along a direction.
+        """Return the components (...,) of force and moment along a direction (..., 3) in world axes.
 
-        They may be determined where components along the world axes are not.
-
-        Parameters
-        ----------
-        direction : (..., 3) array_like
-            In world axes; need not have unit length.
-
-        Returns
-        -------
-        force, moment : (...,)
-            NaN where the model leaves them undetermined.
+        They may be determined where components along the world axes are not; otherwise they are NaN.
 
         Examples
         --------
@@ -99,16 +89,7 @@ class Wrench:
         return found[..., 0] / self._length, found[..., 1]
 
     def about(self, place: Any) -> Wrench:
-        """Return the same wrench with its moment about another point.
-
-        Parameters
-        ----------
-        place : (..., 3) array_like
-            The point, in world axes.
-
-        Returns
-        -------
-        Wrench
+        """Return the same wrench with its moment about another point (..., 3), in world axes.
 
         Examples
         --------

@@ -24,7 +24,8 @@ class Coefficients(Printable, jets.Jet):
 
     Coefficients are the Taylor part of a map to third order, and can be combined like maps: ``a @ b`` is a
     after b, `inverse` inverts, `stack` concatenates rows, ``c["tip"]`` and `columns_of` select. Rows and
-    columns are matched by name.
+    columns are matched by name. `velocity`, `acceleration` and `jerk` take rates `qd`, accelerations `qdd`
+    and jerks `qddd` (..., M) of the coordinates.
 
     Attributes
     ----------

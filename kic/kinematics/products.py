@@ -207,20 +207,9 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
 
 @_quiet
 def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
-    """Sum the last index of X with the first of T, each after its batch; core of `dot`.
+    """Sum the last index of X (..., *left, N) with the first of T (..., N, *right); core of `dot`.
 
-    Parameters
-    ----------
-    X : (..., *left, N) ndarray
-        Array with `left` indices between batch and N.
-    T : (..., N, *right) ndarray
-        Array with `right` indices after N.
-    left, right : int
-        Numbers of indices that remain.
-
-    Returns
-    -------
-    (..., *left, *right) ndarray
+    `left` and `right` are the numbers of the indices that remain.
 
     Examples
     --------

@@ -335,7 +335,8 @@ class Linearization(Printable):
 
     K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
     ball joint), δq is the small rotation δθ about the same axes and K the quasi-derivative. Its rate is
-    d(δq)/dt = δq̇ + `commutator` δq.
+    d(δq)/dt = δq̇ + `commutator` δq. Arguments of methods are deviations (..., M) of coordinates, rates,
+    accelerations and efforts; those left out are zero.
 
     Attributes
     ----------
@@ -422,15 +423,6 @@ class Linearization(Printable):
     def inverse_dynamics(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
         """Compute the change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).
 
-        Parameters
-        ----------
-        dq, dqd, dqdd : (..., M) array_like, optional
-            Deviations of coordinates, rates and accelerations; none if left out.
-
-        Returns
-        -------
-        (..., M)
-
         Examples
         --------
         >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
@@ -446,16 +438,7 @@ class Linearization(Printable):
         return total
 
     def rate(self, qddd: Any) -> np.ndarray:
-        """Compute the rate of the efforts along the nominal motion: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
-
-        Parameters
-        ----------
-        qddd : (..., M) array_like
-            Jerks of the coordinates.
-
-        Returns
-        -------
-        (..., M)
+        """Compute the rate of the efforts for jerks `qddd`: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
 
         Examples
         --------
@@ -467,15 +450,6 @@ class Linearization(Printable):
 
     def forward_dynamics(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
         """Compute the change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).
-
-        Parameters
-        ----------
-        dq, dqd, effort : (..., M) array_like, optional
-            Deviations of coordinates, rates and efforts; none if left out.
-
-        Returns
-        -------
-        (..., M)
 
         Raises
         ------
@@ -503,17 +477,7 @@ class Linearization(Printable):
         )
 
     def with_fixed(self, names: str | Iterable[str]) -> Linearization:
-        """Return the linearization with some coordinates fixed to the nominal motion.
-
-        Parameters
-        ----------
-        names : str or list of str
-            Coordinates without deviations.
-
-        Returns
-        -------
-        Linearization
-            The linearization of the other coordinates, in their order.
+        """Return the linearization of the other coordinates, with those named fixed to the nominal motion.
 
         Examples
         --------

@@ -290,10 +290,6 @@ class StateSpace(Printable):
         method : {"zoh", "foh", "impulse", "euler", "backward_diff", "bilinear"}
             Method of `scipy.signal.cont2discrete`; "zoh" is exact for piecewise constant inputs.
 
-        Returns
-        -------
-        StateSpace
-
         Raises
         ------
         InputError

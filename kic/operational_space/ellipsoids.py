@@ -153,7 +153,7 @@ class Ellipsoid(Printable):
         return _reciprocal(self.semi_axes**2)
 
     def along(self, direction: Any) -> np.ndarray:
-        """Return the distance from the center to the surface along a direction.
+        """Return the distance (...,) from the center to the surface along a direction.
 
         Parameters
         ----------
@@ -175,18 +175,10 @@ class Ellipsoid(Printable):
         return _reciprocal(np.sqrt(self._level(self._unit(direction))))
 
     def support(self, direction: Any) -> np.ndarray:
-        """Return the largest component along a direction, measured from the center.
+        """Return the largest component (...,) along a direction as in `along`, measured from the center.
 
-        Parameters
-        ----------
-        direction : (..., P) array_like
-            As in `along`.
-
-        Returns
-        -------
-        (...,)
-            √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
-            `OperationalSpace.mass`.
+        It is √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
+        `OperationalSpace.mass`.
 
         Examples
         --------
@@ -201,15 +193,8 @@ class Ellipsoid(Printable):
     def level(self, x: Any) -> np.ndarray:
         """Return (x − center)ᵀ E⁻¹ (x − center): below 1 inside, 1 on the surface, above 1 outside.
 
-        Parameters
-        ----------
-        x : (..., P) array_like
-            Velocities, forces or accelerations of the task; angular rows times `length`.
-
-        Returns
-        -------
-        (...,)
-            Level; inf outside the plane of a flat ellipsoid.
+        `x` (..., P) are velocities, forces or accelerations of the task, angular rows times `length`. The
+        level is inf outside the plane of a flat ellipsoid.
         """
         x = as_array("x", x, len(self.task))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])

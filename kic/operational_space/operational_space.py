@@ -142,17 +142,9 @@ class OperationalSpace(Printable):
         return np.swapaxes(J, -1, -2)[..., None, :, :] @ self.mu @ J[..., None, :, :]
 
     def mass(self, direction: Any) -> np.ndarray:
-        """Return the effective mass that a force at the task accelerates along a direction.
+        """Return the effective mass (...,) that a force at the task accelerates along a direction (..., P).
 
-        Parameters
-        ----------
-        direction : (..., P) array_like
-            Direction in the rows of the task, of any length.
-
-        Returns
-        -------
-        (...,)
-            1 / (dᵀ Λ⁻¹ d) for the unit vector d.
+        It is 1 / (dᵀ Λ⁻¹ d) for the unit vector d.
 
         Examples
         --------
@@ -166,18 +158,12 @@ class OperationalSpace(Printable):
         return 1 / np.einsum("...p,...pr,...r->...", d, compliance, d)
 
     def force(self, qd: Any, udd: Any) -> np.ndarray:
-        """Compute the task force for an acceleration of the task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
+        """Compute the task force (..., P) for accelerations of the task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
         Parameters
         ----------
-        qd : (..., M) array_like
-            Rates of the coordinates.
-        udd : (..., P) array_like
-            Acceleration of the task.
-
-        Returns
-        -------
-        (..., P)
+        qd, udd : (..., M), (..., P) array_like
+            Rates of the coordinates, and accelerations of the task.
 
         Examples
         --------
@@ -195,18 +181,9 @@ class OperationalSpace(Printable):
         )
 
     def effort(self, force: Any, null: Any = None) -> np.ndarray:
-        """Compute the efforts for a task force and null-space efforts: T = Gᵀ F + Nᵀ T₀.
+        """Compute the efforts (..., M) for a task force (..., P): T = Gᵀ F + Nᵀ T₀.
 
-        Parameters
-        ----------
-        force : (..., P) array_like
-            Force at the task.
-        null : (..., M) array_like, optional
-            Efforts T₀, whose null-space part is added.
-
-        Returns
-        -------
-        (..., M)
+        Of efforts T₀ (`null`, (..., M)) only the null-space part Nᵀ T₀ is added.
         """
         M = len(self.coordinates)
         F, T0 = self._checked(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
@@ -276,10 +253,6 @@ class OperationalSpaceEvaluator:
             Earlier results of this evaluator for the same batch, whose arrays are refilled.
         check : bool
             Check first that the states are closed and can be driven; see `Evaluator`.
-
-        Returns
-        -------
-        OperationalSpace
 
         Raises
         ------

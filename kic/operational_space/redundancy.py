@@ -282,10 +282,6 @@ class RedundancyEvaluator:
         qd : (..., M) array_like, optional
             Given rates of the coordinates, instead of `ud`, for the law "instantaneous".
 
-        Returns
-        -------
-        RedundancyResolution
-
         Raises
         ------
         SingularError

@@ -466,10 +466,6 @@ class Simulation(Printable):
         path : path
             The file.
 
-        Returns
-        -------
-        Simulation
-
         Raises
         ------
         ModelFileError

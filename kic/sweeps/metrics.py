@@ -58,12 +58,9 @@ class Metric:
 
 
 def value(row: str) -> Metric:
-    """Return the metric "value of a row": a coordinate, a row of a point, or a distance.
+    """Return the metric "value of a row", such as "tip.x": a coordinate, a row of a point, or a distance.
 
-    Parameters
-    ----------
-    row : str
-        A row such as "tip.x". In `kic.sweep` the bare name of the row means this metric.
+    In `kic.sweep` the bare name of the row means this metric.
     """
     return Metric(row, _value, {"row": row}, _unit_of_value)
 
@@ -73,16 +70,9 @@ def inverse_condition_number(
 ) -> Metric:
     """Return the metric "inverse condition number" of a task's Jacobian (G).
 
-    It is the shortest by the longest semi-axis of the velocity ellipsoid.
-
-    1 where the task moves equally well in all directions, 0 where it is singular.
-
-    Parameters
-    ----------
-    *of : str
-        Rows of the task.
-    wrt, limits, length
-        As in `Configuration.ellipsoid`.
+    It is the ratio of the shortest and the longest semi-axis of the velocity ellipsoid: 1 where the task
+    moves equally well in all directions, 0 where it is singular. Arguments are those of
+    `Configuration.ellipsoid`.
 
     Examples
     --------
@@ -106,12 +96,7 @@ def manipulability(
 ) -> Metric:
     """Return the metric "manipulability" of a task, √det(G Gᵀ) after Yoshikawa, 0 where it is singular.
 
-    Parameters
-    ----------
-    *of : str
-        Rows of the task.
-    wrt, limits, length
-        As in `Configuration.ellipsoid`.
+    Arguments are those of `Configuration.ellipsoid`.
 
     Examples
     --------
@@ -156,10 +141,7 @@ def transmission(*inputs: str) -> Metric:
 def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
     """Return the metric "smallest singular value" of inputs, outputs and closure, 0 at any singularity.
 
-    Parameters
-    ----------
-    inputs, outputs
-        As in `Configuration.singularities`.
+    Arguments are those of `Configuration.singularities`.
     """
     given, wanted = _given(inputs), _given(outputs)
     singular: dict[str, tuple[str, ...] | None] = {"inputs": given}

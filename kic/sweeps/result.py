@@ -119,10 +119,6 @@ class Sweep(Printable):
         width : float
             In inches.
 
-        Returns
-        -------
-        Picture
-
         Raises
         ------
         InputError

@@ -29,10 +29,6 @@ def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
     duration : float
         Duration.
 
-    Returns
-    -------
-    Trajectory
-
     Examples
     --------
     >>> kic.trajectory.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
@@ -62,10 +58,6 @@ def quintic(
         Duration.
     start_rate, end_rate, start_acceleration, end_acceleration : as `start`, optional
         Derivatives at start and end; 0 by default.
-
-    Returns
-    -------
-    Trajectory
 
     Examples
     --------
@@ -242,10 +234,6 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     parts : iterable of Trajectory
         Trajectories in the same coordinates. Positions and rates must agree where they meet, to a billionth
         of their largest values; accelerations may jump.
-
-    Returns
-    -------
-    Trajectory
 
     Raises
     ------

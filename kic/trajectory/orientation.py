@@ -154,10 +154,6 @@ def rotation(
     duration, degree, ends, stops
         As for `spline`.
 
-    Returns
-    -------
-    OrientationTrajectory
-
     Raises
     ------
     InputError

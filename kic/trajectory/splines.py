@@ -29,10 +29,6 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     rates, accelerations, jerks : as `points`
         Derivatives there. Accelerations and jerks may be left out: they are free then, and jump.
 
-    Returns
-    -------
-    Trajectory
-
     Raises
     ------
     InputError
@@ -82,10 +78,6 @@ def spline(
         suits a path to be timed by `fastest`.
     stops : bool or iterable of int
         Points (counted from 0, -1 the last) at which it comes to rest; True for all.
-
-    Returns
-    -------
-    Trajectory
 
     Raises
     ------

@@ -152,10 +152,6 @@ def fastest(
         accelerations of the fastest motion jump, but currents in an inductance cannot. Leave the inductance
         out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
 
-    Returns
-    -------
-    TimeOptimal
-
     Raises
     ------
     InputError

@@ -215,20 +215,16 @@ class SampledMotion:
         return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Return the efforts of the motion (eq 2-198).
+        """Return the efforts (T, M) of the motion (eq 2-198).
 
         Parameters
         ----------
         actuators : str or list of str, optional
             Coordinates at which they act, as many as degrees of freedom; by default those of the trajectory.
 
-        Returns
-        -------
-        (T, M)
-
         Raises
         ------
-        InertiaError, SingularError
+        SingularError
             As `Configuration.dynamics`.
 
         Examples
@@ -463,10 +459,6 @@ class Trajectory(Printable):
             Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
             reference configuration.
 
-        Returns
-        -------
-        SampledMotion
-
         Raises
         ------
         InputError
@@ -496,16 +488,7 @@ class Trajectory(Printable):
         return sampled
 
     def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the exact minimum and maximum of the position, rate, acceleration or jerk.
-
-        Parameters
-        ----------
-        order : {0, 1, 2, 3}
-            Order of the derivative.
-
-        Returns
-        -------
-        lower, upper : (M,)
+        """Return the exact minima and maxima (M,) of the derivative of an order, 0 to 3; 0 is the position.
 
         Examples
         --------
