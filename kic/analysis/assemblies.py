@@ -26,7 +26,7 @@ from kic.transfer.targets import BatchTargets, Targets, reference_of
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
 # with a larger condition of their rows the inputs hardly fix the configuration: the limit of reach, or a
 # motion that remains
-CONDITION_MAX = 1e5
+ISOLATED_CONDITION_MAX = 1e5
 # excess over a limit that is round-off (rad, or lengths)
 LIMIT_ATOL = 1e-9
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
@@ -236,7 +236,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     states = states[within]
     kept, counts = distinct_solutions(closure, search.base, states)
     states = states[kept]
-    return Assemblies(model, states, search.starts, counts, closure.condition(states) > CONDITION_MAX)
+    return Assemblies(
+        model, states, search.starts, counts, closure.condition(states) > ISOLATED_CONDITION_MAX
+    )
 
 
 def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
@@ -351,7 +353,7 @@ def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -
 
 def solution_tolerance(condition: np.ndarray) -> np.ndarray:
     """Return the distance below which solutions of some condition count as one."""
-    return np.where(condition > CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
+    return np.where(condition > ISOLATED_CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
 
 
 def distinct_solutions(

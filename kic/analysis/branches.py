@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.assemblies import (
-    CONDITION_MAX,
+    ISOLATED_CONDITION_MAX,
     LIMIT_ATOL,
     Assemblies,
     AssemblySearch,
@@ -86,7 +86,7 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
     flat = states.reshape(-1, states.shape[-1])
     valid = np.isfinite(flat).all(axis=1)
     singular = np.zeros(len(flat), dtype=bool)
-    singular[valid] = closure.condition(flat[valid]) > CONDITION_MAX
+    singular[valid] = closure.condition(flat[valid]) > ISOLATED_CONDITION_MAX
     whole = (shape[0], *batch)
     return Assemblies(
         model,
@@ -167,7 +167,7 @@ class _BranchTracker:
             kept, self.counts[b] = distinct_solutions(search.closure, search.base, own)
             self.states[b] = own[kept]
             self.origins[b] = np.full(len(kept), -1)
-            self.is_fixed[b] = search.closure.condition(self.states[b]) <= CONDITION_MAX
+            self.is_fixed[b] = search.closure.condition(self.states[b]) <= ISOLATED_CONDITION_MAX
 
     def _within(self, states: np.ndarray) -> np.ndarray:
         """Return states (n, S), NaN where they are beyond limits."""
@@ -223,7 +223,7 @@ class _BranchTracker:
                 self.states[c] = np.concatenate([self.states[c], end[None]])
                 self.counts[c] = np.append(self.counts[c], 0)
                 self.origins[c] = np.append(self.origins[c], -1)
-                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= CONDITION_MAX)
+                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= ISOLATED_CONDITION_MAX)
             self.counts[c][j] += 1
             if self.parent[c] == b and k not in self.origins[c]:
                 self.origins[c][j] = k

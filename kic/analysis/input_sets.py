@@ -14,12 +14,10 @@ from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import Ranking, ranking
 from kic.transfer.rank import RANK_SHARE
-
-# a set with a smaller measure cannot drive the mechanism: configurations are closed to about 1e-13
-MEASURE_ATOL = 1e-9
 
 
 @dataclass(frozen=True)

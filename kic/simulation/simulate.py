@@ -15,6 +15,7 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
+from kic.numerics.tolerances import EPS
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
 from kic.simulation.events import Event, Events, Limit
@@ -28,7 +29,7 @@ METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # number of samples if only an end time is given
 SAMPLES_DEFAULT = 1001
 # smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
-RTOL_MIN, RTOL_MAX = 100 * float(np.finfo(float).eps), 1.0
+RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 # duration below which steps of the integrators underflow
 DURATION_MIN = 1e-250
 
@@ -317,19 +318,19 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     if train is None:
         return np.zeros(0)
     if before is not None:
-        return np.asarray(before.current[-1][train.slow])
+        return np.asarray(before.current[-1][train.is_inductive])
     a = as_numbers(np.zeros(len(train.names)) if current is None else current)
     if (
         a is None
         or a.dtype != np.float64
         or a.shape != (len(train.names),)
-        or not np.isfinite(a[train.slow]).all()
+        or not np.isfinite(a[train.is_inductive]).all()
     ):
         raise InputError(
             f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
             f"finite for motors with inductance; got {short_repr(current)}."
         )
-    return a[train.slow]
+    return a[train.is_inductive]
 
 
 def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dict[str, Any]:

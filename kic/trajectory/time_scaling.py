@@ -53,16 +53,8 @@ def uniform(
     ----------
     trajectory : Trajectory
         The motion. Its rates at the ends are scaled, too.
-    mechanism : Mechanism, optional
-        The mechanism, needed for limits of efforts or voltages.
-    velocity, acceleration, jerk, effort : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free.
-    actuators : str or list of str, optional
-        Coordinates at which efforts act, as many as degrees of freedom; by default those of the trajectory.
-    rows : callable or list of those, optional
-        Further limits: functions of a `PathSamples` that return `PathConstraints`.
-    near : Configuration, optional
-        Start of the continuation to the first configuration; by default the reference configuration.
+    mechanism, velocity, acceleration, jerk, effort, actuators, rows, near
+        Mechanism, limits and start of the continuation, as in `fastest`.
     samples : int
         Number of sample times.
     voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional

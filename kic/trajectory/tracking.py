@@ -25,7 +25,7 @@ from kic.transfer.compiled_model import CompiledModel
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTONSTEPS_MAX, DAMPEDSTEPS_MAX = 60, 3
+NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
@@ -353,8 +353,8 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTONSTEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPEDSTEPS_MAX)) & (share > STEP_SHARE_MIN)
+        for k in range(NEWTON_STEPS_MAX):
+            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
             try:
