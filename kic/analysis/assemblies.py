@@ -14,7 +14,7 @@ from kic.errors import ConfigurationError, InputError, short_repr, unknown
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import integer, mapping
 from kic.numerics.rotations import vector_from_matrix
 from kic.position import initial_states
 from kic.transfer.closure import Closure
@@ -245,11 +245,9 @@ def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[st
     """Return the lower and upper limit of each limited coordinate."""
     if limits is None:
         return {}
-    if not isinstance(limits, Mapping):
-        raise InputError(f"`limits` must be a dict of joint to (lower, upper), got {short_repr(limits)}.")
     components = [c for joint in model.description.joints for c in joint.components]
     bounds = {}
-    for key, pair in limits.items():
+    for key, pair in mapping("limits", limits, "joint to (lower, upper)").items():
         if key not in components:
             raise unknown("coordinate of a joint", key, model.description.name, components)
         if not model.value_rows(key)[1] or key in _ball_components(model.tree):

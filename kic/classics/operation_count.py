@@ -22,7 +22,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import choice, instance, integer
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
 TABLE_1 = {
@@ -251,8 +251,7 @@ def run_counted(
     The arrays are coefficients, dynamics and efforts, as far as requested. `query` holds the arguments `of`,
     `order` and `wrt` of `Mechanism.prepare`.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}. Use `kic.load`.")
+    instance("mechanism", mechanism, Mechanism, "Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
         raise InputError(
             "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
@@ -324,8 +323,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
     ((792, 662), (2963, 2209))
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {METHODS}, got {short_repr(method)}. Choose one of them.")
+    choice("method", method, METHODS)
     n = integer("n_joints", n_joints, 1)
     products, sums = (
         sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))

@@ -380,11 +380,7 @@ def draw(
     >>> picture = kic.draw(turn).trace("tip")
     >>> picture.save("four-bar.svg")  # doctest: +SKIP
     """
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            "`configuration` must be a Configuration, such as mechanism.at([...]), got "
-            f"{short_repr(configuration)}."
-        )
+    instance("configuration", configuration, Configuration, "Use mechanism.at([...]).")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

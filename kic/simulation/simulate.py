@@ -12,7 +12,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice, entries, integer, names_of
+from kic.numerics.arguments import choice, entries, instance, integer, mapping, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
 from kic.numerics.tolerances import EPS
@@ -161,9 +161,7 @@ def simulate(
     >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
     ((1001, 1), True)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
-    model = mechanism._model
+    model = instance("mechanism", mechanism, Mechanism)._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
     _check_integrable(model, names)
@@ -199,8 +197,7 @@ def simulate(
 
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """Return the checked settings of the integrator."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {', '.join(METHODS)}, got {short_repr(method)}.")
+    choice("method", method, METHODS)
     # energies start at zero, where only `atol` applies
     for name, value, lowest, highest in (
         ("rtol", rtol, RTOL_MIN, RTOL_MAX),
@@ -219,8 +216,7 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
 
 def _monitor(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
-    if contacts not in ("stop", "hold") or not isinstance(contacts, str):
-        raise InputError(f"`contacts` must be 'stop' or 'hold', got {short_repr(contacts)}.")
+    choice("contacts", contacts, ("stop", "hold"))
     some = any(contact.type != "pinned" for contact in model.description.closed_contacts)
     return ContactMonitor(model, names) if some and contacts == "stop" else None
 
@@ -368,12 +364,9 @@ def _events(events: Any) -> list[Event]:
 
 def _limits(limits: Any, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
     """Return limits of coordinates as events that stop the run; infinite limits are left out."""
-    if limits is not None and not isinstance(limits, Mapping):
-        raise InputError(
-            f"`limits` must be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
-        )
     stops: list[Event] = []
-    for name, pair in (limits or {}).items():
+    some = {} if limits is None else mapping("limits", limits, "coordinate to (lower, upper)")
+    for name, pair in some.items():
         _check_valued("limits", name, model, names)
         a = as_numbers(pair)
         if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:

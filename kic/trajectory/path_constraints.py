@@ -18,7 +18,7 @@ from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries
+from kic.numerics.arguments import entries, instance
 from kic.numerics.arrays import as_numbers
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory.trajectory import Naming, Trajectory
@@ -151,8 +151,8 @@ def sample_path(
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     """Return the names of the coordinates; if the path has none, those of the mechanism."""
     of = path.naming
-    if mechanism is not None and not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+    if mechanism is not None:
+        instance("mechanism", mechanism, Mechanism)
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names

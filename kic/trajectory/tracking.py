@@ -12,6 +12,7 @@ from kic.configuration import Configuration
 from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
+from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
@@ -204,8 +205,7 @@ def follow(
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
-    if not isinstance(exact, bool):
-        raise InputError(f"`exact` must be True or False, got {short_repr(exact)}.")
+    exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
