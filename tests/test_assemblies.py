@@ -100,7 +100,7 @@ def test_limits() -> None:
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"has such configurations \(2 found from 128 starts\), but none within `limits`: the nearest "
+        match=r"has 2 configurations with these inputs \(from 128 starts\), but none within `limits`: the nearest "
         r"exceeds those of 'elbow' by 0\.571",
     ) as caught:
         TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
@@ -186,7 +186,7 @@ def test_a_motion_left_over_is_said() -> None:
 PLACE = {"tip.x": 1.0, "tip.y": 0.0}
 WRONG = [
     ({"tip.x": 1.0}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
-    ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no such configuration: inputs must be finite"),
+    ({"tip.x": 1.0, "tip.y": np.nan}, {}, r"has no configuration with these inputs: inputs must be finite"),
     (PLACE, {"starts": 0}, r"`starts` must be an integer of at least 1, got 0"),
     (PLACE, {"starts": 2.5}, r"`starts` must be an integer of at least 1, got 2\.5"),
     (PLACE, {"seed": "x"}, r"`seed` must be an integer or a Generator, got 'x'"),

@@ -331,7 +331,7 @@ def test_where_the_rhombus_lies_flat() -> None:
     m, limit = kic.load("peaucellier"), 2 * np.arccos(0.22 / 0.325)
     assert m.at({"C": limit - 1e-4}).value("OP") == pytest.approx(0.22, abs=2e-5)
     with pytest.raises(
-        kic.ConfigurationError, match="'peaucellier' has no such configuration near the start"
+        kic.ConfigurationError, match="'peaucellier' has no configuration with these inputs near the start"
     ):
         m.at({"C": limit + 1e-3})
 
@@ -347,7 +347,9 @@ def test_the_step_of_the_leg() -> None:
     assert 0.22 < low.max() < 0.23
     # it goes back in the rest of the turn, and returns to where it was
     assert np.abs(foot[-1] - foot[0]).max() < 1e-12
-    with pytest.raises(kic.ConfigurationError, match="'jansen-leg' has no such configuration near the start"):
+    with pytest.raises(
+        kic.ConfigurationError, match="'jansen-leg' has no configuration with these inputs near the start"
+    ):
         m.at({"foot.x": 0.0})
 
 

@@ -718,7 +718,9 @@ def test_rods_that_can_not_be() -> None:
         ):
             question()
     # out of reach: the rod does not give
-    with pytest.raises(kic.ConfigurationError, match=r"'hinged' has no such configuration near the start"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"'hinged' has no configuration with these inputs near the start"
+    ):
         m.at({"A": np.pi - np.arctan2(3, 1)})
 
 

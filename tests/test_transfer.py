@@ -134,7 +134,7 @@ def test_inverse_position_of_an_arm() -> None:
     other = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=m.at([1.0, -0.9]))
     assert other.value("elbow") == pytest.approx(-c.value("elbow"), abs=1e-12)
     with pytest.raises(
-        kic.ConfigurationError, match=r"'horn-two-link' has no such configuration near the start"
+        kic.ConfigurationError, match=r"'horn-two-link' has no configuration with these inputs near the start"
     ):
         m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
 

@@ -221,7 +221,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration: {why}.", failed=[()], reasons=[why]
+            f"'{model.description.name}' has no configuration with these inputs: {why}.",
+            failed=[()],
+            reasons=[why],
         )
     values = np.repeat(targets.values[None], search.starts, axis=0)
     final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
@@ -386,7 +388,7 @@ def raise_beyond_limits(
     worst = list(bounds)[int(np.argmax(beyond[nearest]))]
     kept, _ = distinct_solutions(search.closure, search.base, states)
     raise ConfigurationError(
-        f"'{model.description.name}' has such configurations ({len(kept)} found from {starts} starts), but "
+        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} starts), but "
         f"none within `limits`: the nearest exceeds those of '{worst}' by {beyond[nearest].max():.3g}. Widen "
         "them, or move the target.",
         failed=search.members,

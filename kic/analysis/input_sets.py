@@ -207,7 +207,9 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
         raise InputError(f"`at` must hold real numbers, got {at._states.dtype}.")
     members = np.flatnonzero(at.ok)
     if not members.size:
-        raise InputError(f"`at` must hold at least one configuration, got a batch {at.batch} without any.")
+        raise InputError(
+            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}."
+        )
     return at._states[members], members, at.batch
 
 
