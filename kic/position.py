@@ -209,8 +209,8 @@ class _PositionProblem:
             else ("or look with assemblies()")
         )
         raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
+            f"'{model.description.name}' has no configuration with these inputs near the start: "
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
             f"{rest}.",
             failed=failed,
             reasons=why,

@@ -100,8 +100,8 @@ def test_limits() -> None:
     assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"has 2 configurations with these inputs \(from 128 starts\), but none within `limits`: the nearest "
-        r"exceeds those of 'elbow' by 0\.571",
+        match=r"has 2 configurations with these inputs \(from 128 starts\), but none within `limits`: "
+        r"the nearest exceeds those of 'elbow' by 0\.571",
     ) as caught:
         TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
     assert (caught.value.joint, caught.value.configuration.batch) == ("elbow", (2,))

@@ -377,8 +377,8 @@ def test_out_of_reach_says_how_far_it_got() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no configuration with these inputs near the start: it came {100 * share:.4g} % of the way, "
-        f"to piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further "
+        f"'slider-crank' has no configuration with these inputs near the start: it came "
+        f"{100 * share:.4g} % of the way, to piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further "
         "(condition "
     )
     assert f"out of reach by {0.2521 - most:.3g} m" in str(caught.value)

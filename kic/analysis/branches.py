@@ -67,7 +67,8 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
     if count and not feasible.any():
         why = str(next((w for w in reasons if w), "inputs must be finite"))
         raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs at any of {count} members: {why}.",
+            f"'{model.description.name}' has no configuration with these inputs at any of {count} "
+            f"members: {why}.",
             failed=search.members,
             reasons=[str(w) or "inputs must be finite" for w in reasons],
         )
