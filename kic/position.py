@@ -210,8 +210,8 @@ class _PositionProblem:
         )
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs near the start: "
-            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
-            f"{rest}.",
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration "
+            f"closer to the wanted assembly, {rest}.",
             failed=failed,
             reasons=why,
             configuration=configuration,

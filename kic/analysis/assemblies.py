@@ -388,9 +388,9 @@ def raise_beyond_limits(
     worst = list(bounds)[int(np.argmax(beyond[nearest]))]
     kept, _ = distinct_solutions(search.closure, search.base, states)
     raise ConfigurationError(
-        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} starts), "
-        f"but none within `limits`: the nearest exceeds those of '{worst}' by {beyond[nearest].max():.3g}. Widen "
-        "them, or move the target.",
+        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} "
+        f"starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
+        f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
         failed=search.members,
         reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
         beyond=float(beyond[nearest].max()),
