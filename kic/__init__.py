@@ -11,6 +11,12 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
     d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
     d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
+finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
+`InertiaError` if masses or inertias are needed and missing; and `MissingExtraError` if an optional package
+is not installed. Docstrings list these errors only if there is more to say. Their examples assume ``import
+kic`` and ``import numpy as np``.
+
 Notation
 --------
 Symbols and equation numbers are those of Freeman (1985).

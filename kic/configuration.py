@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from kic.description.parts import Joint
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
-    from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration:
+class Configuration(Printable):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -64,7 +62,6 @@ class Configuration:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
@@ -142,7 +139,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
         >>> path[-1].value("A").round(6), path[:2].batch
         (np.float64(1.2), (2,))
@@ -199,14 +195,11 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
@@ -237,14 +230,11 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.5])
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
@@ -268,14 +258,11 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
-        InputError
-            For complex numbers, symbols, or unsolved members.
+        UnknownNameError, InputError
+            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
         array([[1., 0., 0.],
                [0., 1., 0.],
@@ -319,12 +306,6 @@ class Configuration:
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
     def coefficients(
         self,
@@ -370,7 +351,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.coefficients("tip", order=1).G
         array([[0., 0.],
@@ -471,7 +451,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
@@ -519,9 +498,7 @@ class Configuration:
 
         Parameters
         ----------
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
+        wrt, failures
             As in `coefficients`.
 
         Returns
@@ -538,7 +515,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
@@ -611,7 +587,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
@@ -640,8 +615,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -649,8 +622,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
@@ -718,7 +689,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
@@ -765,7 +735,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
@@ -809,7 +778,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("two-finger-hand").at()
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
@@ -842,8 +810,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -851,7 +817,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> s = c.operational_space(["platform.x", "platform.y"])
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
@@ -911,7 +876,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> e = c.ellipsoid("force", "platform", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
@@ -953,7 +917,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
@@ -1022,8 +985,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1033,7 +994,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
@@ -1073,8 +1033,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.
@@ -1083,7 +1041,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
@@ -1140,7 +1097,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
@@ -1200,7 +1156,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
@@ -1248,7 +1203,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
         >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})

@@ -16,7 +16,7 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
@@ -47,7 +47,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Mechanism(MechanismDescription):
+class Mechanism(Printable, MechanismDescription):
     """Mechanism described in one assembled configuration, the reference configuration, in world coordinates.
 
     It is immutable.
@@ -79,7 +79,6 @@ class Mechanism(MechanismDescription):
 
     Examples
     --------
-    >>> import kic
     >>> pendulum = kic.Mechanism(
     ...     "pendulum",
     ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
@@ -127,10 +126,6 @@ class Mechanism(MechanismDescription):
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -142,7 +137,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
@@ -198,10 +192,6 @@ class Mechanism(MechanismDescription):
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -213,8 +203,6 @@ class Mechanism(MechanismDescription):
         --------
         A crank makes a full turn; the tip of the coupler comes back to where it was.
 
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
         >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
@@ -272,7 +260,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.counts), found.value("A").tolist()
@@ -352,8 +339,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("three-link-arm")
         >>> c = m.at([0.4, 0.5, 0.6])
         >>> x = c.value("frame3.x")
@@ -377,11 +362,6 @@ class Mechanism(MechanismDescription):
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError, UnknownNameError
-            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -429,14 +409,8 @@ class Mechanism(MechanismDescription):
             motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
 
-        Raises
-        ------
-        InputError
-            If `at` is no configuration of this mechanism, or a batch.
-
         Examples
         --------
-        >>> import kic
         >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -496,8 +470,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
         >>> best = m.independent_sets(turn)[0]
@@ -555,7 +527,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> found = arm.find_equilibrium(stable=True)
         >>> found.stability, found.configuration.value("tip").round(6).tolist()
@@ -595,14 +566,8 @@ class Mechanism(MechanismDescription):
         Evaluator
             Call it with a state (..., S); see `Configuration.state`.
 
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.coefficients` and `Configuration.dynamics`.
-
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> f = arm.prepare(of=["tip"])
         >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
@@ -626,11 +591,6 @@ class Mechanism(MechanismDescription):
         -------
         OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -661,11 +621,6 @@ class Mechanism(MechanismDescription):
         -------
         RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 
@@ -693,9 +648,3 @@ class Mechanism(MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

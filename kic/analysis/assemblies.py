@@ -56,7 +56,6 @@ class Assemblies(Configuration):
 
     Examples
     --------
-    >>> import kic
     >>> found = kic.load("horn-two-link").assemblies({"tip.x": 1.0, "tip.y": 1.0})
     >>> found.value("elbow").round(6).tolist()
     [1.570796, -1.570796]
@@ -98,14 +97,8 @@ class Assemblies(Configuration):
             Number of its pose, counted from 0 at each member in the order of the assembly modes; -1 where
             there is no configuration.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such body.
-
         Examples
         --------
-        >>> import kic
         >>> found = kic.load("puma560").assemblies([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
         >>> found.places("link6").tolist()
         [0]

@@ -43,20 +43,9 @@ EFFORT_RTOL = 1e-6
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a point
-    or a body it is external.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        Joints, points, bodies, distances, or single rows of them.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown or repeated name, a part without rows, or fewer rows than degrees of freedom.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
+    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
+    name, a part without rows, or fewer rows than degrees of freedom.
     """
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
@@ -102,21 +91,11 @@ class Actuators:
 
 @dataclass(frozen=True)
 class LoadSolution:
-    """Loads at w that give the free bodies the required motion.
+    """Loads at w that give the free bodies the required motion."""
 
-    Attributes
-    ----------
-    load : (B, n)
-        Loads at the rows, of minimum scaled norm.
-    variations : (B, n, k)
-        Orthonormal basis of their variations, in scaled loads.
-    condition : (B,)
-        Condition of the scaled rows.
-    """
-
-    load: np.ndarray
-    variations: np.ndarray
-    condition: np.ndarray
+    load: np.ndarray  # (B, n): loads at the rows, of minimum scaled norm
+    variations: np.ndarray  # (B, n, k): orthonormal basis of their variations, in scaled loads
+    condition: np.ndarray  # (B,): condition of the scaled rows
 
 
 def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
@@ -135,14 +114,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to given first loads; return it, and the residual of each member.
 
-    Parameters
-    ----------
-    solution : LoadSolution
-        All loads that give the required motion.
-    efforts : (B, A)
-        The first A loads, scaled.
-    error : float
-        Error of the variations, for a condition of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
+    one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)

@@ -26,44 +26,24 @@ _COUPLED_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "telescop
 
 @dataclass(frozen=True)
 class Mark:
-    """Symbol of a mechanism.
+    """Symbol of a mechanism."""
 
-    Attributes
-    ----------
-    kind : str
-        "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
-        of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor".
-    name : str
-        Name of the part, or "".
-    body : str
-        Body to which the mark belongs.
-    place_bodies, places : (n,) names, (n, 3)
-        Positions, and the bodies that carry them.
-    direction_bodies, directions : (k,) names, (k, 3)
-        Unit vectors, and the bodies that carry them.
-    driven : bool
-        True if it belongs to a coordinate of the mechanism.
-    grounded : bool
-        True if it is attached to ground.
-    sizes : tuple of float
-        Radii of wheels; meshing wheels have a second number.
-    bodies : tuple of str
-        Bodies connected by a joint.
-    travel : (2,) floats
-        Range of a sliding pair over all drawn configurations, relative to its current position.
-    """
-
+    # "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
+    # of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor"
     kind: str
-    name: str
-    body: str
+    name: str  # name of the part, or ""
+    body: str  # body to which the mark belongs
+    # (n,) names, (n, 3): positions, and the bodies that carry them
     place_bodies: tuple[str, ...]
     places: np.ndarray
+    # (k,) names, (k, 3): unit vectors, and the bodies that carry them
     direction_bodies: tuple[str, ...] = ()
     directions: np.ndarray | None = None
-    driven: bool = False
-    grounded: bool = False
-    sizes: tuple[float, ...] = ()
-    bodies: tuple[str, ...] = ()
+    driven: bool = False  # True if it belongs to a coordinate of the mechanism
+    grounded: bool = False  # True if it is attached to ground
+    sizes: tuple[float, ...] = ()  # radii of wheels; meshing wheels have a second number
+    bodies: tuple[str, ...] = ()  # bodies connected by a joint
+    # (2,) floats: range of a sliding pair over all drawn configurations, relative to its current position
     travel: tuple[float, float] = (0.0, 0.0)
 
 
