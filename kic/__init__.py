@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+    from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
     from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
@@ -168,6 +168,7 @@ _HOME = {
     "Evaluator": "evaluator",
     "FileError": "errors",
     "Force": "description.parts",
+    "Frame": "description.parts",
     "Grasp": "grasp.grasp",
     "GraspClosure": "grasp.force_closure",
     "GraspMotion": "grasp.grasp",

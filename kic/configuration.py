@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Joint
+from kic.description.parts import Frame, Joint
 from kic.display import Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
@@ -220,15 +220,18 @@ class Configuration:
         values = values.reshape(*self.batch, len(rows.labels))
         return values[..., 0] if len(rows.labels) == 1 else values
 
-    def pose(self, body: str) -> RigidTransform:
-        """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
+    def pose(self, name: str) -> RigidTransform:
+        """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
 
+        The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
+        in one call. A body has no axes of its own. Its pose is that of a frame in it which coincides with the
+        world in the reference configuration, and so its displacement from the reference configuration:
         ``pose.apply(p)`` is the current place of the body's point with reference position p.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the frame or body.
 
         Returns
         -------
@@ -238,29 +241,36 @@ class Configuration:
         Raises
         ------
         UnknownNameError
-            If there is no such body.
+            If there is no such frame or body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
         >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> from dataclasses import replace
+        >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
+        >>> c = arm.at([0.0, 0.5])
+        >>> c.pose("tool").as_matrix().round(3)
+        array([[ 0.878, -0.479,  0.   ,  1.878],
+               [ 0.479,  0.878,  0.   ,  0.479],
+               [ 0.   ,  0.   ,  1.   ,  0.   ],
+               [ 0.   ,  0.   ,  0.   ,  1.   ]])
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
         from scipy.spatial.transform import RigidTransform
 
         self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
-        return RigidTransform.from_matrix(self.displacement(body))
+        return RigidTransform.from_matrix(self._pose(name))
 
-    def displacement(self, body: str) -> np.ndarray:
-        """Return the displacement of a body from the reference configuration as a homogeneous matrix.
+    def displacement(self, name: str) -> np.ndarray:
+        """Return the displacement of a body or frame from the reference configuration as a matrix.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the body; or of a frame, which is displaced with its body.
 
         Returns
         -------
@@ -269,9 +279,9 @@ class Configuration:
         Raises
         ------
         UnknownNameError
-            If there is no such body.
+            If there is no such body or frame.
         InputError
-            For complex numbers, symbols, or unsolved members.
+            For symbols, or unsolved members.
 
         Examples
         --------
@@ -281,9 +291,17 @@ class Configuration:
                [0., 1., 0.],
                [0., 0., 1.]])
         """
-        model = self._model
-        model.description.part(body, "bodies")
-        if self._states.dtype not in (np.float64, model.tree.scalar):
+        T = self._pose(name)
+        part = self._model.description.parts[name]
+        if isinstance(part, Frame):  # T = displacement · [axes, origin]
+            T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
+            T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
+        return T
+
+    def _pose(self, name: str) -> np.ndarray:
+        """Return the pose (..., 4, 4) of a frame or body."""
+        query = self._model.pose(name)
+        if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
@@ -292,12 +310,11 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        query = model.pose(body)
         p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         T = np.zeros((*self.batch, 4, 4), p.dtype)
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the displaced unit vectors
+        # columns of the rotation: the axes
         T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
         return T
 

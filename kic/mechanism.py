@@ -56,7 +56,8 @@ class Mechanism(MechanismDescription):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+    bodies, joints, points, distances, forces, moments, springs : sequences
+    couplings, contacts, motors, frames : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -684,6 +685,14 @@ class Mechanism(MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.frames:
+            carried = [
+                [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
+                + [", ".join(f"{x + 0.0:.4g}" for x in axis) for axis in f.axes]
+                for f in self.frames
+            ]
+            heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
+            sheet.texts("frames", [f.name for f in self.frames], heads, carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:

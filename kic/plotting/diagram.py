@@ -131,6 +131,7 @@ class KinematicDiagram:
         self._add_rods_and_springs()
         self._add_contacts()
         self._add_points()
+        self._add_frames()
 
     def _add(
         self,
@@ -183,6 +184,8 @@ class KinematicDiagram:
             self.ends[point.body].append(
                 LinkEnd(np.array(point.at, float), None, point.name, point.name in held)
             )
+        for frame in self.description.frames:
+            self.ends[frame.body].append(LinkEnd(np.array(frame.origin, float), None, frame.name))
 
     def _add_body(self, name: str) -> None:
         """Add rods and faces of a body."""
@@ -204,7 +207,15 @@ class KinematicDiagram:
             self._add(kind, name, name, places)
         mine = [j for j in self.description.joints if name in j.bodies]
         tips = [p for p in self.description.points if p.body == name]
-        if self.serial and len(mine) == 1 and tips and name in mine[0].bodies[1] and mine[0].axis:
+        framed = any(frame.body == name for frame in self.description.frames)
+        if (
+            self.serial
+            and len(mine) == 1
+            and tips
+            and not framed
+            and name in mine[0].bodies[1]
+            and mine[0].axis
+        ):
             axis = unit_of(mine[0].axis)
             side = np.eye(3)[np.argmin(np.abs(axis))]
             side = unit_of(side - (side @ axis) * axis)
@@ -317,3 +328,12 @@ class KinematicDiagram:
                 self._add("node", point.name, point.body, [at])  # a label without a symbol
             else:
                 self._add("dot", point.name, point.body, [at])
+
+    def _add_frames(self) -> None:
+        """Add the axes of frames, and their names at their origins."""
+        for frame in self.description.frames:
+            self._add("node", frame.name, frame.body, [frame.origin])
+            self._add(
+                "frame", "", frame.body, [frame.origin],
+                direction_bodies=(frame.body,) * 3, directions=np.array(frame.axes),
+            )  # fmt: skip
