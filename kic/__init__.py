@@ -124,7 +124,9 @@ if TYPE_CHECKING:
     from kic.grasp.grip import GripForces, grip_forces, largest_load
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
+    from kic.io.mjcf import from_mujoco
     from kic.io.toml import load, save, schema
+    from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
     from kic.kinematics import products
     from kic.kinematics.coefficients import Coefficients
@@ -225,6 +227,8 @@ _HOME = {
     "force_closure": "grasp.force_closure",
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
+    "from_mujoco": "io.mjcf",
+    "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",

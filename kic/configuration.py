@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.parts import Frame, Joint
 from kic.display import Printable, Summary, member
-from kic.dynamics.contributions import Contributions
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
@@ -543,10 +543,13 @@ class Configuration(Printable):
             self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = query.split(scatter(T, good), self.batch)
-        return Contributions(
-            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
-        )
+        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+        if rotors:
+            parts = add_rotors(
+                self.coefficients(rotors, wrt, failures=failures), parts, model.description, rotors
+            )
+        return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
     def joint_forces(
         self,

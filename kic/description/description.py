@@ -105,6 +105,8 @@ class MechanismDescription:
     """Remark on the reference configuration and the values of the coordinates there."""
     units: Units = field(default_factory=Units)
     """Names of the units."""
+    remarks: tuple[str, ...] = ()
+    """Remarks of the reader of a file: what was merged, renamed, replaced and left out, each with its line."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
@@ -122,6 +124,10 @@ class MechanismDescription:
         assign(self, closure_tolerance=number(who, "closure_tolerance", self.closure_tolerance, 0.0))
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
+        assign(
+            self,
+            remarks=tuple(text(who, "remarks", x) for x in listed(who, "remarks", self.remarks, "texts")),
+        )
         if not isinstance(self.units, Units):
             raise ModelError(f"{who}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()

@@ -121,6 +121,8 @@ AXES_ATOL = 1e-3
 ORTHOGONAL_ATOL = 1e-14
 # largest cosine of the angle between the two axes of a joint
 PERPENDICULAR_ATOL = 1e-9
+# numbers of a joint that must not be negative; a single one is that of every coordinate
+_PER_JOINT = ("stiffness", "damping", "armature", "friction")
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,12 @@ class Joint:
     """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
     """Viscous damping in the joint, one number for each coordinate, or one for all."""
+    armature: float | tuple[float, ...] = 0.0
+    """Inertia that resists the acceleration of the joint, of a geared rotor: one number for each coordinate,
+    or one for all."""
+    friction: float | tuple[float, ...] = 0.0
+    """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
+    includes it."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -267,7 +275,7 @@ class Joint:
         assign(self, type=choice(who, "type", self.type, JOINT_DOF))
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
-        for key in ("value", "stiffness", "rest", "damping"):
+        for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(who, key)})
         if self.type in ("spherical", "free"):
             self._no_angles(who)
@@ -317,7 +325,7 @@ class Joint:
             )
         if count == 0 and a.any():
             raise ModelError(f"{who}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
-        if a.ndim == 0 and (count == 1 or not a or key in ("stiffness", "damping")):
+        if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
@@ -326,7 +334,7 @@ class Joint:
                 key=key,
             )
         check_size(who, key, a)
-        if key in ("stiffness", "damping") and (a.real < 0).any():
+        if key in _PER_JOINT and (a.real < 0).any():
             raise ModelError(f"{who}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
 

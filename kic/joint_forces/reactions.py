@@ -247,6 +247,7 @@ def _member_loads(
     prevented, coordinate_rows = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints have known efforts
     law_efforts = _joint_law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists))
+    law_efforts -= _rotor_efforts(model, states, phid, phidd)
     inertia = free.inertia(places, rates, accelerations)
     required = inertia - load_on + rate_loads - np.einsum("bfnc,bf->bnc", coordinate_rows, law_efforts)
     ties = free.ties_first_order(places, coordinate_rows)
@@ -324,6 +325,26 @@ def _joint_law_efforts(model: CompiledModel, states: np.ndarray, rates: np.ndarr
             values[:, free.owner_left == j] = model.values(joint.name, states)
     stretch = np.where(stiffness > 0, values - rest, 0.0)
     return -stiffness * stretch - damping * rates
+
+
+def _rotor_efforts(
+    model: CompiledModel, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+) -> np.ndarray:
+    """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
+    free = model.free_bodies
+    efforts = np.zeros((len(states), len(free.freedoms)))
+    for j, joint in enumerate(model.description.joints):
+        if not any(joint.armature):  # type: ignore[arg-type]
+            continue
+        if joint.components[0] in model.tree.column:
+            acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
+        else:
+            query = model.rows(joint.name, 2)
+            _, G, H = query.layout.split(query.table(states), (len(states),))
+            bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+            acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
+        efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
+    return efforts
 
 
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:

@@ -183,8 +183,9 @@ class CompiledModel:
 
     @cached_property
     def cut_joint_loads(self) -> tuple[Joint, ...]:
-        """Cut joints with springs or dampers."""
-        return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
+        """Cut joints with springs, dampers or armature."""
+        laws = ("stiffness", "damping", "armature")
+        return tuple(j for j in self.tree.cuts if any(any(getattr(j, key)) for key in laws))
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN coefficients of a distance, whose two points coincide."""
@@ -387,14 +388,23 @@ class CompiledModel:
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
     ) -> None:
-        """Add loads and damping in joints that are no columns of the tree to members of a table K (B, …)."""
+        """Add inertia, loads and damping of joints that are no columns of the tree, to a table K (B, …)."""
         states, table = states[members], K[members]
-        load, damping = query.dynamics.split(table, (len(table),))[-2:]
+        parts = query.dynamics.split(table, (len(table),))
+        inertia, loads = (parts[:2], parts[2:]) if parts[0].ndim == 3 else ([], parts)
         for joint in self.cut_joint_loads:
-            own = self.query(transfer, joint.name)
+            rotor = np.array(joint.armature)
+            own = self.query(transfer, joint.name, order=2 if inertia else 1)
             rows = own.outputs.rows
             T = transfer.evaluate(own, states).T
             c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
+            if inertia:
+                I, P = inertia
+                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
+                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.H)
+            if not loads:
+                continue
+            load, damping = loads
             stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
