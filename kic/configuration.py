@@ -313,7 +313,7 @@ class Configuration:
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
@@ -582,7 +582,7 @@ class Configuration:
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default those of the mechanism, or else the coordinates. An effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -664,7 +664,7 @@ class Configuration:
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -683,8 +683,9 @@ class Configuration:
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -734,7 +735,7 @@ class Configuration:
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -744,7 +745,7 @@ class Configuration:
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -776,7 +777,7 @@ class Configuration:
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,

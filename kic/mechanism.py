@@ -65,8 +65,12 @@ class Mechanism(MechanismDescription):
         redundant within it are dropped, and `mobility` reports them. Inputs are met exactly, dropped
         conditions within the tolerance.
     coordinates : sequence of str, optional
-        Joints whose coordinates are the default; by default all joints that move, in their order. The
-        attribute is the argument, or None; `coordinate_names` has the names.
+        Joints and distances that are the default coordinates; by default all joints that move, in their
+        order. The attribute is the argument, or None; `coordinate_names` has the names.
+    actuators : sequence of str, optional
+        Joints, distances, or rows of points and bodies, where efforts act; by default the coordinates. There
+        may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
+        `internal_loads`, static efforts and reports use them by default. `actuator_names` has the names.
     title, about, source, drawing : str
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
