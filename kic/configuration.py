@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Joint
+from kic.description.parts import Body, Joint
 from kic.display import Summary, member
 from kic.dynamics.contributions import Contributions
 from kic.dynamics.dynamics import Dynamics
@@ -24,11 +24,13 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
-from kic.transfer.targets import BatchTargets
+from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -190,7 +192,9 @@ class Configuration:
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
+            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
+            of a universal or spherical joint, "S1.swing".
 
         Returns
         -------
@@ -210,6 +214,9 @@ class Configuration:
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
+        turned = self._turned(name)
+        if turned is not None:
+            return turned
         rows = self._model.rows(name, 1).layout.rows
         if not rows.holonomic:
             raise InputError(
@@ -219,6 +226,21 @@ class Configuration:
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
         return values[..., 0] if len(rows.labels) == 1 else values
+
+    def _turned(self, name: str) -> np.ndarray | None:
+        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        part = self._model.description.parts.get(base)
+        if row == SWING and isinstance(part, Joint):
+            found = swing_angle(self._model, base, self._states)
+        elif row in ROTATION_VECTOR and isinstance(part, Body):
+            R = self._model.displacements(base, self._states)[:, :3, :3]
+            good = np.isfinite(R).all(axis=(1, 2))
+            found = np.full(len(R), np.nan)
+            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
+        else:
+            return None
+        return self._masked(found).reshape(self.batch)
 
     def pose(self, body: str) -> RigidTransform:
         """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
@@ -292,14 +314,7 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        query = model.pose(body)
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the displaced unit vectors
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return model.displacements(body, self._states).reshape(*self.batch, 4, 4)
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -582,7 +597,8 @@ class Configuration:
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default those of the mechanism, or else the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}

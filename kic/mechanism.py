@@ -21,8 +21,9 @@ from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
-from kic.position import initial_states, real_configuration, solve_path, solve_position
+from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis.assemblies import Assemblies
@@ -108,6 +109,7 @@ class Mechanism(MechanismDescription):
         inputs: Any = None,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve a configuration, or a batch of configurations, for given values; loops are closed.
 
@@ -130,6 +132,9 @@ class Mechanism(MechanismDescription):
         failures : {"raise", "mask"}
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
+        limits : bool or dict of str to (lower, upper), optional
+            True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
+            swings ("S1.swing"); by default none. Members beyond them have no solution.
 
         Returns
         -------
@@ -140,9 +145,10 @@ class Mechanism(MechanismDescription):
         InputError
             If a shape is wrong, or coordinates are missing, surplus or of another type.
         ConfigurationError
-            For members that fail or do not close. It has their indices (`failed`), the `reasons`, the solved
-            members (`configuration`), the `share` of the path that was completed, and the configurations
-            `reached`.
+            For members that fail, do not close, or exceed limits. It has their indices (`failed`), the
+            `reasons`, the solved members (`configuration`), and the configurations `reached`. Members that do
+            not close have the `share` of the path that was completed. Members beyond limits have `beyond`: a
+            dict of the names to the excess, negative below the lower limit.
 
         Examples
         --------
@@ -164,6 +170,12 @@ class Mechanism(MechanismDescription):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
+        return within_limits(self._solve(inputs, near, failures), limits, failures)
+
+    def _solve(
+        self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
+    ) -> Configuration:
+        """Solve configurations without limits; see `at`."""
         check_failures(failures)
         model = self._model
         if inputs is None:
@@ -189,6 +201,7 @@ class Mechanism(MechanismDescription):
         inputs: Any,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve configurations along a path: each member is continued from the one before it, on its branch.
 
@@ -201,6 +214,8 @@ class Mechanism(MechanismDescription):
         failures : {"raise", "mask"}
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
+        limits
+            As in `at`; a path ends at the first member beyond them.
 
         Returns
         -------
@@ -225,14 +240,17 @@ class Mechanism(MechanismDescription):
         True
         """
         check_failures(failures)
-        if (
-            self._model.is_open_chain
-            and near is None
-            and only_coordinates(self, inputs)
-            and inputs is not None
-        ):
-            return self.at(inputs, failures=failures)
-        return solve_path(self._model, inputs, near, failures)
+        direct = self._model.is_open_chain and near is None and only_coordinates(self, inputs)
+        try:
+            if direct and inputs is not None:
+                found = self._solve(inputs, None, failures)
+            else:
+                found = solve_path(self._model, inputs, near, failures)
+        except ConfigurationError as error:
+            if limits is not None and isinstance(done := error.numbers.get("configuration"), Configuration):
+                within_limits(done, limits, failures, path=True)
+            raise
+        return within_limits(found, limits, failures, path=True)
 
     def assemblies(
         self,
@@ -240,7 +258,7 @@ class Mechanism(MechanismDescription):
         near: Configuration | None = None,
         starts: int = 128,
         seed: Any = 0,
-        limits: Mapping[str, Any] | None = None,
+        limits: Limits = None,
     ) -> Assemblies:
         """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
 
@@ -256,8 +274,8 @@ class Mechanism(MechanismDescription):
             (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
-        limits : dict of str to (lower, upper), optional
-            Limits of joint coordinates. An angle may be within them modulo full turns.
+        limits
+            As in `at`. An angle may be within them modulo full turns.
 
         Returns
         -------
@@ -271,8 +289,8 @@ class Mechanism(MechanismDescription):
         InputError, UnknownNameError
             As `at`; also for invalid limits.
         ConfigurationError
-            If no member has a solution. It has the least residual (`left`, a length), or the distance
-            `beyond` limits.
+            If no member has a solution. It has the least residual (`left`, a length), or, as `at`, the excess
+            `beyond` limits of the nearest solution.
 
         Examples
         --------
@@ -304,6 +322,7 @@ class Mechanism(MechanismDescription):
         exact: bool = True,
         wrt: str | Iterable[str] | None = None,
         tolerance: float = 1e-10,
+        limits: Limits = None,
     ) -> TrackingResult:
         """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
 
@@ -338,6 +357,8 @@ class Mechanism(MechanismDescription):
             As in `Configuration.resolve`.
         tolerance : float
             Relative tolerance of the integration.
+        limits
+            As in `at`; a configuration beyond them is an error with its `time`.
 
         Returns
         -------
@@ -352,7 +373,7 @@ class Mechanism(MechanismDescription):
         SingularError
             If the task is singular on the way and there is no damping; it has the `time`.
         ConfigurationError
-            If the path is out of reach; it has the `time`.
+            If the path is out of reach or beyond limits; it has the `time`.
 
         Examples
         --------
@@ -367,7 +388,9 @@ class Mechanism(MechanismDescription):
         """
         from kic.trajectory.tracking import follow
 
-        return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
+        return follow(
+            self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance, limits
+        )
 
     def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
         """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
@@ -521,6 +544,7 @@ class Mechanism(MechanismDescription):
         applied: dict[str, Any] | None = None,
         motors: bool = False,
         stable: bool = False,
+        limits: Limits = None,
     ) -> Equilibrium:
         """Find an equilibrium under loads and given efforts near a configuration, and its stability.
 
@@ -541,6 +565,8 @@ class Mechanism(MechanismDescription):
         stable : bool
             True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
             accepted, also an unstable one.
+        limits
+            As in `at`; an equilibrium beyond them is an error.
 
         Returns
         -------
@@ -567,7 +593,7 @@ class Mechanism(MechanismDescription):
         """
         from kic.linear.equilibrium import find_equilibrium
 
-        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
+        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
 
     @property
     def cuts(self) -> tuple[str, ...]:

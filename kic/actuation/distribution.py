@@ -421,9 +421,7 @@ def distribute(
 
     See `Configuration.distribute`.
     """
-    c = configuration.coefficients(
-        configuration._model.actuators(actuators), wrt=wrt, failures=failures
-    )
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     given = {"effort": real_efforts("effort", effort, len(c.columns))}
     if preload is not None:
         given["preload"] = real_efforts("preload", preload, len(c.rows))
@@ -461,9 +459,7 @@ def internal_loads(
 
     See `Configuration.internal_loads`.
     """
-    c = configuration.coefficients(
-        configuration._model.actuators(actuators), wrt=wrt, failures=failures
-    )
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
 
     def bases_of(members: Any) -> np.ndarray:
@@ -489,9 +485,7 @@ def actuator_dynamics(
 
     See `Configuration.actuator_dynamics`.
     """
-    c = configuration.coefficients(
-        configuration._model.actuators(actuators), wrt=wrt, failures=failures
-    )
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
     if problem.metric.name == "least largest share":

@@ -291,7 +291,11 @@ class ReportBuilder:
         shared = ", shared by the least sum of squares" if len(names) > mechanism.dof else ""
         rows = [f"{name} ({effort_unit(mechanism, name)})" for name in names]
         self.output.matrix(
-            f"static efforts of {len(names)} actuators{shared}", rows, ["effort"], efforts[:, None], largest=top
+            f"static efforts of {len(names)} actuators{shared}",
+            rows,
+            ["effort"],
+            efforts[:, None],
+            largest=top,
         )
 
 

@@ -159,6 +159,17 @@ class CompiledModel:
             self._row_queries["pose", body] = found
         return found
 
+    def displacements(self, body: str, states: np.ndarray) -> np.ndarray:
+        """Return the displacements (B, 4, 4) of a body from the reference configuration at states (B, S)."""
+        query = self.pose(body)
+        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        T = np.zeros((len(states), 4, 4), p.dtype)
+        T[:, 3, 3] = 1
+        T[:, :3, 3] = p[:, 0]
+        # columns of the rotation: the displaced unit vectors
+        T[:, :3, :3] = np.swapaxes(p[:, 1:], -1, -2)
+        return T
+
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
         """Return the values (B, P) of rows at states (B, S)."""
         query = self.rows(of, 1)
