@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Frame, Joint
+from kic.description.parts import Body, Frame, Joint
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
@@ -24,11 +24,13 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
-from kic.transfer.targets import BatchTargets
+from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -186,7 +188,9 @@ class Configuration(Printable):
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
+            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
+            of a universal or spherical joint, "S1.swing".
 
         Returns
         -------
@@ -203,6 +207,9 @@ class Configuration(Printable):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
+        turned = self._turned(name)
+        if turned is not None:
+            return turned
         rows = self._model.rows(name, 1).layout.rows
         if not rows.holonomic:
             raise InputError(
@@ -212,6 +219,21 @@ class Configuration(Printable):
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
         return values[..., 0] if len(rows.labels) == 1 else values
+
+    def _turned(self, name: str) -> np.ndarray | None:
+        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        part = self._model.description.parts.get(base)
+        if row == SWING and isinstance(part, Joint):
+            found = swing_angle(self._model, base, self._states)
+        elif row in ROTATION_VECTOR and isinstance(part, Body):
+            R = self._model.poses(base, self._states)[:, :3, :3]
+            good = np.isfinite(R).all(axis=(1, 2))
+            found = np.full(len(R), np.nan)
+            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
+        else:
+            return None
+        return self._masked(found).reshape(self.batch)
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
@@ -287,7 +309,6 @@ class Configuration(Printable):
 
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
-        query = self._model.pose(name)
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
@@ -297,13 +318,7 @@ class Configuration(Printable):
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the axes
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -317,7 +332,7 @@ class Configuration(Printable):
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
@@ -547,7 +562,7 @@ class Configuration(Printable):
         rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
         if rotors:
             parts = add_rotors(
-                self.coefficients(rotors, wrt, failures=failures), parts, model.description, rotors
+                self.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
             )
         return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
@@ -578,7 +593,8 @@ class Configuration(Printable):
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -655,7 +671,7 @@ class Configuration(Printable):
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -674,8 +690,9 @@ class Configuration(Printable):
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -724,7 +741,7 @@ class Configuration(Printable):
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -734,7 +751,7 @@ class Configuration(Printable):
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -765,7 +782,7 @@ class Configuration(Printable):
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,

@@ -23,7 +23,6 @@ from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
@@ -48,9 +47,9 @@ class Actuators:
     name, a part without rows, or fewer rows than degrees of freedom.
     """
 
-    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
         free = model.free_bodies
-        self.labels = model.actuators(names)
+        self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -154,7 +153,7 @@ def joint_forces(
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
     labels = transfer.labels
-    actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
         for name, value in (("qd", qd), ("qdd", qdd))

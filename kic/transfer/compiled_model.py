@@ -86,7 +86,7 @@ class CompiledModel:
     @cached_property
     def is_open_chain(self) -> bool:
         """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return self.tree.open and len(self.coordinates) == self.tree.size
+        return self.tree.has_own_coordinates
 
     @cached_property
     def has_complex_step(self) -> bool:
@@ -166,6 +166,17 @@ class CompiledModel:
             found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
             self._row_queries["pose", name] = found
         return found
+
+    def poses(self, name: str, states: np.ndarray) -> np.ndarray:
+        """Return the poses (B, 4, 4) of a frame or body at states (B, S)."""
+        query = self.pose(name)
+        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        T = np.zeros((len(states), 4, 4), p.dtype)
+        T[:, 3, 3] = 1
+        T[:, :3, 3] = p[:, 0]
+        # columns of the rotation: the axes
+        T[:, :3, :3] = np.swapaxes(p[:, 1:], -1, -2)
+        return T
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
         """Return the values (B, P) of rows at states (B, S)."""
@@ -341,8 +352,20 @@ class CompiledModel:
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
-    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
+    def actuators(
+        self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom.
+
+        If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
+        the coordinates.
+        """
+        if given is not None:
+            names = names_of(given, "actuators")
+        elif self.description.actuators is not None or default is None:
+            names = self.description.actuator_names
+        else:
+            names = default
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -363,7 +386,8 @@ class CompiledModel:
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
-                f"named: {', '.join(labels) or 'none'}. Name {self.dof} or more.",
+                f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
+                f"{self.dof} or more in `actuators`.",
                 mobility=self.dof,
             )
         return labels
