@@ -135,6 +135,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
+    from kic.motion_dynamics import MotionEvaluator
     from kic.operational_space.ellipsoids import Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
@@ -199,6 +200,7 @@ _HOME = {
     "ModelFileError": "errors",
     "Modes": "linear.modes",
     "Moment": "description.parts",
+    "MotionEvaluator": "motion_dynamics",
     "Motor": "description.motors",
     "MotorDemand": "dynamics.drive_train",
     "OperationalSpace": "operational_space.operational_space",

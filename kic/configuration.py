@@ -26,7 +26,6 @@ from kic.numerics.arrays import (
 )
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
 from kic.transfer.limits import SWING, swing_angle
@@ -410,26 +409,32 @@ class Configuration(Printable):
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-    ) -> tuple[TransferResult, np.ndarray | None]:
-        """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        rates: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the tables of a query, NaN for members without result, and the mask of the others.
+
+        Queries along motions have `rates`, each (B, m).
+        """
         inputs = self._inputs
 
-        def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
-            found = transfer.evaluate(query, states, force)
+        def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
+            out = None if rates is None else query.result(rates, states.dtype)
+            found = transfer.evaluate(query, states, force, out)
             if inputs is not None:
                 found.error = transfer.position_error(states, found, query, inputs)
             return found
 
         if ok is None and failures == "raise":
             try:
-                return evaluated(states, force), None
+                return evaluated(states, force, rates), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
 
-        def some(members: Any) -> TransferResult:
+        def some(members: Any) -> Any:
             own = force if force is None or len(force) == 1 else force[members]
-            return evaluated(states[members], own)
+            motion = None if rates is None else tuple(a[members] for a in rates)
+            return evaluated(states[members], own, motion)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
@@ -522,6 +527,90 @@ class Configuration(Printable):
         return Dynamics(
             transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
         )
+
+    def inverse_dynamics(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        loads: bool = True,
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
+
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by Newton and Euler along the motion. Without `qdd` it is the
+        bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Velocities and accelerations of the coordinates, by default zero.
+        wrt, applied, failures
+            As in `dynamics`.
+        loads : bool
+            False to leave out gravity, forces, springs and dampers.
+        motors : bool
+            True to add the rotors of the motors, as in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
+        (array([19.62 ,  4.905]), array([2.667, 0.833]))
+        """
+        from kic.motion_dynamics import inverse_dynamics
+
+        return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
+
+    def forward_dynamics(
+        self,
+        qd: Any = None,
+        effort: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the accelerations that efforts cause (forward dynamics), without forming P* (2-199).
+
+        Parameters
+        ----------
+        qd, effort : (..., M) array_like, optional
+            Velocities of the coordinates and efforts at them, by default zero.
+        wrt, applied, failures, motors
+            As in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`; also if I* is singular because some motion moves no mass.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
+        array([0., 0.])
+        """
+        from kic.motion_dynamics import forward_dynamics
+
+        return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"

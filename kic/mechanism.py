@@ -20,6 +20,7 @@ from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
+from kic.motion_dynamics import MotionEvaluator
 from kic.numerics.arrays import check_failures
 from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
@@ -605,6 +606,56 @@ class Mechanism(Printable, MechanismDescription):
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_inverse_dynamics(
+        self, wrt: str | Iterable[str] | None = None, loads: bool = True
+    ) -> MotionEvaluator:
+        """Return an evaluator of inverse dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt, loads
+            As in `Configuration.inverse_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, qdd, out=None)`` returns efforts (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.inverse_dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
+        >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+        True
+        """
+        return MotionEvaluator(self._model, False, wrt, loads)
+
+    def prepare_forward_dynamics(self, wrt: str | Iterable[str] | None = None) -> MotionEvaluator:
+        """Return an evaluator of forward dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt
+            As in `Configuration.forward_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, effort, out=None)`` returns accelerations (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.forward_dynamics`.
+        """
+        return MotionEvaluator(self._model, True, wrt)
 
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None

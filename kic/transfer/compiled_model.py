@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
@@ -23,9 +23,9 @@ from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, row_scales
+from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     PoseTarget,
@@ -49,7 +49,7 @@ class CompiledModel:
     def __init__(self, description: Mechanism) -> None:
         self.description = description
         self._row_queries: LRU[object, OutputQuery] = LRU()
-        self._queries: LRU[object, TransferQuery | IdentityQuery] = LRU()
+        self._queries: LRU[object, Any] = LRU()
         self._transfers: LRU[tuple[str, ...], CoordinateTransfer] = LRU()
         self._closures: LRU[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = LRU()
         # models with caches of their own
@@ -408,6 +408,22 @@ class CompiledModel:
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
         return found
+
+    def motion_query(self, transfer: Transfer, want: int) -> Any:
+        """Return the query for efforts or accelerations along motions, from a cache."""
+        key = transfer, "motion", want
+        found = self._queries.get(key)
+        if found is None:
+            found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
+        return found
+
+    def cut_joint_efforts(self, transfer: Transfer, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the efforts (B, m) that springs and dampers in cut joints need at states (B, S)."""
+        query = self.query(transfer, want=WANT_LOADS)
+        K = np.zeros((len(states), query.dynamics.width), states.dtype)
+        self.add_cut_joint_loads(transfer, query, states, K, slice(None))
+        load, damping = query.dynamics.split(K, (len(states),))
+        return np.einsum("bac,bc->ba", damping, qd) - load
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
