@@ -42,7 +42,11 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["README.md", "inventories"]
-source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}  # generated pages: the first
+source_suffix = {
+    ".rst": "restructuredtext",
+    ".md": "myst-nb",
+    ".ipynb": "myst-nb",
+}  # generated pages: the first
 
 # pages
 html_theme = "pydata_sphinx_theme"
@@ -95,7 +99,8 @@ numpydoc_xref_aliases = {
 def inventory(lines: str, target: Path) -> str:
     """Write the inventory that a text lists, and return the address of its documentation."""
     name, edition, address, entries = lines.split("\n", 3)
-    head = f"# Sphinx inventory version 2\n{name}\n{edition}\n# The remainder of this file is compressed using zlib.\n"
+    head = f"# Sphinx inventory version 2\n{name}\n{edition}\n"
+    head += "# The remainder of this file is compressed using zlib.\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(head.encode() + zlib.compress(entries.encode()))
     return address.removeprefix("# ")
@@ -103,10 +108,10 @@ def inventory(lines: str, target: Path) -> str:
 
 # Links to other projects without a network. `inventories` lists the few entries that are used.
 BUILT = HERE.parent / "build" / "inventories"
-intersphinx_mapping = {
-    path.stem: (inventory(path.read_text(encoding="utf-8"), BUILT / f"{path.stem}.inv"), str(BUILT / f"{path.stem}.inv"))
-    for path in sorted((HERE / "inventories").glob("*.txt"))
-}  # fmt: skip
+intersphinx_mapping = {}
+for path in sorted((HERE / "inventories").glob("*.txt")):
+    built = BUILT / f"{path.stem}.inv"
+    intersphinx_mapping[path.stem] = (inventory(path.read_text(encoding="utf-8"), built), str(built))
 
 default_role = "name"
 

@@ -36,7 +36,11 @@ def members(module: ModuleType) -> list[str]:
     """Return the public functions and classes of a module, in the order of their definition."""
     own = (n for n, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__)
     names = getattr(module, "__all__", None) or own
-    return [n for n in names if n[0] != "_" and callable(getattr(module, n)) and inspect.getdoc(getattr(module, n))]
+    return [
+        n
+        for n in names
+        if n[0] != "_" and callable(getattr(module, n)) and inspect.getdoc(getattr(module, n))
+    ]
 
 
 def table(names: list[str], module: str | None = "kic") -> str:
@@ -95,7 +99,9 @@ def equations() -> list[tuple[str, str]]:
     for package in INDEXED:
         lines = (inspect.getdoc(import_module(package)) or "").split("Equation index")[1].splitlines()
         rows += [m.groups() for m in (re.match(r"(\S.*?)\s{2,}`(kic\.[\w.]+)`", line) for line in lines) if m]
-    return sorted(set(rows), key=lambda row: (not row[0].startswith("("), [int(n) for n in re.findall(r"\d+", row[0])]))
+    return sorted(
+        set(rows), key=lambda row: (not row[0].startswith("("), [int(n) for n in re.findall(r"\d+", row[0])])
+    )
 
 
 def equation_pages() -> dict[str, str]:
@@ -117,7 +123,9 @@ def equation_pages() -> dict[str, str]:
             internal.append(path)
         lines += [f"   * - {equation}", f"     - :py:obj:`{name}`"]
     modules = sorted({p for p in internal if inspect.ismodule(found(p))})
-    others = sorted({p for p in internal if p not in modules and not inspect.isclass(found(p.rpartition(".")[0]))})
+    others = sorted(
+        {p for p in internal if p not in modules and not inspect.isclass(found(p.rpartition(".")[0]))}
+    )
     owners = {p.rpartition(".")[0] for p in internal if inspect.isclass(found(p.rpartition(".")[0]))}
     page = [
         heading("Internal functions of the index", "="),
