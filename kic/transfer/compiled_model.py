@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
