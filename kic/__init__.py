@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+    from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
     from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
@@ -124,7 +124,9 @@ if TYPE_CHECKING:
     from kic.grasp.grip import GripForces, grip_forces, largest_load
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
+    from kic.io.mjcf import from_mujoco
     from kic.io.toml import load, save, schema
+    from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
     from kic.kinematics import products
     from kic.kinematics.coefficients import Coefficients
@@ -133,6 +135,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
+    from kic.motion_dynamics import MotionEvaluator
     from kic.operational_space.ellipsoids import Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
@@ -172,6 +175,7 @@ _HOME = {
     "Evaluator": "evaluator",
     "FileError": "errors",
     "Force": "description.parts",
+    "Frame": "description.parts",
     "Grasp": "grasp.grasp",
     "GraspClosure": "grasp.force_closure",
     "GraspMotion": "grasp.grasp",
@@ -196,6 +200,7 @@ _HOME = {
     "ModelFileError": "errors",
     "Modes": "linear.modes",
     "Moment": "description.parts",
+    "MotionEvaluator": "motion_dynamics",
     "Motor": "description.motors",
     "MotorDemand": "dynamics.drive_train",
     "OperationalSpace": "operational_space.operational_space",
@@ -224,6 +229,8 @@ _HOME = {
     "force_closure": "grasp.force_closure",
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
+    "from_mujoco": "io.mjcf",
+    "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",

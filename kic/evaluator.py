@@ -254,8 +254,8 @@ class Evaluator:
         self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
-        # springs and dampers in cut joints are added to the kernel's loads
-        self._cut_laws = bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
+        # springs, dampers and armature of cut joints are added to the kernel's tables
+        self._cut_laws = bool(want) and bool(model.cut_joint_loads)
         # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None

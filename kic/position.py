@@ -14,6 +14,7 @@ from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_to
+from kic.transfer.limits import Limits, MotionLimits
 from kic.transfer.targets import BatchTargets, Targets
 
 
@@ -81,6 +82,63 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
         return f"member {index[0] if len(index) == 1 else index}{led}"
 
     return problem.configuration(model, shape, failures, place, targets)
+
+
+def within_limits(
+    configuration: Configuration,
+    limits: Limits,
+    failures: str,
+    path: bool = False,
+    times: np.ndarray | None = None,
+) -> Configuration:
+    """Return configurations with members beyond limits masked, or raise an error that names the limits.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Solved configurations.
+    limits : bool, dict of str to (lower, upper), or None
+        See `MotionLimits`.
+    failures : {"raise", "mask"}
+        As in `Mechanism.at`.
+    path : bool
+        True if a member beyond limits ends its path along the first axis of the batch.
+    times : (n,), optional
+        Times of the first axis of the batch, for the error.
+    """
+    if limits is None or limits is False:
+        return configuration
+    model, shape = configuration._model, configuration.batch
+    bounds = MotionLimits(model, limits)
+    found = bounds.violations(configuration._states)
+    bad = np.array([bool(one) for one in found], dtype=bool).reshape(shape)
+    if not bad.any():
+        return configuration
+    stopped = np.logical_or.accumulate(bad, axis=0) if path else bad
+    ok = configuration.ok & ~stopped
+    states = np.where(ok.reshape(-1, 1), configuration._states, np.nan)
+    masked = Configuration(model, shape, states, ok, configuration._aims)
+    if failures == "mask":
+        return masked
+    which = np.flatnonzero(bad)
+    failed = [tuple(map(int, index)) for index in np.argwhere(bad)]
+    reasons = [bounds.reason(found[b]) for b in which]
+    places = [
+        f"t = {times[index[0]]:g}: " if times is not None else f"{index}: " * bool(shape) for index in failed
+    ]
+    said = [f"{place}{reason}" for place, reason in zip(places, reasons, strict=True)]
+    numbers: dict[str, Any] = {} if times is None else {"time": float(times[failed[0][0]])}
+    mask = ", or keep the others with failures='mask'" * (bool(shape) and times is None)
+    raise ConfigurationError(
+        f"'{model.description.name}' exceeds its limits: {'; '.join(said[:3])}"
+        f"{'; …' if len(said) > 3 else ''}. Widen the limits, give other values{mask}.",
+        failed=failed,
+        reasons=reasons,
+        beyond=[found[b] for b in which],
+        configuration=masked,
+        reached=Configuration(model, (len(which),), configuration._states[which]),
+        **numbers,
+    )
 
 
 def real_inputs(inputs: Any) -> Any:

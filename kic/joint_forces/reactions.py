@@ -23,7 +23,6 @@ from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
@@ -48,9 +47,9 @@ class Actuators:
     name, a part without rows, or fewer rows than degrees of freedom.
     """
 
-    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
         free = model.free_bodies
-        self.labels = model.actuators(names)
+        self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -156,7 +155,7 @@ def joint_forces(
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
     labels = transfer.labels
-    actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
         for name, value in (("qd", qd), ("qdd", qdd))
@@ -249,6 +248,7 @@ def _member_loads(
     prevented, coordinate_rows = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints have known efforts
     law_efforts = _joint_law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists))
+    law_efforts -= _rotor_efforts(model, states, phid, phidd)
     inertia = free.inertia(places, rates, accelerations)
     required = inertia - load_on + rate_loads - np.einsum("bfnc,bf->bnc", coordinate_rows, law_efforts)
     ties = free.ties_first_order(places, coordinate_rows)
@@ -326,6 +326,26 @@ def _joint_law_efforts(model: CompiledModel, states: np.ndarray, rates: np.ndarr
             values[:, free.owner_left == j] = model.values(joint.name, states)
     stretch = np.where(stiffness > 0, values - rest, 0.0)
     return -stiffness * stretch - damping * rates
+
+
+def _rotor_efforts(
+    model: CompiledModel, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+) -> np.ndarray:
+    """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
+    free = model.free_bodies
+    efforts = np.zeros((len(states), len(free.freedoms)))
+    for j, joint in enumerate(model.description.joints):
+        if not any(joint.armature):  # type: ignore[arg-type]
+            continue
+        if joint.components[0] in model.tree.column:
+            acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
+        else:
+            query = model.rows(joint.name, 2)
+            _, G, H = query.layout.split(query.table(states), (len(states),))
+            bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+            acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
+        efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
+    return efforts
 
 
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:

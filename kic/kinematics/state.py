@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
+from kic.description.description import VALUED_KINDS, MechanismDescription
 from kic.description.parts import Joint
 from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import DRAWN
@@ -53,8 +53,7 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
     """Return True if inputs are an array or name joints only; an open chain then needs no position solver."""
     if not isinstance(inputs, Mapping):
         return True
-    kinds = ("points", "distances", "bodies", "contacts")
-    others = {part.name for kind in kinds for part in getattr(description, kind)}
+    others = {part.name for kind in VALUED_KINDS for part in getattr(description, kind)}
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
 
 

@@ -100,6 +100,10 @@ class Stiffness:
         self._axes = OutputQuery(tree, plain_rows(tree, axes), 1) if axes else None
         laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
         self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
+        rotors = tuple(j for j in model.description.joints if any(j.armature))  # type: ignore[arg-type]
+        names = tuple(j.name for j in rotors)
+        self._rotors = OutputDerivatives(model, transfer, names, order) if rotors else None
+        self._armature = np.array([x for j in rotors for x in j.armature])  # type: ignore[union-attr]
         self._joint_laws = np.array(
             [x for j in laws for x in zip(j.stiffness, j.rest, j.damping, strict=True)]  # type: ignore[arg-type]
         ).reshape(-1, 3)
@@ -148,6 +152,11 @@ class Stiffness:
             k = len(self._acting) + len(self._turning)
             self._add_forces(G[:, :k], H[:, :k], axes[:, split:], force, loaded)
             self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
+        if self._rotors is not None:
+            _, *tensors = self._rotors(states)
+            force = self._armature * accelerations(tensors[0], tensors[1], v, a)
+            d_force = self._armature[:, None] * acceleration_derivatives(tensors, v, a)
+            inertial += geometric_stiffness(tensors[1], force) + projected_derivative(tensors[0], d_force)
         if self._joints is not None:
             values, G, H = self._joints(states)
             self._add_joint_loads(values, G, H, v, loaded)

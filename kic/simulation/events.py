@@ -42,20 +42,21 @@ Event = Callable[[float, Snapshot], Any]
 
 
 class Limit:
-    """Limit of a coordinate, as an event that stops the run. Its value is the distance beyond the limit.
+    """Limit of a row or swing, as an event that stops the run. Its value is the distance beyond the limit.
 
-    `k` is the index of the coordinate, and `sign` +1 for an upper limit, −1 for a lower one.
+    `read` returns the value of row `name` of a `Snapshot`; `sign` is +1 for an upper limit, −1 for a lower
+    one.
     """
 
     terminal, direction = True, 1
 
-    def __init__(self, name: str, k: int, bound: float, sign: int) -> None:
-        self.k, self.bound, self.sign = k, bound, sign
+    def __init__(self, name: str, read: Callable[[Snapshot], float], bound: float, sign: int) -> None:
+        self.read, self.bound, self.sign = read, bound, sign
         self.__name__ = f"the {'upper' if sign > 0 else 'lower'} limit of {name}"
 
     def __call__(self, t: float, now: Snapshot) -> float:
         """Return the distance beyond the limit."""
-        return self.sign * float(now.q[self.k] - self.bound)
+        return self.sign * (self.read(now) - self.bound)
 
     def check(self, now: Snapshot) -> None:
         """Check that the start is within the limit.
@@ -64,7 +65,7 @@ class Limit:
         """
         if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
             raise InputError(
-                f"The motion starts beyond {self.__name__}, at {now.q[self.k]:.9g}; the limit is "
+                f"The motion starts beyond {self.__name__}, at {self.read(now):.9g}; the limit is "
                 f"{self.bound:.9g}. Start within the limits."
             )
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.parts import Body
+from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.numerics.arrays import broadcast_batches, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.targets import reference_of
+from kic.transfer.targets import placed_reference
 
 # value, rotation (3, 3), rate and acceleration of some rows; a body has its position as value
 Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
@@ -171,19 +171,19 @@ class _Entry:
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
-        body = isinstance(model.description.parts.get(name), Body)
+        part = model.description.parts.get(name)
         given = motion(float(t[0])) if callable(motion) and not _is_pose(motion) else motion
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
         self.valued: str = name
         if _is_pose(first):
-            if not body:
-                raise InputError(f"'{name}' is no body; only bodies follow poses.", name=name)
+            if not isinstance(part, Body | Frame):
+                raise InputError(f"'{name}' is no body or frame; only these follow poses.", name=name)
             self.whole = hasattr(first, "translation")
             if not self.whole:
                 self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
             self.size = 6 if self.whole else 3
-            self._reference = reference_of(model.tree, name)
+            self._part = part
             self._made = self._posed(motion, t)
             self.batch: tuple[int, ...] = ()
             if callable(motion) and not _is_pose(motion):
@@ -278,7 +278,7 @@ class _Entry:
                     )
                 pose = found[0]
                 rotation = pose.rotation if self.whole else pose
-                place = np.asarray(pose.apply(self._reference)) if self.whole else none
+                place = placed_reference(self._part, pose) if self.whole else none
                 later = [
                     self._array(w, a, self.size)
                     for w, a in zip(("rate", "acceleration"), found[1:3], strict=False)
@@ -299,7 +299,7 @@ class _Entry:
         places = None
         if self.whole:
             k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
-            spline = make_interp_spline(t, motion.apply(self._reference), k=k)
+            spline = make_interp_spline(t, placed_reference(self._part, motion), k=k)
             places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
 
         def posed(time: float) -> Sample:

@@ -19,9 +19,10 @@ from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
-from kic.position import initial_states
+from kic.position import initial_states, within_limits
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
@@ -196,6 +197,7 @@ def follow(
     exact: bool,
     wrt: str | Iterable[str] | None,
     tolerance: float,
+    limits: Limits = None,
 ) -> TrackingResult:
     """Follow a path; see `Mechanism.follow`."""
     model.require_real("Following a path", "Use Configuration.resolve().")
@@ -226,6 +228,7 @@ def follow(
         errors.append(task_path.error(states, time, shape))
     whole = (len(times), *shape)
     c = Configuration(model, whole, np.concatenate(found).reshape(-1, start.shape[-1]))
+    within_limits(c, limits, "raise", times=times)
     error = (
         np.concatenate(errors).reshape(*whole, -1)
         if prod(whole)
