@@ -19,6 +19,7 @@ from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
@@ -400,6 +401,7 @@ class Configuration:
         force: np.ndarray | None = None,
     ) -> tuple[TransferResult, np.ndarray | None]:
         """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        check_failures(failures)
         inputs = self._inputs
 
         def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:

@@ -402,6 +402,6 @@ def singularities(
         configuration.ok,
         inputs,
         outputs,
-        lambda state: type(configuration)(model, (), state[None]),
+        lambda state: Configuration(model, (), state[None]),
         configuration._aims,
     )
