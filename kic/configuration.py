@@ -19,6 +19,7 @@ from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
@@ -415,6 +416,7 @@ class Configuration(Printable):
 
         Queries along motions have `rates`, each (B, m).
         """
+        check_failures(failures)
         inputs = self._inputs
 
         def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:

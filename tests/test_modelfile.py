@@ -319,7 +319,7 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_unsavable_models_raise(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism, got 'horn-two-link'"):
+    with pytest.raises(kic.InputError, match="`mechanism`"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -458,7 +458,7 @@ def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch
     kic.save(kic.load("horn-two-link"), "fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
-        match=r"^No shipped model 'fb', but there is a file\. Give 'fb\.toml'\.$",
+        match=r"'fb'.* Give 'fb\.toml'",
     ) as caught:
         kic.load("fb")
     assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())

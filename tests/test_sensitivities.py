@@ -655,7 +655,7 @@ def test_gears_and_racks() -> None:
     ]
     bodies, mesh = [kic.Body("a"), kic.Body("b")], [kic.Coupling("mesh", ("A", "B"), gears=(20, 40))]
     pair = kic.Mechanism("pair", bodies, wheels, couplings=mesh, coordinates=["A"])
-    with pytest.raises(kic.ModelError, match="`gears` needs parallel axes"):
+    with pytest.raises(kic.ModelError, match="`gears`"):
         kic.sensitivity(pair, lambda m: m.at({"A": 1}).value("B"), ["B.axis.rx"])
 
 
@@ -810,7 +810,7 @@ def test_planar_changes_have_sensitivities() -> None:
     check(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").H, ["B.at.x", "D.at.y"])
     S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").G, whole)
     assert np.abs(S).max() < 1e-14
-    with pytest.raises(kic.InputError, match=r"'horn-two-link' is not planar, so 'link2' has no `.angle`"):
+    with pytest.raises(kic.InputError, match=r"`\.angle`"):
         kic.sensitivity(
             kic.load("horn-two-link"), lambda m: m.at([0, 1]).value("link2.angle"), "elbow.axis.rx"
         )
@@ -882,7 +882,7 @@ def test_numbers_that_are_not_drawn() -> None:
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
     massless = kic.Mechanism("massless", [kic.Body("rod", mass=0.0)], [pin])
-    with pytest.raises(kic.ModelError, match=r"Sensitivity to 'rod.mass': .* but no `com`"):
+    with pytest.raises(kic.ModelError, match="`com`"):
         kic.sensitivity(massless, answer, "rod.mass")
 
 
