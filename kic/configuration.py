@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Joint
-from kic.display import Summary, member
-from kic.dynamics.contributions import Contributions
+from kic.description.parts import Frame, Joint
+from kic.display import Printable, Summary, member
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
-    from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration:
+class Configuration(Printable):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -64,7 +62,6 @@ class Configuration:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
@@ -142,7 +139,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
         >>> path[-1].value("A").round(6), path[:2].batch
         (np.float64(1.2), (2,))
@@ -199,14 +195,11 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
@@ -220,15 +213,18 @@ class Configuration:
         values = values.reshape(*self.batch, len(rows.labels))
         return values[..., 0] if len(rows.labels) == 1 else values
 
-    def pose(self, body: str) -> RigidTransform:
-        """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
+    def pose(self, name: str) -> RigidTransform:
+        """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
 
+        The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
+        in one call. A body has no axes of its own. Its pose is that of a frame in it which coincides with the
+        world in the reference configuration, and so its displacement from the reference configuration:
         ``pose.apply(p)`` is the current place of the body's point with reference position p.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the frame or body.
 
         Returns
         -------
@@ -237,30 +233,34 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> from dataclasses import replace
+        >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
+        >>> c = arm.at([0.0, 0.5])
+        >>> c.pose("tool").as_matrix().round(3)
+        array([[ 0.878, -0.479,  0.   ,  1.878],
+               [ 0.479,  0.878,  0.   ,  0.479],
+               [ 0.   ,  0.   ,  1.   ,  0.   ],
+               [ 0.   ,  0.   ,  0.   ,  1.   ]])
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
         from scipy.spatial.transform import RigidTransform
 
         self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
-        return RigidTransform.from_matrix(self.displacement(body))
+        return RigidTransform.from_matrix(self._pose(name))
 
-    def displacement(self, body: str) -> np.ndarray:
-        """Return the displacement of a body from the reference configuration as a homogeneous matrix.
+    def displacement(self, name: str) -> np.ndarray:
+        """Return the displacement of a body or frame from the reference configuration as a matrix.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the body; or of a frame, which is displaced with its body.
 
         Returns
         -------
@@ -268,22 +268,27 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
-        InputError
-            For complex numbers, symbols, or unsolved members.
+        UnknownNameError, InputError
+            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
         array([[1., 0., 0.],
                [0., 1., 0.],
                [0., 0., 1.]])
         """
-        model = self._model
-        model.description.part(body, "bodies")
-        if self._states.dtype not in (np.float64, model.tree.scalar):
+        T = self._pose(name)
+        part = self._model.description.parts[name]
+        if isinstance(part, Frame):  # T = displacement · [axes, origin]
+            T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
+            T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
+        return T
+
+    def _pose(self, name: str) -> np.ndarray:
+        """Return the pose (..., 4, 4) of a frame or body."""
+        query = self._model.pose(name)
+        if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
@@ -292,12 +297,11 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        query = model.pose(body)
         p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
         T = np.zeros((*self.batch, 4, 4), p.dtype)
         T[..., 3, 3] = 1
         T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the displaced unit vectors
+        # columns of the rotation: the axes
         T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
         return T
 
@@ -319,12 +323,6 @@ class Configuration:
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
     def coefficients(
         self,
@@ -370,7 +368,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.coefficients("tip", order=1).G
         array([[0., 0.],
@@ -471,7 +468,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
@@ -519,9 +515,7 @@ class Configuration:
 
         Parameters
         ----------
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
+        wrt, failures
             As in `coefficients`.
 
         Returns
@@ -538,7 +532,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
@@ -550,10 +543,13 @@ class Configuration:
             self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = query.split(scatter(T, good), self.batch)
-        return Contributions(
-            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
-        )
+        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+        if rotors:
+            parts = add_rotors(
+                self.coefficients(rotors, wrt, failures=failures), parts, model.description, rotors
+            )
+        return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
     def joint_forces(
         self,
@@ -611,7 +607,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
@@ -640,8 +635,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -649,8 +642,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
@@ -718,7 +709,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
@@ -765,7 +755,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
@@ -809,7 +798,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("two-finger-hand").at()
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
@@ -842,8 +830,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -851,7 +837,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> s = c.operational_space(["platform.x", "platform.y"])
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
@@ -911,7 +896,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> e = c.ellipsoid("force", "platform", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
@@ -953,7 +937,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
@@ -1022,8 +1005,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1033,7 +1014,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
@@ -1073,8 +1053,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.
@@ -1083,7 +1061,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
@@ -1140,7 +1117,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
@@ -1200,7 +1176,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
@@ -1248,7 +1223,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
         >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})

@@ -16,7 +16,7 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
@@ -47,7 +47,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Mechanism(MechanismDescription):
+class Mechanism(Printable, MechanismDescription):
     """Mechanism described in one assembled configuration, the reference configuration, in world coordinates.
 
     It is immutable.
@@ -56,7 +56,8 @@ class Mechanism(MechanismDescription):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+    bodies, joints, points, distances, forces, moments, springs : sequences
+    couplings, contacts, motors, frames : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -79,7 +80,6 @@ class Mechanism(MechanismDescription):
 
     Examples
     --------
-    >>> import kic
     >>> pendulum = kic.Mechanism(
     ...     "pendulum",
     ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
@@ -127,10 +127,6 @@ class Mechanism(MechanismDescription):
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -142,7 +138,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
@@ -198,10 +193,6 @@ class Mechanism(MechanismDescription):
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -213,8 +204,6 @@ class Mechanism(MechanismDescription):
         --------
         A crank makes a full turn; the tip of the coupler comes back to where it was.
 
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
         >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
@@ -272,7 +261,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.counts), found.value("A").tolist()
@@ -352,8 +340,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("three-link-arm")
         >>> c = m.at([0.4, 0.5, 0.6])
         >>> x = c.value("frame3.x")
@@ -377,11 +363,6 @@ class Mechanism(MechanismDescription):
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError, UnknownNameError
-            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -429,14 +410,8 @@ class Mechanism(MechanismDescription):
             motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
 
-        Raises
-        ------
-        InputError
-            If `at` is no configuration of this mechanism, or a batch.
-
         Examples
         --------
-        >>> import kic
         >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -496,8 +471,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
         >>> best = m.independent_sets(turn)[0]
@@ -555,7 +528,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> found = arm.find_equilibrium(stable=True)
         >>> found.stability, found.configuration.value("tip").round(6).tolist()
@@ -595,14 +567,8 @@ class Mechanism(MechanismDescription):
         Evaluator
             Call it with a state (..., S); see `Configuration.state`.
 
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.coefficients` and `Configuration.dynamics`.
-
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> f = arm.prepare(of=["tip"])
         >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
@@ -626,11 +592,6 @@ class Mechanism(MechanismDescription):
         -------
         OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -661,11 +622,6 @@ class Mechanism(MechanismDescription):
         -------
         RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 
@@ -684,6 +640,14 @@ class Mechanism(MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.frames:
+            carried = [
+                [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
+                + [", ".join(f"{x + 0.0:.4g}" for x in axis) for axis in f.axes]
+                for f in self.frames
+            ]
+            heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
+            sheet.texts("frames", [f.name for f in self.frames], heads, carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:
@@ -693,9 +657,3 @@ class Mechanism(MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

@@ -123,10 +123,8 @@ def initial_states(
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return states (..., S) and batch of the starts: the reference configuration, or those of the user.
 
-    Raises
-    ------
-    InputError
-        If the argument is no configuration of this mechanism, or some of its members have failed.
+    Raise `InputError` if the argument is no configuration of this mechanism, or some of its members have
+    failed.
     """
     if near is None:
         return model.reference_state[0], ()
@@ -149,16 +147,9 @@ def initial_states(
 class _PositionProblem:
     """Members of a batch with their starts, targets and results.
 
-    Parameters
-    ----------
-    closure : Closure
-        The equations.
-    start, target : (B, S), (B, P)
-        Closed states, and the values wanted.
-    reasons : list of str
-        The reasons of members that are impossible; '' for those to be solved.
-    asked : bool
-        If True, the reasons of failed members are computed.
+    `start` and `target` (B, S), (B, P) are closed states, and the values wanted. `reasons` are those of
+    members that are impossible, '' for those to be solved. If `asked`, the reasons of failed members are
+    computed.
     """
 
     def __init__(

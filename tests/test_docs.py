@@ -43,7 +43,7 @@ def test_readme_has_one_install_and_one_test_command() -> None:
     commands = [line for line in readme().splitlines() if line.startswith("python3 -m venv")]
     assert commands == [
         f"{start}. && .venv/bin/kic report puma560",
-        f"{start}'.[test]' && .venv/bin/pytest",
+        f"{start}'.[test]' && .venv/bin/pytest -n auto",
     ]
 
 

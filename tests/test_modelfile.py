@@ -226,6 +226,8 @@ def everything() -> kic.Mechanism:
             kic.Contact("t2", "pinned", ("a", "h"), (0, 1, 1 / 3), closed=False)],
         motors=[kic.Motor("M1", ["R", "C.2"], [60, -3], 1e-4, 1e-3, 0.02, 1.5, 2e-3, 0.05, 0.06),
             kic.Motor("M2", ["V"])],
+        frames=[kic.Frame("tool", "h", (1, 2, 1 / 3), [(0, 1, 0), (0, 0, 1), (1, 0, 0)]),
+            kic.Frame("camera", "ground", (0, 0, 1))],
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
@@ -306,7 +308,9 @@ inertia = [0.0, 0.0, 0.0]
         '\n[[contacts]]\nname = "t2"\ntype = "pinned"\nbodies = ["a", "h"]\n'
         "at = [0.0, 1.0, 0.3333333333333333]\nclosed = false\n" in text
     )
-    assert text.endswith('\n\n[[motors]]\nname = "M2"\njoints = ["V"]\nratios = [1.0]\n')
+    motor = '\n\n[[motors]]\nname = "M2"\njoints = ["V"]\nratios = [1.0]\n'
+    assert motor + '\n[[frames]]\nname = "tool"\n' in text
+    assert text.endswith('\nname = "camera"\nbody = "ground"\norigin = [0.0, 0.0, 1.0]\n')
     assert "\r" not in text
     for line in text.splitlines():
         assert line.count("[") == line.count("]")  # arrays stand on one line

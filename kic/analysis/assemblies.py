@@ -20,7 +20,7 @@ from kic.position import initial_states
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.targets import BatchTargets, Targets, reference_of
+from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
 
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
@@ -56,7 +56,6 @@ class Assemblies(Configuration):
 
     Examples
     --------
-    >>> import kic
     >>> found = kic.load("horn-two-link").assemblies({"tip.x": 1.0, "tip.y": 1.0})
     >>> found.value("elbow").round(6).tolist()
     [1.570796, -1.570796]
@@ -98,14 +97,8 @@ class Assemblies(Configuration):
             Number of its pose, counted from 0 at each member in the order of the assembly modes; -1 where
             there is no configuration.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such body.
-
         Examples
         --------
-        >>> import kic
         >>> found = kic.load("puma560").assemblies([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
         >>> found.places("link6").tolist()
         [0]
@@ -426,7 +419,7 @@ def raise_not_found(
 def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
     """Return reference points (K, 3) of a body and rotations (K, 3, 3) from the reference configuration."""
     T = Configuration(model, (len(states),), states).displacement(body)
-    return T[:, :3, :3] @ reference_of(model.tree, body) + T[:, :3, 3], T[:, :3, :3]
+    return T[:, :3, :3] @ reference_of(frame_part(model.tree, body)) + T[:, :3, 3], T[:, :3, :3]
 
 
 def _pose_numbers(model: CompiledModel, states: np.ndarray, tolerance: np.ndarray, body: str) -> np.ndarray:

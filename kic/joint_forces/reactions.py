@@ -43,20 +43,9 @@ EFFORT_RTOL = 1e-6
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a point
-    or a body it is external.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        Joints, points, bodies, distances, or single rows of them.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown or repeated name, a part without rows, or fewer rows than degrees of freedom.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
+    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
+    name, a part without rows, or fewer rows than degrees of freedom.
     """
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
@@ -102,21 +91,11 @@ class Actuators:
 
 @dataclass(frozen=True)
 class LoadSolution:
-    """Loads at w that give the free bodies the required motion.
+    """Loads at w that give the free bodies the required motion."""
 
-    Attributes
-    ----------
-    load : (B, n)
-        Loads at the rows, of minimum scaled norm.
-    variations : (B, n, k)
-        Orthonormal basis of their variations, in scaled loads.
-    condition : (B,)
-        Condition of the scaled rows.
-    """
-
-    load: np.ndarray
-    variations: np.ndarray
-    condition: np.ndarray
+    load: np.ndarray  # (B, n): loads at the rows, of minimum scaled norm
+    variations: np.ndarray  # (B, n, k): orthonormal basis of their variations, in scaled loads
+    condition: np.ndarray  # (B,): condition of the scaled rows
 
 
 def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
@@ -135,14 +114,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to given first loads; return it, and the residual of each member.
 
-    Parameters
-    ----------
-    solution : LoadSolution
-        All loads that give the required motion.
-    efforts : (B, A)
-        The first A loads, scaled.
-    error : float
-        Error of the variations, for a condition of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
+    one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)
@@ -274,6 +247,7 @@ def _member_loads(
     prevented, coordinate_rows = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints have known efforts
     law_efforts = _joint_law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists))
+    law_efforts -= _rotor_efforts(model, states, phid, phidd)
     inertia = free.inertia(places, rates, accelerations)
     required = inertia - load_on + rate_loads - np.einsum("bfnc,bf->bnc", coordinate_rows, law_efforts)
     ties = free.ties_first_order(places, coordinate_rows)
@@ -351,6 +325,26 @@ def _joint_law_efforts(model: CompiledModel, states: np.ndarray, rates: np.ndarr
             values[:, free.owner_left == j] = model.values(joint.name, states)
     stretch = np.where(stiffness > 0, values - rest, 0.0)
     return -stiffness * stretch - damping * rates
+
+
+def _rotor_efforts(
+    model: CompiledModel, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+) -> np.ndarray:
+    """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
+    free = model.free_bodies
+    efforts = np.zeros((len(states), len(free.freedoms)))
+    for j, joint in enumerate(model.description.joints):
+        if not any(joint.armature):  # type: ignore[arg-type]
+            continue
+        if joint.components[0] in model.tree.column:
+            acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
+        else:
+            query = model.rows(joint.name, 2)
+            _, G, H = query.layout.split(query.table(states), (len(states),))
+            bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+            acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
+        efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
+    return efforts
 
 
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:

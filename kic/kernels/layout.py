@@ -72,9 +72,9 @@ FORCE, MOMENT = 0, 1
 WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
-# numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity, and the
-# absolute tolerance on unused closure rows; laws, of systems: scale of each column's coordinate
-ALLOWED, COLUMN_SCALE = 4, 3
+# numbers, laws (M): stiffness, free value, damping of each column, and its armature; numbers, last row:
+# gravity, and the absolute tolerance on unused closure rows; laws, of systems: scale of each coordinate
+ALLOWED, COLUMN_SCALE, ARMATURE = 4, 3, 5
 
 # quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
 # column of the tree, and the largest residual of an unused closure row, all dimensionless

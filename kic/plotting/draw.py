@@ -43,7 +43,6 @@ class MechanismPicture(Picture):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("four-bar").at({"A": 1.0})
     >>> picture = kic.draw(c, names=True).velocity([2.0], "tip").forces(c.joint_forces([2.0]))
     """
@@ -73,14 +72,8 @@ class MechanismPicture(Picture):
             Drawing length per unit of velocity, for all velocities of the picture; by default the longest
             arrow fits. `scales` holds the value, to be used in other pictures.
 
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, the rates have another shape, or `scale` is not positive.
-
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
         >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
@@ -102,11 +95,6 @@ class MechanismPicture(Picture):
             Points and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of acceleration, as in `velocity`.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            See `velocity`.
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
@@ -226,8 +214,6 @@ class MechanismPicture(Picture):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
@@ -386,13 +372,9 @@ def draw(
     ------
     InputError
         If no member is valid, the numbers are not real, or the view is invalid.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
     >>> picture = kic.draw(turn).trace("tip")

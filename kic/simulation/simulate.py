@@ -146,7 +146,6 @@ def simulate(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("four-bar")
     >>> run = kic.simulate(m, m.at(), 2.0)
     >>> bool(abs(run.energy.residual).max() < 1e-7)

@@ -103,8 +103,6 @@ def sweep(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> arm = kic.load("horn-two-link")
     >>> turn = np.linspace(-3, 3, 7)
     >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))

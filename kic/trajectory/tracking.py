@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arrays import broadcast_batches, reals
@@ -32,7 +32,7 @@ STEP_SHARE_MIN = 0.01
 STEPS_MAX = 400
 
 
-class TrackingResult:
+class TrackingResult(Printable):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
     Attributes
@@ -101,8 +101,6 @@ class TrackingResult:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("panda")
         >>> c = m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> home = c.value("flange")
@@ -149,8 +147,6 @@ class TrackingResult:
         ------
         InputError
             For a batch without `member`, or a member out of range.
-        MissingExtraError
-            Without Matplotlib.
         """
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = c._model.description
@@ -185,12 +181,6 @@ class TrackingResult:
             ends = np.stack([phi[0], phi[-1], phi[-1] - phi[0], np.ptp(phi, axis=0)], axis=-1)
             sheet.matrix("coordinates", names, ["start", "end", "end − start", "range"], ends)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def follow(

@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, DRAWN, KIND, POINT, PRISMATIC
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
@@ -27,7 +27,15 @@ from kic.transfer.constraint_system import TransferQuery, row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
-from kic.transfer.targets import PoseTarget, Targets, motion_subspace, pose_items, targets_of
+from kic.transfer.targets import (
+    PoseTarget,
+    Targets,
+    axis_items,
+    frame_part,
+    motion_subspace,
+    pose_items,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from kic.dynamics.drive_train import DriveTrain
@@ -107,6 +115,7 @@ class CompiledModel:
         """Reference positions (n, 3) of joints, points, contacts and bodies."""
         places = [joint.at for joint in self.description.joints if joint.at]
         places += [point.at for point in self.description.points]
+        places += [frame.origin for frame in self.description.frames]
         places += [contact.at for contact in self.description.contacts]
         places += [body.reference for body in self.description.bodies if body.reference]
         return np.array(places).real.reshape(-1, 3)
@@ -147,16 +156,15 @@ class CompiledModel:
             found = self._row_queries[key] = OutputQuery(self.tree, make_rows(self.tree, names), order)
         return found
 
-    def pose(self, body: str) -> OutputQuery:
-        """Return the query for the displacement of a body: those of the origin and of the unit vectors."""
-        found = self._row_queries.get(("pose", body))
+    def pose(self, name: str) -> OutputQuery:
+        """Return the query for the pose of a body or frame: its origin and its axes."""
+        found = self._row_queries.get(("pose", name))
         if found is None:
-            tree = self.tree
-            frame = tree.frame[body]
-            items = [Item(POINT, frame, local_b=tuple(tree.local_point(frame, np.zeros(3))))]
-            items += [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            found = OutputQuery(tree, plain_rows(tree, items), 1)
-            self._row_queries["pose", body] = found
+            tree, part = self.tree, frame_part(self.tree, name)
+            frame = tree.frame[part.body]
+            origin = Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
+            found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
+            self._row_queries["pose", name] = found
         return found
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
@@ -175,8 +183,9 @@ class CompiledModel:
 
     @cached_property
     def cut_joint_loads(self) -> tuple[Joint, ...]:
-        """Cut joints with springs or dampers."""
-        return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
+        """Cut joints with springs, dampers or armature."""
+        laws = ("stiffness", "damping", "armature")
+        return tuple(j for j in self.tree.cuts if any(any(getattr(j, key)) for key in laws))
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN coefficients of a distance, whose two points coincide."""
@@ -379,14 +388,23 @@ class CompiledModel:
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
     ) -> None:
-        """Add loads and damping in joints that are no columns of the tree to members of a table K (B, …)."""
+        """Add inertia, loads and damping of joints that are no columns of the tree, to a table K (B, …)."""
         states, table = states[members], K[members]
-        load, damping = query.dynamics.split(table, (len(table),))[-2:]
+        parts = query.dynamics.split(table, (len(table),))
+        inertia, loads = (parts[:2], parts[2:]) if parts[0].ndim == 3 else ([], parts)
         for joint in self.cut_joint_loads:
-            own = self.query(transfer, joint.name)
+            rotor = np.array(joint.armature)
+            own = self.query(transfer, joint.name, order=2 if inertia else 1)
             rows = own.outputs.rows
             T = transfer.evaluate(own, states).T
             c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
+            if inertia:
+                I, P = inertia
+                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
+                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.H)
+            if not loads:
+                continue
+            load, damping = loads
             stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
