@@ -34,19 +34,19 @@ class Item:
 
 @dataclass(frozen=True)
 class Part:
-    """Items of a name, labels of their first rows, and data for the values of these rows.
+    """Items of a name, labels of their rows, and data for the values of these rows.
 
     Attributes
     ----------
     items : list of Item
-        Items, with consecutive rows. Rows beyond the labels serve only to compute values.
+        Items, with consecutive rows. Rows without label serve only to compute others.
     labels : list of str
-        Names of the first rows.
+        Names of rows.
     valued : list of bool
         True for each labelled row that has a value.
     angles : tuple of (row, sine row, cosine row, reference value)
         Rows whose value is an angle with given sine and cosine rows, and its value in the reference
-        configuration.
+        configuration. A cosine row of -1 is the positive root of 1 − sine².
     offsets : tuple of (row, reference value)
         Rows computed as zero in the reference configuration, and their value there.
     """
@@ -56,6 +56,13 @@ class Part:
     valued: list[bool]
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
+    labelled: tuple[int, ...] | None = None
+    """Rows with labels; None for the first ones."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows with labels."""
+        return tuple(range(len(self.labels))) if self.labelled is None else self.labelled
 
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
