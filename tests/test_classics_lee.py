@@ -51,7 +51,7 @@ def case(name: str, k: int) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, d
 def mechanism_of(parameters: dict) -> kic.Mechanism:
     """Return the mechanism of a reference case."""
     rows = [
-        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), s=row["d"])
+        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), d=row["d"])
         for k, row in enumerate(parameters["dh"], 1)
     ]
     bodies = [

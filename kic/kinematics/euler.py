@@ -1,8 +1,8 @@
 """Euler angles of frames, bodies and ball joints as rows, in the notation of SciPy's `Rotation.as_euler`.
 
 With axes a₁, a₂, a₃ of a rotation R = R(a₁, θ₁) R(a₂, θ₂) R(a₃, θ₃), the outer angles are those of two
-components of R e(a₃) and of Rᵀ e(a₁), and the middle one is the arcsine of e(a₁) · R e(a₃). All are products of
-a direction of one frame with one of the other, so that they have coefficients of every order.
+components of R e(a₃) and of Rᵀ e(a₁), and the middle one is the arcsine of e(a₁) · R e(a₃). All are
+products of a direction of one frame with one of the other, so that they have coefficients of every order.
 """
 
 from __future__ import annotations
