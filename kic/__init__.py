@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
     from kic.grasp.grip import GripForces, grip_forces, largest_load
+    from kic.io import linkages
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
@@ -234,6 +235,7 @@ _HOME = {
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",
+    "linkages": "io.linkages",
     "load": "io.toml",
     "metrics": "sweeps.metrics",
     "model_names": "io.library",

@@ -251,9 +251,9 @@ def test_dh_rows_of_an_arm() -> None:
 
     def arm(x: np.ndarray, convention: str = "freeman") -> kic.Mechanism:
         rows = [
-            kic.DHRow("A", "one", s=x[0]),
+            kic.DHRow("A", "one", d=x[0]),
             kic.DHRow("B", "two", a=x[1], alpha=x[2], theta=x[3]),
-            kic.DHRow("C", "three", "prismatic", a=0.1, alpha=-0.3, s=x[4]),
+            kic.DHRow("C", "three", "prismatic", a=0.1, alpha=-0.3, d=x[4]),
         ]
         hand = kic.Body("three", mass=1.0, com=(0.1, x[5], 0.2), inertia=(0.1, 0.2, 0.15), at=(0, 0, x[5]))
         others = [kic.Body(name, mass=0.0) for name in ("one", "two")]

@@ -11,9 +11,10 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError
+from kic.errors import InputError, SingularError
 from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -208,6 +209,27 @@ class CompiledModel:
                 "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
+
+    def check_gimbal(
+        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
+
+        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
+        """
+        if not rows.angles or values.dtype.kind == "O":
+            return ok
+        locked = rows.locked(values)
+        if not locked.any():
+            return ok
+        if failures == "mask":
+            return ~locked if ok is None else ok & ~locked
+        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
+        raise SingularError(
+            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
+            "first and third axis are parallel. Use another sequence, or pose().",
+            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
+        )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
