@@ -319,7 +319,7 @@ class Joint:
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Limits of each limited coordinate, and of the swing as ``name.swing``."""
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
         pairs: tuple = () if self.limits is None else self.limits
         pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
         found = dict(zip(self.valued, pairs, strict=False))
