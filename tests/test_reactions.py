@@ -869,7 +869,7 @@ def test_errors() -> None:
     with pytest.raises(kic.InputError, match="`split`"):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
-        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more\."
+        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more"
     ) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2

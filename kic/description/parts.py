@@ -352,19 +352,13 @@ class Joint:
             )
 
     @property
-    def swing_direction(self) -> np.ndarray:
-        """Unit vector (3,) that swings, in the reference configuration."""
-        d = np.cross(self.axis, self.axis2) if self.swing_axis is None else np.array(self.swing_axis)  # type: ignore[arg-type]
-        return d.real / np.linalg.norm(d.real)
-
-    @property
     def valued(self) -> tuple[str, ...]:
         """Tuple of the coordinates that have values: all but the rotations of spherical and free joints."""
         return self.components[: {"spherical": 0, "free": 3}.get(self.type, 6)]
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Limits of each limited coordinate, and of the swing as ``name.swing``."""
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
         pairs: tuple = () if self.limits is None else self.limits
         pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
         found = dict(zip(self.valued, pairs, strict=False))
