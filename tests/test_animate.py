@@ -44,7 +44,7 @@ def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
     assert all((a != b).any() for a, b in pairwise(seen))
 
 
-def test_paper_and_ground_stand_still(turn) -> None:
+def test_view_and_ground_are_fixed(turn) -> None:
     film = kic.animate(turn)
     canvas, posture = film._stage(None)
     limits, grounds = [], []

@@ -87,7 +87,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     assert np.ptp(many["A1"].force[:, 0]) > 1.0  # legs push their feet apart, more or less
 
 
-def test_what_has_no_efforts_has_no_forces() -> None:
+def test_no_efforts_give_no_forces() -> None:
     m = kic.load("walking-machine")
     c = m.at()
     needed = c.dynamics().inverse_dynamics(np.zeros(3), np.zeros(3)) * np.array([[1.0], [9.0]])

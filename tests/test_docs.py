@@ -55,7 +55,7 @@ def test_readme_has_one_install_and_one_test_command() -> None:
     commands = [line for line in text_of(README).splitlines() if line.startswith("python3 -m venv")]
     assert commands == [
         f"{start}'.[plot]' && .venv/bin/kic report four-bar --at A=70deg --order 2 --html four-bar.html",
-        f"{start}'.[test]' && .venv/bin/pytest",
+        f"{start}'.[test]' && .venv/bin/pytest -n auto",
     ]
 
 

@@ -146,7 +146,7 @@ def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
         none.plot()
 
 
-def test_colours_of_values_that_run_away(joints: kic.Sweep) -> None:
+def test_colour_range_excludes_outliers(joints: kic.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
     low, high, extend = colour_limits(values, None)
     assert low == 0

@@ -21,6 +21,7 @@ from kic.cli.parsing import (
     usage_error,
     width,
 )
+from kic.description.description import VALUED_KINDS
 from kic.io.files import atomic_write
 
 
@@ -101,8 +102,7 @@ def report(
         return
     click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(width()))
     if not outputs and order == 1:
-        kinds = ("points", "distances", "bodies", "contacts")
-        there = [part.name for kind in kinds for part in getattr(mechanism, kind)]
+        there = [part.name for kind in VALUED_KINDS for part in getattr(mechanism, kind)]
         there += [joint.name for joint in mechanism.joints if joint.dof]
         hint = (
             f"More: --of NAME selects another part ({', '.join(there)}), --order 2 adds H, --order 3 adds D, "

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.description.parts import Body, Joint, Point, as_matrix
+from kic.description.parts import Body, Frame, Joint, Point, as_matrix
 from kic.description.validation import GROUND, STRICT, Vector, assign, check_name, choice, listed, number
 from kic.errors import ModelError, short_repr, unknown
 from kic.mechanism import Mechanism
@@ -94,9 +94,10 @@ def from_dh(
     convention: Convention = "freeman",
     bodies: Iterable[Body] = (),
     points: Iterable[Point] = (),
+    frames: Iterable[Frame] = (),
     **rest: Any,
 ) -> Mechanism:
-    """Make a serial arm from DH rows; bodies and points are given in the frames of their links.
+    """Make a serial arm from DH rows; bodies, points and frames are given in the frames of their links.
 
     Parameters
     ----------
@@ -112,6 +113,8 @@ def from_dh(
         no mass properties.
     points : iterable of Point
         Points, each in the frame of its body; those of ground in world axes.
+    frames : iterable of Frame
+        Frames, such as that of the tool, with `origin` and `axes` in the frame of their body.
     **rest
         Other arguments of `Mechanism`: gravity, coordinates, distances, forces, texts.
 
@@ -137,8 +140,8 @@ def from_dh(
     """
     name = check_name("mechanism", name)
     choice(f"'{name}'", "convention", convention, ("freeman", "standard"))
-    joints, frames = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
-    links: dict[str, Body | None] = {link: None for link in frames if link != GROUND}
+    joints, links_at = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
+    links: dict[str, Body | None] = {link: None for link in links_at if link != GROUND}
     for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
         _check_part(name, body, Body, f"bodies[{i}]")
         if body.name not in links:
@@ -155,16 +158,21 @@ def from_dh(
             )
         links[body.name] = body
     points = listed(f"'{name}'", "points", points, "Point parts")
-    for i, point in enumerate(points):
-        _check_part(name, point, Point, f"points[{i}]")
-        if point.body not in frames:
-            error = unknown("body", point.body, name, frames)
-            raise ModelError(f"Point '{point.name}': {error}", key=f"points[{i}].body", name=point.body)
+    frames = listed(f"'{name}'", "frames", frames, "Frame parts")
+    for kind, part_type, parts in (("points", Point, points), ("frames", Frame, frames)):
+        for i, part in enumerate(parts):
+            _check_part(name, part, part_type, f"{kind}[{i}]")
+            if part.body not in links_at:
+                error = unknown("body", part.body, name, links_at)
+                raise ModelError(
+                    f"{part_type.__name__} '{part.name}': {error}", key=f"{kind}[{i}].body", name=part.body
+                )
     return Mechanism(
         name,
-        bodies=tuple(_body_in_world(body or Body(link), frames[link]) for link, body in links.items()),
+        bodies=tuple(_body_in_world(body or Body(link), links_at[link]) for link, body in links.items()),
         joints=joints,
-        points=tuple(replace(p, at=_point_in_world(p.at, frames[p.body])) for p in points),
+        points=tuple(replace(p, at=_point_in_world(p.at, links_at[p.body])) for p in points),
+        frames=tuple(_frame_in_world(frame, links_at[frame.body]) for frame in frames),
         **rest,
     )
 
@@ -225,6 +233,12 @@ def _point_in_world(p: Vector, T: np.ndarray) -> Vector:
     """Return a point of the frame of a link in world coordinates."""
     x, y, z = (T[:3, :3] @ np.array(p) + T[:3, 3]).tolist()
     return (x, y, z)
+
+
+def _frame_in_world(frame: Frame, T: np.ndarray) -> Frame:
+    """Return a frame given in the frame of a link in world coordinates."""
+    axes = tuple(map(tuple, (np.array(frame.axes) @ T[:3, :3].T).tolist()))
+    return replace(frame, origin=_point_in_world(frame.origin, T), axes=axes)
 
 
 def _body_in_world(body: Body, T: np.ndarray) -> Body:

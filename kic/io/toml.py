@@ -412,6 +412,9 @@ def _item(value: Any) -> Any:
     return value
 
 
+_PER_COORDINATE = ("value", "stiffness", "rest", "damping", "armature", "friction")
+
+
 def _plain(item: Any) -> Any:
     """Return dataclasses as dicts without default values, and tuples as lists, in the shortest form."""
     if not is_dataclass(item):
@@ -419,7 +422,7 @@ def _plain(item: Any) -> Any:
     values = {}
     for f in fields(item):
         value = getattr(item, f.name)
-        if isinstance(value, tuple) and f.name in ("value", "stiffness", "rest", "damping"):
+        if isinstance(value, tuple) and f.name in _PER_COORDINATE:
             if not any(value):
                 continue
             value = value[0] if len(value) == 1 else value

@@ -14,7 +14,7 @@ import numpy as np
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling
 from kic.description.motors import Motor
-from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.parts import Body, Distance, Frame, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
 from kic.kernels.layout import (
@@ -39,30 +39,16 @@ _OMEGA = ("wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class Rows:
-    """Kernel items of a query, and the selected rows of their table.
+    """Kernel items of a query, and the selected rows of their table."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Names of the rows.
-    spans : dict of str to slice
-        Rows of each requested name.
-    valued : (P,) bool
-        True for rows with a value; angular velocities have none.
-    holonomic : bool
-        True if no row is a quasi-velocity.
-    select : (P,) int or None
-        Requested rows of the table; None for all.
-    """
-
-    labels: tuple[str, ...]
-    spans: dict[str, slice]
-    valued: np.ndarray
-    select: np.ndarray | None
+    labels: tuple[str, ...]  # names of the rows
+    spans: dict[str, slice]  # rows of each requested name
+    valued: np.ndarray  # (P,) bool: True for rows with a value; angular velocities have none
+    select: np.ndarray | None  # (P,) int or None: requested rows of the table; None for all
     items: np.ndarray
     vectors: np.ndarray
     height: int
-    holonomic: bool
+    holonomic: bool  # True if no row is a quasi-velocity
     source: tuple[Item, ...]
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
@@ -97,10 +83,7 @@ class Rows:
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown name, or a part without such rows.
+    Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """
     names = names_of(of, least=1)
     items: list[Item] = []
@@ -169,14 +152,14 @@ def _part(tree: Tree, key: str) -> Part:
     part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
-    if group == "omega" and isinstance(part, Body):
-        return Part([Item(OMEGA, tree.frame[name])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
+    if group == "omega" and isinstance(part, Body | Frame):
+        return Part([Item(OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
     if isinstance(part, Joint):
         return _joint(tree, part)
     if isinstance(part, Point):
         return Part([point_item(tree, part)], [f"{name}.{c}" for c in _XYZ], [True] * 3)
-    if isinstance(part, Body):
-        return _body(tree, part)
+    if isinstance(part, Body | Frame):
+        return _frame(tree, part)
     if isinstance(part, Distance):
         return Part([distance_item(tree, part)], [name], [True])
     if isinstance(part, Contact):
@@ -199,19 +182,19 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 
-def _body(tree: Tree, body: Body) -> Part:
-    """Return the items of the reference point and the angular velocity of a body."""
-    if body.reference is None:
+def _frame(tree: Tree, part: Body | Frame) -> Part:
+    """Return the items of the reference point and the angular velocity of a body or frame."""
+    if part.reference is None:
         raise InputError(
-            f"Body '{body.name}' has no reference point. Give it `at` (or `com`), or request "
-            f"'{body.name}.wx' … or a point of it."
+            f"Body '{part.name}' has no reference point. Give it `at` (or `com`), or request "
+            f"'{part.name}.wx' … or a point of it."
         )
-    frame = tree.frame[body.name]
+    frame = tree.frame[part.body]
     made = [
-        Item(POINT, frame, local_b=tuple(tree.local_point(frame, body.reference))),
+        Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
         Item(OMEGA, frame),
     ]
-    labels = [f"{body.name}.{c}" for c in (*_XYZ, *_OMEGA)]
+    labels = [f"{part.name}.{c}" for c in (*_XYZ, *_OMEGA)]
     return Part(made, labels, [True] * 3 + [False] * 3)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
+from kic.description.description import VALUED_KINDS, MechanismDescription
 from kic.description.parts import Joint
 from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import DRAWN
@@ -25,10 +25,8 @@ from kic.numerics.rotations import (
 def coordinates_of(description: MechanismDescription, inputs: Any) -> np.ndarray:
     """Return coordinates (..., M) in their order, from an array, a dict of names, or None.
 
-    Raises
-    ------
-    InputError, UnknownNameError
-        For a wrong shape, a missing or surplus coordinate, or a value that `at` does not accept.
+    Raise `InputError` or `UnknownNameError` for a wrong shape, a missing or surplus coordinate, or a
+    value that `at` does not accept.
     """
     if inputs is None:
         return reference_coordinates(description)
@@ -55,8 +53,7 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
     """Return True if inputs are an array or name joints only; an open chain then needs no position solver."""
     if not isinstance(inputs, Mapping):
         return True
-    kinds = ("points", "distances", "bodies", "contacts")
-    others = {part.name for kind in kinds for part in getattr(description, kind)}
+    others = {part.name for kind in VALUED_KINDS for part in getattr(description, kind)}
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
 
 

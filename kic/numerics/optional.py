@@ -10,28 +10,11 @@ from kic.errors import InputError, MissingExtraError, short_repr
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """Import a module of an optional package.
+    """Import a module of the optional packages in an extra of kic.
 
-    Parameters
-    ----------
-    module : str
-        Import name, such as ``"matplotlib.figure"``.
-    extra : str
-        The extra of kic that brings it.
-    purpose : str
-        Start of the error message, such as "Drawings require Matplotlib".
-
-    Returns
-    -------
-    module
-        The imported module.
-
-    Raises
-    ------
-    MissingExtraError
-        If the package is not installed.
-    InputError
-        If the environment prevents the import of Matplotlib.
+    Raise `MissingExtraError` with the start of a sentence `purpose`, such as "Drawings require
+    Matplotlib", if it is not installed. Raise `InputError` if the environment prevents the import of
+    Matplotlib.
     """
     try:
         return importlib.import_module(module)
