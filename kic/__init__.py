@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
+    from kic.io.order import JointOrder
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
@@ -179,6 +180,7 @@ _HOME = {
     "InputError": "errors",
     "InternalLoads": "actuation.internal_loads",
     "Joint": "description.parts",
+    "JointOrder": "io.order",
     "JointForces": "joint_forces.joint_forces",
     "JointLimits": "operational_space.secondary_objectives",
     "KicError": "errors",
