@@ -11,6 +11,12 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
     d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
     d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
+finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
+`InertiaError` if masses or inertias are needed and missing; and `MissingExtraError` if an optional package
+is not installed. Docstrings list these errors only if there is more to say. Their examples assume ``import
+kic`` and ``import numpy as np``.
+
 Notation
 --------
 Symbols and equation numbers are those of Freeman (1985).
@@ -120,6 +126,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
+    from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
@@ -130,6 +137,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
+    from kic.motion_dynamics import MotionEvaluator
     from kic.operational_space.ellipsoids import Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
@@ -195,6 +203,7 @@ _HOME = {
     "ModelFileError": "errors",
     "Modes": "linear.modes",
     "Moment": "description.parts",
+    "MotionEvaluator": "motion_dynamics",
     "Motor": "description.motors",
     "MotorDemand": "dynamics.drive_train",
     "OperationalSpace": "operational_space.operational_space",
@@ -224,6 +233,7 @@ _HOME = {
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
     "from_mujoco": "io.mjcf",
+    "from_sdf": "io.sdf",
     "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",

@@ -30,18 +30,7 @@ class NoResultError(UnknownNameError, AttributeError):
 class Layout:
     """Places of named results in the tables that the kernels write.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    names : tuple of str
-        Requested outputs.
-    parts : tuple of str
-        Requested parts of the dynamics.
-    rows, dynamics : OutputTable or None, Table
-        Layouts of the tables.
+    `parts` are the requested parts of the dynamics; `rows` and `dynamics` are the layouts of the tables.
     """
 
     def __init__(
@@ -221,7 +210,6 @@ class Evaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("horn-two-link")
     >>> f = m.prepare(of=["tip"], dynamics=True, order=2)
     >>> r = f(m.at([0.0, 0.0]).state)
@@ -284,10 +272,6 @@ class Evaluator:
         check : bool
             True to check that the states are closed, that the coordinates can drive the mechanism there, and
             that the results are finite.
-
-        Returns
-        -------
-        Results
 
         Raises
         ------
@@ -377,7 +361,6 @@ class Evaluator:
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f = m.prepare(of=["tip"])
         >>> bool(f.check(m.at().state) < 100)
@@ -458,7 +441,6 @@ class PositionSolver:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("five-bar")
     >>> c = m.at()
     >>> close = m.prepare_position(["A", "E"])
@@ -500,8 +482,6 @@ class PositionSolver:
 
         Raises
         ------
-        InputError
-            For arrays of another shape or kind.
         ConfigurationError
             As `Mechanism.at`, which is used where the compiled Newton iteration does not arrive.
         """

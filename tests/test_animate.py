@@ -12,7 +12,7 @@ import pytest
 
 import kic
 
-pytest.importorskip("matplotlib", reason="pip install 'kic[plot]' to draw")
+pytest.importorskip("matplotlib", reason="pip install -e '.[plot]' to draw")
 from PIL import Image, ImageSequence
 
 
@@ -150,5 +150,5 @@ def test_repr_mentions_save(turn) -> None:
 
 def test_without_matplotlib(turn, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install 'kic\[plot\]'"):
+    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install -e '\.\[plot\]'"):
         kic.animate(turn)

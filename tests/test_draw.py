@@ -263,7 +263,7 @@ def test_user_axes_keep_their_artists() -> None:
 
 def test_matplotlib_is_asked_for(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"Matplotlib: pip install 'kic\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"Matplotlib: pip install -e '\.\[plot\]'"):
         draw(drawn("four-bar"))
 
 

@@ -11,7 +11,7 @@ import kic
 from kic.plotting.maps import colour_limits, true_runs, zero_crossings
 from kic.plotting.plots import Panel, axis_limits, course_index, draw_plots, separate
 
-pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install 'kic[plot]'")
+pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install -e '.[plot]'")
 
 ARM = kic.load("horn-two-link")
 FIVE = kic.load("five-bar")

@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|torna
 OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file://)""", flags=re.MULTILINE)
 
 for package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
-    pytest.importorskip(package, reason=f"{package} is missing: pip install 'kic[notebooks]'")
+    pytest.importorskip(package, reason=f"{package} is missing: pip install -e '.[notebooks]'")
 
 import nbclient  # noqa: E402
 import nbformat  # noqa: E402

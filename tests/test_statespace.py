@@ -412,7 +412,7 @@ def test_hand_over_to_scipy() -> None:
 def test_hand_over_to_python_control(monkeypatch) -> None:
     s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x", "A.rate"])
     monkeypatch.setitem(sys.modules, "control", None)
-    with pytest.raises(kic.MissingExtraError, match=r"python-control: pip install 'kic\[control\]'"):
+    with pytest.raises(kic.MissingExtraError, match=r"python-control: pip install -e '\.\[control\]'"):
         s.to_control()
     # what is handed over, whether it is installed or not
     ss = lambda *four, **names: (four, names)  # noqa: E731

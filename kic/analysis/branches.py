@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from kic.analysis.assemblies import (
     CONDITION_MAX,
-    LIMIT_ATOL,
     Assemblies,
     AssemblySearch,
     assembly_search,
@@ -27,6 +25,7 @@ from kic.kinematics.state import distance
 from kic.position import follow_complex_step, real_configuration, real_inputs
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_to
+from kic.transfer.limits import LIMIT_ATOL, Limits
 from kic.transfer.targets import BatchTargets
 
 # every member but the first has this share of the starts, at least a few, because its neighbours contribute
@@ -39,7 +38,7 @@ def find_assemblies(
     near: Configuration | None,
     starts: int,
     seed: Any,
-    limits: Mapping[str, Any] | None,
+    limits: Limits,
 ) -> Assemblies:
     """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
     if model.has_complex_step:  # solve in real numbers, then carry the step along

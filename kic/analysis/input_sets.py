@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
@@ -44,7 +44,7 @@ class IndependentSet:
     where: tuple[int, ...]
 
 
-class IndependentSets:
+class IndependentSets(Printable):
     """Sets of coordinates that can drive a mechanism, the best first. Made by `Mechanism.independent_sets`.
 
     Iterable; ``sets[0].names`` is the best.
@@ -65,7 +65,6 @@ class IndependentSets:
 
     Examples
     --------
-    >>> import kic
     >>> kic.load("four-bar").independent_sets(count=2)
     four-bar: independent sets of 1 among A, B, C, D
     all 4 sets were tried
@@ -133,12 +132,6 @@ class IndependentSets:
             values = np.array([[one.worst] for one in self.sets])
             sheet.matrix("sets, by smallest singular value", names, ["conditioning"], values)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:

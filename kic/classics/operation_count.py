@@ -17,7 +17,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Body, Point
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
@@ -34,7 +34,7 @@ METHODS = tuple(TABLE_1)
 
 
 @dataclass(frozen=True, repr=False)
-class OperationCount:
+class OperationCount(Printable):
     """Number of operations on floating-point numbers, without index arithmetic and comparisons.
 
     Attributes
@@ -81,12 +81,6 @@ class OperationCount:
         names = [field.name for field in fields(self)]
         sheet.matrix("operations", names, [""], np.array(astuple(self))[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _binary(kind: str, operation: Callable[[float, float], float], reflected: bool = False) -> Any:
@@ -226,10 +220,6 @@ def count_operations(
     at : Configuration, optional
         Configuration of real numbers; by default the reference configuration.
 
-    Returns
-    -------
-    OperationCount
-
     Raises
     ------
     InputError
@@ -242,7 +232,6 @@ def count_operations(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.classics.operation_count import count_operations
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
@@ -330,11 +319,6 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     -------
     tuple of int
 
-    Raises
-    ------
-    InputError
-        If the method is unknown or `n_joints` is not a positive integer.
-
     Examples
     --------
     >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
@@ -380,7 +364,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     )
 
 
-class OperationTable:
+class OperationTable(Printable):
     """Printed operation counts of Table 1 beside those of kic's kernels, for arms of revolute joints.
 
     Table 1 counts one evaluation of the inverse dynamics. kic's inverse dynamics also computes I* and P*,
@@ -399,11 +383,6 @@ class OperationTable:
         The three methods of Table 1, then kic's "inverse dynamics", "I* and P*" and "G and H of the hand".
     products, sums : (N, 6) int ndarray
         Multiplications and divisions; additions and subtractions.
-
-    Raises
-    ------
-    InputError
-        If `n_joints` is empty or contains anything but positive integers.
 
     Examples
     --------
@@ -449,9 +428,3 @@ class OperationTable:
             "cosines and the n sines."
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

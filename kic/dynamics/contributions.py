@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.kinematics.coefficients import Coefficients
 
 
@@ -30,7 +30,7 @@ def add_rotors(
     ]
 
 
-class Contributions:
+class Contributions(Printable):
     """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
 
     The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
@@ -77,9 +77,3 @@ class Contributions:
         sheet.matrix("linear", self.bodies, self.coordinates, linear)
         sheet.matrix("angular", self.bodies, self.coordinates, angular)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

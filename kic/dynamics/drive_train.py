@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
@@ -131,12 +131,8 @@ class DriveTrain:
     def torques(self, shafts: Coefficients, effort: np.ndarray, what: str = "effort") -> np.ndarray:
         """Return the torques (..., K) at the output of the shafts for efforts (..., M), Nᵀ τ = T (2-231).
 
-        Raises
-        ------
-        InputError
-            For more motors than coordinates, or efforts that they cannot produce.
-        SingularError
-            If motors depend on one another.
+        Raise `InputError` for more motors than coordinates, or efforts that they cannot produce. Raise
+        `SingularError` if motors depend on one another.
         """
         K, M = shafts.G.shape[-2:]
         if K > M:
@@ -207,7 +203,7 @@ class DriveTrain:
         return MotorDemand(self.names, speed, torque, current, rate, voltage)
 
 
-class MotorDemand:
+class MotorDemand(Printable):
     """Speeds, torques, currents and voltages of the motors of a mechanism in a motion.
 
     Attributes
@@ -228,7 +224,6 @@ class MotorDemand:
 
     Examples
     --------
-    >>> import kic
     >>> from dataclasses import replace
     >>> arm = kic.load("horn-two-link")
     >>> circuit = {"resistance": 2.0, "torque_constant": 0.1}
@@ -276,9 +271,3 @@ class MotorDemand:
                 "in this motion", self.motors, ["speed", "torque", "current", "voltage", "power"], table
             )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

@@ -25,16 +25,9 @@ def classify_contacts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return boolean masks of contacts (..., K) that would pull, and of contacts that slip.
 
-    Parameters
-    ----------
-    normal, tangential, moment : (..., K)
-        Normal forces (positive for pressure), tangential forces, and moments about the normal.
-    bounds : two of (K,)
-        Coefficients of friction and lengths of torsion, 0 if there are none.
-    pinned : (K,) bool
-        True for pinned contacts.
-    small : (..., 1)
-        Size of round-off.
+    Normal forces (positive for pressure), tangential forces and moments about the normal have shape (...,
+    K). `bounds` are coefficients of friction and lengths of torsion (K,), 0 if there are none. `small`
+    (..., 1) is the size of round-off.
     """
     pulling = ~pinned & (normal < -small)
     return pulling, ~pinned & ~pulling & (used(tangential, moment, bounds) > normal + small)
@@ -116,28 +109,12 @@ class ContactForceCheck:
         return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
     def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
-        """Return the largest possible smallest margin of all loads, and the contacts that limit it.
+        """Return the largest possible smallest margin of all loads, these loads (R,), and limiting contacts.
 
-        Parameters
-        ----------
-        load, play : (R,), (R, k)
-            The possible loads are load + play z for any z.
-        size : float
-            Unit of the margin.
-
-        Returns
-        -------
-        margin : float
-            Margin, at most 1; negative if no loads satisfy the limits.
-        best : (R,)
-            Loads with this margin.
-        limiting : list of int
-            Contacts that pull or slip; with a choice of loads, contacts whose limits conflict.
-
-        Raises
-        ------
-        KicError
-            If the solver for spatial friction cones is needed and not installed.
+        The possible loads are load + play z for any z, with `play` (R, k); `size` is the unit of the
+        margin. It is at most 1, and negative if no loads satisfy the limits. Limiting contacts pull or
+        slip; with a choice of loads, their limits conflict. Raise `KicError` if the solver for spatial
+        friction cones is needed and not installed.
         """
         margins = self.margins(load) / size
         least = float(margins.min(initial=1.0))

@@ -27,10 +27,7 @@ class Masses:
 def pack_masses(tree: Tree) -> Masses:
     """Pack every body and point mass, in the axes of its frame.
 
-    Raises
-    ------
-    InertiaError
-        If a moving body has no mass or inertia, or no moving body has mass.
+    Raise `InertiaError` if a moving body has no mass or inertia, or no moving body has mass.
     """
     description = tree.description
     _check_complete(tree)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
@@ -42,12 +42,8 @@ def map_members(
 ) -> tuple[np.ndarray, list[dict[str, Any] | None]]:
     """Evaluate a function on all members; return the mask of valid ones and the results, None elsewhere.
 
-    Raises
-    ------
-    InputError
-        If `failures` is not "raise" or "mask".
-    MemberError
-        The error of the first failed member, with the indices of all in `failed`; unless they are masked.
+    Unless `failures` is "mask", raise the error of the first failed member, with the indices of all in
+    `failed`.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
@@ -216,7 +212,7 @@ def format_vector(a: np.ndarray, size: float) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class GraspClosure:
+class GraspClosure(Printable):
     """Closure of a grasp and its proof; made by `form_closure` and `force_closure`.
 
     Attributes
@@ -283,12 +279,6 @@ class GraspClosure:
             sheet.matrix("motion that no contact resists", rows, [""], self.twist[index][:, None])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
     """Test contacts for form closure: they immobilize a body to first order without friction.
@@ -310,14 +300,11 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`.
     SingularError
         If a member is inconclusive to rounding.
 
     Examples
     --------
-    >>> import kic
     >>> sides = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]]
     >>> inward = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0]]
     >>> kic.form_closure(kic.ContactSet(sides, inward, "point", plane=[0, 0, 1])).missing
@@ -357,18 +344,13 @@ def force_closure(
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`, the method is unknown, or there are too few edges.
     SingularError
         If a member is inconclusive to rounding or for the pyramids.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------
     Two hard fingers let a ball spin about the line between them:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.4)
     >>> kic.force_closure(c).missing
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)',)

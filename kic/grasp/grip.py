@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
@@ -106,10 +106,7 @@ class GripProgram:
     ) -> tuple[Program, list[tuple[str, str]], np.ndarray]:
         """Build the program of feasible forces, without cost; return it, its blocks, and T of its equalities.
 
-        Raises
-        ------
-        SingularError
-            If the equalities are inconsistent.
+        Raise `SingularError` if the equalities are inconsistent.
         """
         grasp, contacts, keep = self.grasp, self.grasp.contacts, self.columns(active)
         G = grasp.map[:, keep]
@@ -165,10 +162,7 @@ class GripProgram:
     def interior(self) -> tuple[np.ndarray, Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.
 
-        Raises
-        ------
-        SingularError
-            If there is no such program.
+        Raise `SingularError` if there is no such program.
         """
         active = np.ones(len(self.pinned), dtype=bool)
         while True:
@@ -322,15 +316,7 @@ class GripProgram:
 
 
 class GripProblem:
-    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`.
-
-    Attributes
-    ----------
-    batch : tuple of int
-        Shape of the batch.
-    names : tuple of str
-        Names of the joints.
-    """
+    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`."""
 
     def __init__(
         self,
@@ -451,7 +437,7 @@ ACTIVE_LIMIT_RTOL = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class GripForces:
+class GripForces(Printable):
     """Contact forces that hold a load; made by `grip_forces`.
 
     Attributes
@@ -538,12 +524,6 @@ class GripForces:
             sheet.say(f"\nat their limits: {', '.join(self.binding)}")
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def grip_forces(
     contacts: ContactSet,
@@ -592,10 +572,6 @@ def grip_forces(
     failures : {"raise", "mask"}
         Treatment of members without a solution.
 
-    Returns
-    -------
-    GripForces
-
     Raises
     ------
     InputError
@@ -606,14 +582,11 @@ def grip_forces(
     LimitError
         If they can, but not within the limits or with `least`. Carries `scale`, the share of the load that
         is held (None if none is), and `binding`, the limiting joints and contacts.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------
     Two fingers lift a block of 3 N; with friction 0.5 each presses with 3 N:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5,
     ...     plane=[0, 0, 1])
     >>> kic.grip_forces(c, [0, -3, 0], "minimum largest").normal.round(6)
@@ -666,8 +639,6 @@ def largest_load(
 
     Raises
     ------
-    InputError
-        As in `grip_forces`, and if `direction` is zero.
     SingularError, LimitError, MissingExtraError
         As in `grip_forces`.
 
@@ -675,7 +646,6 @@ def largest_load(
     --------
     A block of 10 N on two feet, one metre apart, supports a moment of 5 N m before it tips:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-0.5, 0, 0], [0.5, 0, 0]], [[0, 1, 0], [0, 1, 0]], "point", plane=[0, 0, 1])
     >>> kic.largest_load(c, [0, 0, 1], [0, -10, 0]).round(6)
     np.float64(5.0)

@@ -295,7 +295,7 @@ class _Builder:
         )
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
-            Coupling(self.names.new(c.name, "coupling", c.line), tuple(self.joint_names[j] for j in c.joints), c.ratios)
+            Coupling(self.names.new(c.name, "coupling", c.line), tuple(map(self.coordinate, c.joints)), c.ratios)
             for c in robot.couplings
         ]  # fmt: skip
         tolerance = 0.0
@@ -317,6 +317,7 @@ class _Builder:
             springs=tuple(springs),
             couplings=tuple(couplings),
             motors=tuple(self._motors()),
+            actuators=self._actuators(),
             closure_tolerance=tolerance,
         )
         made = replace(made, coordinates=self._coordinates(made, coordinates))
@@ -404,9 +405,21 @@ class _Builder:
                 damping=joint.damping,
                 armature=joint.armature,
                 friction=joint.friction,
+                limits=self._limits(joint) if single else None,
             )
         except ModelError as error:
             raise self.robot.source.error(joint.line, str(error)) from None
+
+    def _limits(self, joint: RobotJoint) -> tuple[float, float] | None:
+        """Return the limits of a joint, or None."""
+        if joint.lower == -np.inf and joint.upper == np.inf:
+            return None
+        if joint.lower < joint.upper:
+            return joint.lower, joint.upper
+        text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are left out."
+        self.robot.remark(joint.line, text)
+        joint.lower, joint.upper = -np.inf, np.inf
+        return None
 
     def _frames(self) -> tuple[list[Frame], list[Point], list[Spring]]:
         """Return the frames of links and of the file, and springs between points at some of them."""
@@ -458,13 +471,27 @@ class _Builder:
         """Return couplings as rows: name, coefficients of the joints, and value."""
         made = []
         for c in self.robot.couplings:
-            for joint in c.joints:
-                if joint not in self.joint_names:
-                    raise self.robot.source.error(c.line, f"coupling '{c.name}': no joint '{joint}' moves.")
-            terms = {self.joint_names[j]: r for j, r in zip(c.joints, c.ratios, strict=True)}
-            zero = sum(r * self.robot.joints[j].zero for j, r in zip(c.joints, c.ratios, strict=True))
-            made.append((c.name, terms, c.offset + zero))
+            try:
+                names = [self.coordinate(j) for j in c.joints]
+            except KeyError as error:
+                text = f"coupling '{c.name}': no joint '{error.args[0]}' moves."
+                raise self.robot.source.error(c.line, text) from None
+            zeros = [self.robot.joints[j].zero if j in self.robot.joints else 0.0 for j in c.joints]
+            value = c.offset + sum(r * zero for r, zero in zip(c.ratios, zeros, strict=True))
+            made.append((c.name, dict(zip(names, c.ratios, strict=True)), value))
         return made
+
+    def coordinate(self, name: str) -> str:
+        """Return the name of a joint, or of a component of one with several coordinates."""
+        base, dot, component = name.rpartition(".")
+        if dot and name not in self.joint_names and base in self.joint_names:
+            return f"{self.joint_names[base]}.{component}"
+        return self.joint_names[name]
+
+    def _actuators(self) -> tuple[str, ...] | None:
+        """Return the actuated joints; None if the file has no actuators."""
+        driven = [j for drive in self.robot.drives for j in drive.joints]
+        return tuple(dict.fromkeys(self.joint_names[j] for j in driven)) or None
 
     def _motors(self) -> list[Motor]:
         """Return the actuators as ideal motors."""
@@ -482,8 +509,7 @@ class _Builder:
             return None
         if not made.dof:
             return ()
-        driven = [j for drive in self.robot.drives for j in drive.joints]
-        tried = tuple(dict.fromkeys(self.joint_names[j] for j in driven))
+        tried = self._actuators() or ()
         loose = tuple(j.name for j in made.joints if j.type == "free")
         for names in (tuple(dict.fromkeys((*loose, *tried))), tried):
             if names and _drives(made, names):

@@ -23,7 +23,6 @@ from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
@@ -43,25 +42,14 @@ EFFORT_RTOL = 1e-6
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a point
-    or a body it is external.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        Joints, points, bodies, distances, or single rows of them.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown or repeated name, a part without rows, or fewer rows than degrees of freedom.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
+    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
+    name, a part without rows, or fewer rows than degrees of freedom.
     """
 
-    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
         free = model.free_bodies
-        self.labels = model.actuators(names)
+        self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -102,21 +90,11 @@ class Actuators:
 
 @dataclass(frozen=True)
 class LoadSolution:
-    """Loads at w that give the free bodies the required motion.
+    """Loads at w that give the free bodies the required motion."""
 
-    Attributes
-    ----------
-    load : (B, n)
-        Loads at the rows, of minimum scaled norm.
-    variations : (B, n, k)
-        Orthonormal basis of their variations, in scaled loads.
-    condition : (B,)
-        Condition of the scaled rows.
-    """
-
-    load: np.ndarray
-    variations: np.ndarray
-    condition: np.ndarray
+    load: np.ndarray  # (B, n): loads at the rows, of minimum scaled norm
+    variations: np.ndarray  # (B, n, k): orthonormal basis of their variations, in scaled loads
+    condition: np.ndarray  # (B,): condition of the scaled rows
 
 
 def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
@@ -135,14 +113,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to given first loads; return it, and the residual of each member.
 
-    Parameters
-    ----------
-    solution : LoadSolution
-        All loads that give the required motion.
-    efforts : (B, A)
-        The first A loads, scaled.
-    error : float
-        Error of the variations, for a condition of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
+    one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)
@@ -181,7 +153,7 @@ def joint_forces(
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
     labels = transfer.labels
-    actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
         for name, value in (("qd", qd), ("qdd", qdd))

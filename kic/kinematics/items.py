@@ -34,27 +34,17 @@ class Item:
 
 @dataclass(frozen=True)
 class Part:
-    """Items of a name, labels of their first rows, and data for the values of these rows.
+    """Items of a name, labels of their first rows, and data for the values of these rows."""
 
-    Attributes
-    ----------
-    items : list of Item
-        Items, with consecutive rows. Rows beyond the labels serve only to compute values.
-    labels : list of str
-        Names of the first rows.
-    valued : list of bool
-        True for each labelled row that has a value.
-    angles : tuple of (row, sine row, cosine row, reference value)
-        Rows whose value is an angle with given sine and cosine rows, and its value in the reference
-        configuration.
-    offsets : tuple of (row, reference value)
-        Rows computed as zero in the reference configuration, and their value there.
-    """
-
+    # items, with consecutive rows. Rows beyond the labels serve only to compute values.
     items: list[Item]
-    labels: list[str]
-    valued: list[bool]
+    labels: list[str]  # names of the first rows
+    valued: list[bool]  # True for each labelled row that has a value
+    # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine
+    # and cosine rows, and its value in the reference configuration
     angles: tuple[tuple[int, int, int, float], ...] = ()
+    # (row, reference value): rows computed as zero in the reference configuration, and their value
+    # there
     offsets: tuple[tuple[int, float], ...] = ()
 
 

@@ -27,10 +27,8 @@ from kic.numerics.rotations import (
 def coordinates_of(description: MechanismDescription, inputs: Any) -> np.ndarray:
     """Return coordinates (..., M) in their order, from an array, a dict of names, or None.
 
-    Raises
-    ------
-    InputError, UnknownNameError
-        For a wrong shape, a missing or surplus coordinate, or a value that `at` does not accept.
+    Raise `InputError` or `UnknownNameError` for a wrong shape, a missing or surplus coordinate, or a
+    value that `at` does not accept.
     """
     if inputs is None:
         return reference_coordinates(description)

@@ -26,30 +26,19 @@ SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 @dataclass(frozen=True)
 class Program:
-    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone.
+    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone."""
 
-    Attributes
-    ----------
-    cost : (N,)
-        Linear cost.
-    E, e : (Q, N), (Q,)
-        Equalities with orthonormal rows; see `independent_rows`.
-    A, h : (R, N), (R,)
-        Inequalities, block by block.
-    sizes : tuple of int
-        Rows of each block. A single row is not negative; of several, the first is at least the norm of the
-        others.
-    square : (N, N), optional
-        Quadratic cost.
-    """
-
-    cost: np.ndarray
+    cost: np.ndarray  # (N,): linear cost
+    # (Q, N), (Q,): equalities with orthonormal rows; see `independent_rows`
     E: np.ndarray
     e: np.ndarray
+    # (R, N), (R,): inequalities, block by block
     A: np.ndarray
     h: np.ndarray
+    # Rows of each block. A single row is not negative; of several, the first is at least the norm of the
+    # others.
     sizes: tuple[int, ...]
-    square: np.ndarray | None = None
+    square: np.ndarray | None = None  # (N, N), optional: quadratic cost
 
     @property
     def starts(self) -> np.ndarray:
@@ -86,12 +75,8 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
 
-    Raises
-    ------
-    SingularError
-        If the solver does not converge.
-    MissingExtraError
-        If Clarabel is required and not installed.
+    Raise `SingularError` if the solver does not converge. Raise `MissingExtraError` if Clarabel is
+    required and not installed.
     """
     # a cone of two rows is two inequalities
     sizes = np.array(program.sizes, dtype=np.intp)
@@ -144,21 +129,12 @@ def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class DeepestPoint:
-    """The point deepest inside all cones.
+    """The point deepest inside all cones."""
 
-    Attributes
-    ----------
-    x : (N,)
-        The point.
-    margin : float
-        Its smallest margin, at most 1; negative if no point is inside all cones.
-    y, z : (Q,), (R,)
-        Multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the cones, and
-        y·e + z·h is the margin.
-    """
-
-    x: np.ndarray
-    margin: float
+    x: np.ndarray  # (N,): the point
+    margin: float  # its smallest margin, at most 1; negative if no point is inside all cones
+    # (Q,), (R,): multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the
+    # cones, and y·e + z·h is the margin.
     y: np.ndarray
     z: np.ndarray
 
@@ -190,10 +166,7 @@ def solve_feasible(p: Program) -> np.ndarray:
     The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
     program is solved again with tighter cones, by at most `MAX_CONE_TIGHTENING`.
 
-    Raises
-    ------
-    SingularError
-        If no such solution is found.
+    Raise `SingularError` if no such solution is found.
     """
     first = np.zeros(len(p.h))
     first[p.starts] = 1.0

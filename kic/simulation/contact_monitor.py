@@ -30,15 +30,7 @@ CHECK_SHARES = np.array([1 / 3, 2 / 3, 1.0])
 
 
 class ContactMonitor:
-    """Monitor of the closed contacts of a mechanism.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        The user's coordinates, at which efforts act.
-    """
+    """Monitor of the closed contacts of a mechanism; `names` are the coordinates at which efforts act."""
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
         closed = model.description.closed_contacts
@@ -54,14 +46,7 @@ class ContactMonitor:
     def broken(self, chart: Chart, begin: float, end: float, at: Any) -> float | None:
         """Return the time within a step at which a contact constraint is first violated, or None.
 
-        Parameters
-        ----------
-        chart : Chart
-            The equations.
-        begin, end : float
-            The step.
-        at : callable
-            The unknowns at a time of the step.
+        `at` returns the unknowns at a time of the step.
         """
 
         def margin(t: float) -> float:

@@ -117,7 +117,6 @@ def computed_torque(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("five-bar")
     >>> go = kic.trajectory.quintic({"A": 1.2217, "E": 1.5708}, {"A": 1.5, "E": 1.7}, 0.5)
     >>> f = kic.controllers.computed_torque(m, go, kp=100.0, kd=20.0)
@@ -170,7 +169,6 @@ def computed_voltage(
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("puma560-motors")
     >>> go = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
     >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
@@ -232,7 +230,6 @@ def pd_gravity(
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("horn-two-link")
     >>> stay = kic.trajectory.line([0.0, 0.0], [0.0, 0.0])
     >>> kic.controllers.pd_gravity(arm, stay, 10.0, 1.0)(0.0, arm.at([0.0, 0.0]).state, [0.0, 0.0]).tolist()

@@ -55,21 +55,12 @@ NOT_FINITE = "the motion is no longer finite: it diverges. Check the last state.
 
 
 class DrivenMotion(NamedTuple):
-    """Accelerations and the efforts and motor quantities that cause them.
+    """Accelerations and the efforts and motor quantities that cause them."""
 
-    Attributes
-    ----------
-    T, a : (M,)
-        Efforts, those of prescribed motions included, and accelerations, in the chart.
-    effort : (M,)
-        Efforts at the user's coordinates.
-    shafts : ShaftKinematics or None
-    motor_state : MotorState or None
-    """
-
+    # (M,): efforts, those of prescribed motions included, and accelerations, in the chart
     T: np.ndarray
     a: np.ndarray
-    effort: np.ndarray
+    effort: np.ndarray  # (M,): efforts at the user's coordinates
     shafts: Any
     motor_state: Any
 

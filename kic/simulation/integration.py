@@ -118,24 +118,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial conditions of a run.
+    """Initial conditions of a run."""
 
-    Attributes
-    ----------
-    state : (S,)
-        Closed state.
-    q, qd : (M,)
-        Values and rates of the user's coordinates.
-    rates : (columns,) or None
-        Rates of the tree, if they are known.
-    current : (n,)
-        Currents of the n motors with inductance, if there are voltages.
-    """
-
-    state: np.ndarray
+    state: np.ndarray  # (S,): closed state
+    # (M,): values and rates of the user's coordinates
     q: np.ndarray
     qd: np.ndarray
-    rates: np.ndarray | None = None
+    rates: np.ndarray | None = None  # (columns,) or None: rates of the tree, if they are known
+    # (n,): currents of the n motors with inductance, if there are voltages
     current: np.ndarray = field(default_factory=lambda: NONE)
 
 
@@ -288,10 +278,7 @@ class Integration:
     def _step(self, solver: Any) -> None:
         """Take one step of the integrator.
 
-        Raises
-        ------
-        SimulationError
-            If the step limit is reached or the integrator fails.
+        Raise `SimulationError` if the step limit is reached or the integrator fails.
         """
         if self.steps >= self.settings.max_steps:
             raise SimulationError(
@@ -512,10 +499,7 @@ class Integration:
     def _check_consistent(self, t: float, y: np.ndarray) -> None:
         """Check that prescribed rates and accelerations are the derivatives of the prescribed values.
 
-        Raises
-        ------
-        SimulationError
-            If the integrated values or rates differ from the prescribed ones.
+        Raise `SimulationError` if the integrated values or rates differ from the prescribed ones.
         """
         motion, s = self.motion, self.settings
         if not motion.held.size:

@@ -19,10 +19,11 @@ from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
 from kic.simulation.events import Event, Events, Limit
 from kic.simulation.integration import Integration, Settings, Start
-from kic.simulation.motion import Effort, Motion
+from kic.simulation.motion import Effort, Motion, Snapshot
 from kic.simulation.result import Simulation
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import SWING, Limits, MotionLimits
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # number of samples if only an end time is given
@@ -35,14 +36,14 @@ DURATION_MIN = 1e-250
 
 def simulate(
     mechanism: Mechanism,
-    start: Configuration | Simulation,
-    t: Any,
+    start: Configuration | Simulation | None = None,
+    t: Any = None,
     effort: Effort | Any = None,
     qd: Any = None,
     wrt: str | Iterable[str] | None = None,
     prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
-    limits: Mapping[str, Any] | None = None,
+    limits: Limits = None,
     voltage: Effort | Any = None,
     current: Any = None,
     method: str = "DOP853",
@@ -63,9 +64,9 @@ def simulate(
     ----------
     mechanism : Mechanism
         The mechanism.
-    start : Configuration or Simulation
-        One configuration; or an earlier run, which is continued from its end and returned with its
-        continuation.
+    start : Configuration or Simulation, optional
+        One configuration, by default the reference configuration; or an earlier run, which is continued from
+        its end and returned with its continuation. It may be left out: ``simulate(mechanism, 2.0)``.
     t : (T,) array_like
         Increasing times at which results are recorded, the first being the time of the start; or the end time
         alone, for 1001 times from 0 (from the end of the earlier run).
@@ -89,8 +90,9 @@ def simulate(
         Attributes as in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where
         it rises or falls). A zero at the start does not count, so a run can continue from where an event
         stopped it.
-    limits : dict of str to (lower, upper), optional
-        Limits of coordinates at which the run stops; at once if it starts at a limit and moves beyond it.
+    limits : bool or dict of str to (lower, upper), optional
+        True for the limits of the description, or those of some rows and swings, as in `Mechanism.at`. The
+        run stops at a limit; at once if it starts there and moves beyond it.
     voltage : callable or (K,) array_like, optional
         ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
         torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
@@ -146,7 +148,6 @@ def simulate(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("four-bar")
     >>> run = kic.simulate(m, m.at(), 2.0)
     >>> bool(abs(run.energy.residual).max() < 1e-7)
@@ -163,6 +164,9 @@ def simulate(
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+    if t is None and not isinstance(start, Configuration | Simulation):
+        start, t = None, start
+    start = mechanism.at() if start is None else start
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
@@ -366,18 +370,20 @@ def _events(events: Any) -> list[Event]:
     return several
 
 
-def _limits(limits: Any, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
-    """Return limits of coordinates as events that stop the run; infinite limits are left out."""
-    if limits is not None and not isinstance(limits, Mapping):
-        raise InputError(
-            f"`limits` must be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
-        )
+def _limits(limits: Limits, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
+    """Return limits as events that stop the run; infinite limits are left out."""
     stops: list[Event] = []
-    for name, pair in (limits or {}).items():
-        _check_valued("limits", name, model, names)
-        a = as_numbers(pair)
-        if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
-            raise InputError(f"`limits` of '{name}' must be (lower, upper), got {short_repr(pair)}.")
-        k = names.index(name)
-        stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
+    for name, (lower, upper) in MotionLimits(model, limits).bounds.items():
+        one = MotionLimits(model, {name: (lower, upper)})
+
+        def read(now: Snapshot, one: MotionLimits = one) -> float:
+            return float(one.values(now.state[None])[0, 0])
+
+        if name in names:  # angles count full turns
+
+            def read(now: Snapshot, k: int = names.index(name)) -> float:
+                return float(now.q[k])
+
+        sides = ((lower, -1), (upper, 1)) if not name.endswith(f".{SWING}") else ((upper, 1),)
+        stops += [Limit(name, read, bound, sign) for bound, sign in sides if np.isfinite(bound)]
     return stops

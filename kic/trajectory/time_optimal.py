@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals
@@ -49,7 +49,7 @@ RANGE_RTOL = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TimeOptimal:
+class TimeOptimal(Printable):
     """Time-optimal motion along a path; made by `fastest`.
 
     Attributes
@@ -106,12 +106,6 @@ class TimeOptimal:
         sheet.matrix("active limits, and their share of the time", names, ["share"], cells)
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def fastest(
     path: Trajectory,
@@ -158,10 +152,6 @@ def fastest(
         accelerations of the fastest motion jump, but currents in an inductance cannot. Leave the inductance
         out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
 
-    Returns
-    -------
-    TimeOptimal
-
     Raises
     ------
     InputError
@@ -170,9 +160,8 @@ def fastest(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> straight = trajectory.line({"tip.x": 0.0}, {"tip.x": 1.0})
-    >>> best = trajectory.fastest(straight, acceleration=1.0)
+    >>> straight = kic.trajectory.line({"tip.x": 0.0}, {"tip.x": 1.0})
+    >>> best = kic.trajectory.fastest(straight, acceleration=1.0)
     >>> round(best.trajectory.duration, 12), best.binding[0]
     (2.0, 'acceleration of tip.x')
     """

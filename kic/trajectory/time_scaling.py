@@ -83,9 +83,8 @@ def uniform(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> slow = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
-    >>> round(trajectory.uniform(slow, velocity=1.875).duration, 12)
+    >>> slow = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
+    >>> round(kic.trajectory.uniform(slow, velocity=1.875).duration, 12)
     1.0
     """
     check_duration(trajectory)

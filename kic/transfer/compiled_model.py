@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
@@ -23,9 +23,9 @@ from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, row_scales
+from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     PoseTarget,
@@ -49,7 +49,7 @@ class CompiledModel:
     def __init__(self, description: Mechanism) -> None:
         self.description = description
         self._row_queries: LRU[object, OutputQuery] = LRU()
-        self._queries: LRU[object, TransferQuery | IdentityQuery] = LRU()
+        self._queries: LRU[object, Any] = LRU()
         self._transfers: LRU[tuple[str, ...], CoordinateTransfer] = LRU()
         self._closures: LRU[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = LRU()
         # models with caches of their own
@@ -86,7 +86,7 @@ class CompiledModel:
     @cached_property
     def is_open_chain(self) -> bool:
         """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return self.tree.open and len(self.coordinates) == self.tree.size
+        return self.tree.has_own_coordinates
 
     @cached_property
     def has_complex_step(self) -> bool:
@@ -166,6 +166,17 @@ class CompiledModel:
             found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
             self._row_queries["pose", name] = found
         return found
+
+    def poses(self, name: str, states: np.ndarray) -> np.ndarray:
+        """Return the poses (B, 4, 4) of a frame or body at states (B, S)."""
+        query = self.pose(name)
+        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        T = np.zeros((len(states), 4, 4), p.dtype)
+        T[:, 3, 3] = 1
+        T[:, :3, 3] = p[:, 0]
+        # columns of the rotation: the axes
+        T[:, :3, :3] = np.swapaxes(p[:, 1:], -1, -2)
+        return T
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
         """Return the values (B, P) of rows at states (B, S)."""
@@ -342,8 +353,20 @@ class CompiledModel:
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
-    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
+    def actuators(
+        self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom.
+
+        If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
+        the coordinates.
+        """
+        if given is not None:
+            names = names_of(given, "actuators")
+        elif self.description.actuators is not None or default is None:
+            names = self.description.actuator_names
+        else:
+            names = default
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -364,7 +387,8 @@ class CompiledModel:
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
-                f"named: {', '.join(labels) or 'none'}. Name {self.dof} or more.",
+                f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
+                f"{self.dof} or more in `actuators`.",
                 mobility=self.dof,
             )
         return labels
@@ -385,6 +409,22 @@ class CompiledModel:
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
         return found
+
+    def motion_query(self, transfer: Transfer, want: int) -> Any:
+        """Return the query for efforts or accelerations along motions, from a cache."""
+        key = transfer, "motion", want
+        found = self._queries.get(key)
+        if found is None:
+            found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
+        return found
+
+    def cut_joint_efforts(self, transfer: Transfer, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the efforts (B, m) that springs and dampers in cut joints need at states (B, S)."""
+        query = self.query(transfer, want=WANT_LOADS)
+        K = np.zeros((len(states), query.dynamics.width), states.dtype)
+        self.add_cut_joint_loads(transfer, query, states, K, slice(None))
+        load, damping = query.dynamics.split(K, (len(states),))
+        return np.einsum("bac,bc->ba", damping, qd) - load
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
