@@ -126,6 +126,8 @@ if TYPE_CHECKING:
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
+    from kic.io.order import JointOrder
+    from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
@@ -187,6 +189,7 @@ _HOME = {
     "InputError": "errors",
     "InternalLoads": "actuation.internal_loads",
     "Joint": "description.parts",
+    "JointOrder": "io.order",
     "JointForces": "joint_forces.joint_forces",
     "JointLimits": "operational_space.secondary_objectives",
     "KicError": "errors",
@@ -231,6 +234,7 @@ _HOME = {
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
     "from_mujoco": "io.mjcf",
+    "from_sdf": "io.sdf",
     "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
+    from kic.io.order import JointOrder
     from kic.linear.equilibrium import Equilibrium
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator
@@ -707,6 +708,28 @@ class Mechanism(Printable, MechanismDescription):
         from kic.operational_space.redundancy import RedundancyEvaluator
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+
+    def order_of(self, peer: Any) -> JointOrder:
+        """Return the maps between the coordinates of this mechanism and those of another package's model.
+
+        Parameters
+        ----------
+        peer : pinocchio.Model or mujoco.MjModel
+            Model with joints of the same names.
+
+        Returns
+        -------
+        JointOrder
+            Maps of positions, rates, accelerations and efforts.
+
+        Raises
+        ------
+        InputError
+            For another object, or a model without a common joint.
+        """
+        from kic.io.order import JointOrder
+
+        return JointOrder(self, peer)
 
     def summary(self) -> Summary:
         """Return a table of the parts, to print or to show."""

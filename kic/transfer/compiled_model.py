@@ -19,7 +19,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import reference_states
+from kic.kinematics.state import free_joints_as_poses, reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
@@ -277,6 +277,7 @@ class CompiledModel:
 
     def targets(self, inputs: Any) -> Targets:
         """Return the targets of inputs, as many as the degrees of freedom."""
+        inputs = free_joints_as_poses(self.description, inputs)
         targets = targets_of(self.tree, self.value_rows, self.length, inputs)
         self.check_number(targets.names, targets.held)
         return targets
