@@ -440,13 +440,13 @@ class CompiledModel:
             found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
         return found
 
-    def cut_joint_efforts(self, transfer: Transfer, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the efforts (B, m) that springs and dampers in cut joints need at states (B, S)."""
+    def cut_joint_laws(self, transfer: Transfer, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return loads (B, m) and damping (B, m, m) of springs and dampers in cut joints at states (B, S)."""
         query = self.query(transfer, want=WANT_LOADS)
         K = np.zeros((len(states), query.dynamics.width), states.dtype)
         self.add_cut_joint_loads(transfer, query, states, K, slice(None))
         load, damping = query.dynamics.split(K, (len(states),))
-        return np.einsum("bac,bc->ba", damping, qd) - load
+        return load, damping
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
