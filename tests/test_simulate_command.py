@@ -81,6 +81,7 @@ def test_currents_at_the_start() -> None:
     assert json.loads(run("simulate", *typed, "--json"))["current"][0] == [0.0]
 
 
+@pytest.mark.slow
 def test_contacts_stop_a_run_or_hold() -> None:
     typed = ("quadruped", "--for", "0.3", "--moments", "2", "--json")
     stopped, held = (json.loads(run("simulate", *typed, "--contacts", how)) for how in ("stop", "hold"))
