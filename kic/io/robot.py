@@ -294,8 +294,8 @@ class _Builder:
         )
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
-            Coupling(self.names.new(c.name, "coupling", c.line), tuple(self.joint_names[j] for j in c.joints), c.ratios)
-            for c in robot.couplings
+            Coupling(self.names.new(c.name, "coupling", c.line), tuple(self.joint_names[j] for j in
+            c.joints), c.ratios) for c in robot.couplings
         ]  # fmt: skip
         tolerance = 0.0
         if loops or rows:
