@@ -45,7 +45,6 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 
     Examples
     --------
-    >>> import kic
     >>> kic.load("puma560").dof
     6
     """
@@ -305,7 +304,6 @@ def schema() -> dict[str, Any]:
 
     Examples
     --------
-    >>> import kic
     >>> kic.schema()["title"]
     'kic model'
     """
