@@ -615,7 +615,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
@@ -653,7 +652,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])

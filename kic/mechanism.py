@@ -630,7 +630,6 @@ class Mechanism(Printable, MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)

@@ -121,7 +121,8 @@ class Dynamics(Printable):
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Compute the efforts (..., M) of a motion, T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
-        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
+        This is the general form (2-145), in coordinates of the tree (3-5); the first two terms are the
+        inertial efforts (2-195).
 
         Examples
         --------
@@ -179,8 +180,8 @@ class Dynamics(Printable):
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        The damping matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
-        quasi-velocities.
+        The loads follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10). The damping matrix transforms like
+        I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for quasi-velocities.
 
         Parameters
         ----------

@@ -18,7 +18,8 @@ from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_ba
 class Coefficients(Printable, jets.Jet):
     """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
-    These are the kinematic influence coefficients of the source. The differentiating index comes first:
+    These are the kinematic influence coefficients of the source, (3-6) of outputs u and (3-7) of other
+    coordinates q with respect to those of the tree. The differentiating index comes first:
     ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric
     for rows or columns of angular velocity.
 
