@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Frame, Joint
+from kic.description.parts import Body, Frame, Joint
 from kic.description.units import row_unit
-from kic.display import Summary, member
-from kic.dynamics.contributions import Contributions
+from kic.display import Printable, Summary, member
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
@@ -21,17 +21,19 @@ from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
     scatter,
 )
+from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
-from kic.transfer.targets import BatchTargets
+from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -40,10 +42,8 @@ if TYPE_CHECKING:
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
-    from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration(Tabular):
+class Configuration(Printable, Tabular):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -67,7 +67,6 @@ class Configuration(Tabular):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
@@ -145,7 +144,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
         >>> path[-1].value("A").round(6), path[:2].batch
         (np.float64(1.2), (2,))
@@ -193,7 +191,9 @@ class Configuration(Tabular):
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
+            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
+            of a universal or spherical joint, "S1.swing".
 
         Returns
         -------
@@ -202,17 +202,17 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
+        turned = self._turned(name)
+        if turned is not None:
+            return turned
         query = self._model.rows(name, 1)
         rows = query.layout.rows
         if not rows.holonomic:
@@ -225,6 +225,21 @@ class Configuration(Tabular):
         if rows.angles:
             self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
+
+    def _turned(self, name: str) -> np.ndarray | None:
+        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        part = self._model.description.parts.get(base)
+        if row == SWING and isinstance(part, Joint):
+            found = swing_angle(self._model, base, self._states)
+        elif row in ROTATION_VECTOR and isinstance(part, Body):
+            R = self._model.poses(base, self._states)[:, :3, :3]
+            good = np.isfinite(R).all(axis=(1, 2))
+            found = np.full(len(R), np.nan)
+            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
+        else:
+            return None
+        return self._masked(found).reshape(self.batch)
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
@@ -246,14 +261,11 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError
-            If there is no such frame or body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
         >>> c = arm.at([0.0, 0.5])
@@ -284,14 +296,11 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body or frame.
-        InputError
-            For symbols, or unsolved members.
+        UnknownNameError, InputError
+            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
         array([[1., 0., 0.],
                [0., 1., 0.],
@@ -306,7 +315,6 @@ class Configuration(Tabular):
 
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
-        query = self._model.pose(name)
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
@@ -316,13 +324,7 @@ class Configuration(Tabular):
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the axes
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
 
     def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
         """Return the Euler angles of a frame or body in the world, or of a ball joint.
@@ -452,18 +454,12 @@ class Configuration(Tabular):
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
     def coefficients(
         self,
@@ -509,7 +505,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.coefficients("tip", order=1).G
         array([[0., 0.],
@@ -540,26 +535,33 @@ class Configuration(Tabular):
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-    ) -> tuple[TransferResult, np.ndarray | None]:
-        """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        rates: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the tables of a query, NaN for members without result, and the mask of the others.
+
+        Queries along motions have `rates`, each (B, m).
+        """
+        check_failures(failures)
         inputs = self._inputs
 
-        def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
-            found = transfer.evaluate(query, states, force)
+        def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
+            out = None if rates is None else query.result(rates, states.dtype)
+            found = transfer.evaluate(query, states, force, out)
             if inputs is not None:
                 found.error = transfer.position_error(states, found, query, inputs)
             return found
 
         if ok is None and failures == "raise":
             try:
-                return evaluated(states, force), None
+                return evaluated(states, force, rates), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
 
-        def some(members: Any) -> TransferResult:
+        def some(members: Any) -> Any:
             own = force if force is None or len(force) == 1 else force[members]
-            return evaluated(states[members], own)
+            motion = None if rates is None else tuple(a[members] for a in rates)
+            return evaluated(states[members], own, motion)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
@@ -613,7 +615,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
@@ -656,6 +657,90 @@ class Configuration(Tabular):
         made._description = model.description
         return made
 
+    def inverse_dynamics(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        loads: bool = True,
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
+
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by Newton and Euler along the motion. Without `qdd` it is the
+        bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Velocities and accelerations of the coordinates, by default zero.
+        wrt, applied, failures
+            As in `dynamics`.
+        loads : bool
+            False to leave out gravity, forces, springs and dampers.
+        motors : bool
+            True to add the rotors of the motors, as in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
+        (array([19.62 ,  4.905]), array([2.667, 0.833]))
+        """
+        from kic.motion_dynamics import inverse_dynamics
+
+        return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
+
+    def forward_dynamics(
+        self,
+        qd: Any = None,
+        effort: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the accelerations that efforts cause (forward dynamics), without forming P* (2-199).
+
+        Parameters
+        ----------
+        qd, effort : (..., M) array_like, optional
+            Velocities of the coordinates and efforts at them, by default zero.
+        wrt, applied, failures, motors
+            As in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`; also if I* is singular because some motion moves no mass.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
+        array([0., 0.])
+        """
+        from kic.motion_dynamics import forward_dynamics
+
+        return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
@@ -663,9 +748,7 @@ class Configuration(Tabular):
 
         Parameters
         ----------
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
+        wrt, failures
             As in `coefficients`.
 
         Returns
@@ -682,7 +765,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
@@ -694,10 +776,13 @@ class Configuration(Tabular):
             self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = query.split(scatter(T, good), self.batch)
-        return Contributions(
-            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
-        )
+        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+        if rotors:
+            parts = add_rotors(
+                self.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
+            )
+        return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
     def joint_forces(
         self,
@@ -726,7 +811,8 @@ class Configuration(Tabular):
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -755,7 +841,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
@@ -784,8 +869,6 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -793,8 +876,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
@@ -808,7 +889,7 @@ class Configuration(Tabular):
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -827,8 +908,9 @@ class Configuration(Tabular):
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -862,7 +944,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
@@ -878,7 +959,7 @@ class Configuration(Tabular):
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -888,7 +969,7 @@ class Configuration(Tabular):
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -909,7 +990,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
@@ -920,7 +1000,7 @@ class Configuration(Tabular):
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -953,7 +1033,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("two-finger-hand").at()
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
@@ -986,8 +1065,6 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -995,7 +1072,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> s = c.operational_space(["platform.x", "platform.y"])
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
@@ -1055,7 +1131,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> e = c.ellipsoid("force", "platform", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
@@ -1097,7 +1172,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
@@ -1166,8 +1240,6 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1177,7 +1249,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
@@ -1217,8 +1288,6 @@ class Configuration(Tabular):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.
@@ -1227,7 +1296,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
@@ -1284,7 +1352,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
@@ -1344,7 +1411,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
@@ -1392,7 +1458,6 @@ class Configuration(Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
         >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})

@@ -112,7 +112,7 @@ def test_standard_rows_are_freeman_rows_shifted_by_one_link() -> None:
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_bodies_are_given_in_link_frames_and_the_drawn_posture_does_not_matter(convention: str) -> None:
+def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_matter(convention: str) -> None:
     rng = np.random.default_rng(11)
     rows = random_rows(rng, "RPRR")
     bodies, points = [], []
@@ -191,7 +191,7 @@ def test_right_angles_are_exact(convention: str) -> None:
 
 
 @pytest.mark.parametrize("off", [1e-14, -1e-14, 1e-9, 1e-3])
-def test_what_is_no_right_angle_is_not_made_one(off: float) -> None:
+def test_near_right_angles_are_kept(off: float) -> None:
     m = kic.from_dh("skew", [kic.DHRow("A", "l1"), kic.DHRow("B", "l2", alpha=pi / 2 + off)])
     assert m.joints[1].axis[2] == pytest.approx(np.cos(pi / 2 + off), abs=1e-16)
     assert m.joints[1].axis[2] != 0

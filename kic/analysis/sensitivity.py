@@ -73,10 +73,7 @@ def _count(part: Part, key: str, count: int) -> int:
 def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     """Return the parameter of a name.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        If there is none, with the candidates.
+    Raise `UnknownNameError` or `InputError` if there is none, with the candidates.
     """
     gravity = {
         f"gravity.{c}": Parameter("", "gravity", direction)
@@ -200,8 +197,6 @@ def sensitivity(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> G = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"])
     >>> G.shape

@@ -17,6 +17,8 @@ from kic.description.validation import (
     check_size,
     choice,
     direction,
+    interval,
+    listed,
     number,
     text,
     two_names,
@@ -126,6 +128,8 @@ AXES_ATOL = 1e-3
 ORTHOGONAL_ATOL = 1e-14
 # largest cosine of the angle between the two axes of a joint
 PERPENDICULAR_ATOL = 1e-9
+# numbers of a joint that must not be negative; a single one is that of every coordinate
+_PER_JOINT = ("stiffness", "damping", "armature", "friction")
 
 
 @dataclass(frozen=True)
@@ -242,6 +246,14 @@ class Joint:
     stiffness, rest, damping : float or sequence of float
         Stiffness of a spring in the joint, its unstretched coordinate, and viscous damping; one number for
         each coordinate, or one stiffness and damping for all.
+    limits : (2,) float or sequence of them, optional
+        Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
+        Functions with an argument `limits` respect them if it is True.
+    swing : float, optional
+        Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
+        each body, that coincide in the reference configuration. A limit like those of coordinates.
+    swing_axis : (3,) float, optional
+        That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
 
     Raises
     ------
@@ -270,6 +282,18 @@ class Joint:
     """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
     """Viscous damping in the joint, one number for each coordinate, or one for all."""
+    armature: float | tuple[float, ...] = 0.0
+    """Inertia that resists the acceleration of the joint, of a geared rotor: one number for each coordinate,
+    or one for all."""
+    friction: float | tuple[float, ...] = 0.0
+    """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
+    includes it."""
+    limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
+    """Lower and upper limit of the coordinate, or one pair for each coordinate that has a value."""
+    swing: float | None = None
+    """Largest swing of a universal or spherical joint, an angle from the reference configuration."""
+    swing_axis: Vector | None = None
+    """Direction that swings; by default the normal of both axes of a universal joint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -277,10 +301,68 @@ class Joint:
         assign(self, type=choice(who, "type", self.type, JOINT_DOF))
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
-        for key in ("value", "stiffness", "rest", "damping"):
+        for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(who, key)})
         if self.type in ("spherical", "free"):
             self._no_angles(who)
+        self._check_limits(who)
+
+    def _check_limits(self, who: str) -> None:
+        """Check limits of coordinates and swing."""
+        if self.limits is not None:
+            count = len(self.valued)
+            if not count:
+                remedy = " Give `swing`." if self.type == "spherical" else " Leave it out."
+                raise ModelError(
+                    f"{who}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
+                    key="limits",
+                )
+            if count == 1:
+                assign(self, limits=interval(who, "limits", self.limits))
+            else:
+                pairs = listed(who, "limits", self.limits, f"{count} pairs")
+                remedy = f" Give one pair for each of {', '.join(self.valued)}."
+                if len(pairs) != count:
+                    raise ModelError(
+                        f"{who}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
+                        key="limits",
+                    )
+                assign(self, limits=tuple(interval(who, "limits", pair, remedy) for pair in pairs))
+        if self.swing is None and self.swing_axis is None:
+            return
+        if self.type not in ("universal", "spherical") or self.swing is None:
+            key = "swing_axis" if self.swing is None else "swing"
+            raise ModelError(
+                f"{who}: `{key}` needs a universal or spherical joint with `swing`. Leave it out, or use "
+                "`limits`.",
+                key=key,
+            )
+        assign(self, swing=number(who, "swing", self.swing, 0.0))
+        if not 0 < self.swing.real <= np.pi:
+            raise ModelError(
+                f"{who}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
+                key="swing",
+            )
+        if self.swing_axis is not None:
+            assign(self, swing_axis=direction(who, "swing_axis", self.swing_axis))
+        elif self.type == "spherical":
+            raise ModelError(
+                f"{who}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
+                key="swing_axis",
+            )
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """Tuple of the coordinates that have values: all but the rotations of spherical and free joints."""
+        return self.components[: {"spherical": 0, "free": 3}.get(self.type, 6)]
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
+        pairs: tuple = () if self.limits is None else self.limits
+        pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
+        found = dict(zip(self.valued, pairs, strict=False))
+        return found if self.swing is None else found | {f"{self.name}.swing": (0.0, self.swing)}
 
     def _geometry(self, who: str) -> None:
         """Check point and axes against the type of joint."""
@@ -327,7 +409,7 @@ class Joint:
             )
         if count == 0 and a.any():
             raise ModelError(f"{who}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
-        if a.ndim == 0 and (count == 1 or not a or key in ("stiffness", "damping")):
+        if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
@@ -336,7 +418,7 @@ class Joint:
                 key=key,
             )
         check_size(who, key, a)
-        if key in ("stiffness", "damping") and (a.real < 0).any():
+        if key in _PER_JOINT and (a.real < 0).any():
             raise ModelError(f"{who}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
 
@@ -480,7 +562,11 @@ def _right_handed(who: str, given: Any) -> Axes:
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance between two points; if `fixed`, it is a constraint, like a massless rod."""
+    """Distance between two points: a measure, a coordinate, or a massless rod or cylinder.
+
+    If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
+    without them, it acts like a massless cylinder with two ball joints.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -489,6 +575,8 @@ class Distance:
     """The two points."""
     fixed: bool = False
     """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
+    limits: tuple[float, float] | None = None
+    """Shortest and longest length, such as those of a cylinder; see `limits` of joints."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
@@ -500,6 +588,10 @@ class Distance:
                 "that of the reference configuration.",
                 key="fixed",
             )
+        if self.limits is not None:
+            if self.fixed:
+                raise ModelError(f"{who} is fixed and cannot have `limits`. Leave one out.", key="limits")
+            assign(self, limits=interval(who, "limits", self.limits))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from kic.description.columns import effort_columns
 from kic.description.description import MechanismDescription
-from kic.display import Summary, member
-from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
+from kic.display import Printable, Summary, member
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
@@ -75,28 +75,12 @@ class Wrench:
         return np.where(exceeds(rows @ self._variations, limit), np.nan, found)
 
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the components of force and moment along a direction.
+        """Return the components (...,) of force and moment along a direction (..., 3) in world axes.
 
-        They may be determined where components along the world axes are not.
-
-        Parameters
-        ----------
-        direction : (..., 3) array_like
-            In world axes; need not have unit length.
-
-        Returns
-        -------
-        force, moment : (...,)
-            NaN where the model leaves them undetermined.
-
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or a direction of zero length.
+        They may be determined where components along the world axes are not; otherwise they are NaN.
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> [round(float(x), 6) for x in f["shoulder"].along([0, 1, 0])]
         [19.62, 0.0]
@@ -109,25 +93,10 @@ class Wrench:
         return found[..., 0] / self._length, found[..., 1]
 
     def about(self, place: Any) -> Wrench:
-        """Return the same wrench with its moment about another point.
-
-        Parameters
-        ----------
-        place : (..., 3) array_like
-            The point, in world axes.
-
-        Returns
-        -------
-        Wrench
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+        """Return the same wrench with its moment about another point (..., 3), in world axes.
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> f["shoulder"].about([1.0, 0.0, 0.0]).moment.round(6)[2]
         np.float64(0.0)
@@ -161,7 +130,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces(Tabular):
+class JointForces(Printable, Tabular):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -199,7 +168,6 @@ class JointForces(Tabular):
 
     Examples
     --------
-    >>> import kic
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
     >>> f.undetermined[:3]
     ('A.fz', 'A.mx', 'A.my')
@@ -264,9 +232,9 @@ class JointForces(Tabular):
         self._load_scale = np.maximum(np.abs(contact_load).max(axis=-1, initial=0.0), load_scale)
         # a contact that slips without its undetermined tangential loads also slips with them
         certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
-        self.pulling, self.slipping = contact_check.judge(certain, SMALL * self._load_scale)
+        self.pulling, self.slipping = contact_check.classify(certain, CONTACT_LOAD_RTOL * self._load_scale)
         normal = certain[..., contact_check.along]
-        self._normal = np.where(np.abs(normal) > SMALL * self._load_scale[..., None], normal, 0.0)
+        self._normal = np.where(np.abs(normal) > CONTACT_LOAD_RTOL * self._load_scale[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:
@@ -300,8 +268,8 @@ class JointForces(Tabular):
             if np.isfinite(load).all():
                 margin = 0.0
                 if scale:
-                    margin = self._contact_check.most(load, self._contact_variations[b], scale)[0]
-                found[b] = margin >= -SMALL
+                    margin = self._contact_check.largest_margin(load, self._contact_variations[b], scale)[0]
+                found[b] = margin >= -CONTACT_LOAD_RTOL
         return found
 
     @property
@@ -355,9 +323,3 @@ class JointForces(Tabular):
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

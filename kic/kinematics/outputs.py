@@ -40,30 +40,16 @@ _OMEGA = ("wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class Rows:
-    """Kernel items of a query, and the selected rows of their table.
+    """Kernel items of a query, and the selected rows of their table."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Names of the rows.
-    spans : dict of str to slice
-        Rows of each requested name.
-    valued : (P,) bool
-        True for rows with a value; angular velocities have none.
-    holonomic : bool
-        True if no row is a quasi-velocity.
-    select : (P,) int or None
-        Requested rows of the table; None for all.
-    """
-
-    labels: tuple[str, ...]
-    spans: dict[str, slice]
-    valued: np.ndarray
-    select: np.ndarray | None
+    labels: tuple[str, ...]  # names of the rows
+    spans: dict[str, slice]  # rows of each requested name
+    valued: np.ndarray  # (P,) bool: True for rows with a value; angular velocities have none
+    select: np.ndarray | None  # (P,) int or None: requested rows of the table; None for all
     items: np.ndarray
     vectors: np.ndarray
     height: int
-    holonomic: bool
+    holonomic: bool  # True if no row is a quasi-velocity
     source: tuple[Item, ...]
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
@@ -112,10 +98,7 @@ class Rows:
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown name, or a part without such rows.
+    Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """
     names = names_of(of, least=1)
     items: list[Item] = []

@@ -11,6 +11,7 @@ from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.numerics.arrays import broadcast_batches, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.targets import placed_reference
@@ -21,30 +22,16 @@ Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 # number of intervals between times that are checked, place in the interval, and width of the differences
 CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
 # tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
-RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
+RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
 
 
 def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sample], t: np.ndarray) -> None:
-    """Check that stated rates and accelerations are the derivatives of the values.
+    """Check that stated rates and accelerations are the derivatives of the values at increasing times (K,).
 
-    Central differences over two widths are taken inside some of the intervals between times. The difference
-    between the two widths, for example at a kink, is not counted as an error of the function.
-
-    Parameters
-    ----------
-    name : str
-        Name of the path, for messages.
-    labels : tuple of str
-        Label of each number of a rate.
-    sample : callable
-        The function: value (..., a), rotation, rate (..., n) and acceleration or None at a time.
-    t : (K,) ndarray
-        Increasing times.
-
-    Raises
-    ------
-    InputError
-        With the time, the stated number, and the derivative of the values.
+    Central differences over two widths are taken inside some of the intervals between times. The
+    difference between the two widths, for example at a kink, is not counted as an error of the function.
+    `sample` returns value (..., a), rotation, rate (..., n), and acceleration or None at a time. Raise
+    `InputError` with the time, the stated number, and the derivative of the values.
     """
     checks = np.unique(np.linspace(0, len(t) - 2, CHECKS).round().astype(int))
     steps = np.diff(t)[checks]
@@ -113,23 +100,8 @@ STEP = 1e-40
 class TaskPath:
     """Desired values of a task's rows in time, with rates, and accelerations if they are known.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    path : Trajectory, or dict of str to callable or array_like
-        Rows with a value, and bodies, by name; see `Mechanism.follow`.
-    t : (n,) ndarray
-        Times of the samples.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The rows of the task.
-    batch : tuple of int
-        Shape of the batch of paths.
-    scale : (P,)
-        Scale of each row: a characteristic length, or 1.
+    `path` is that of `Mechanism.follow`, and `t` (n,) are the times of the samples. `batch` is the shape
+    of the batch of paths, and `scale` (P,) the scale of each row: a characteristic length, or 1.
     """
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:

@@ -325,6 +325,9 @@ class TransferQuery(KernelQuery):
         True to keep the table of φ among the results.
     """
 
+    # name of the kernel
+    entry = "transfer"
+
     def __init__(
         self,
         system: ConstraintSystem,
@@ -421,7 +424,7 @@ class TransferQuery(KernelQuery):
         self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> int:
         """Fill the tables of a batch; return the number of members that must be solved anew."""
-        count, entry = len(states), kernel("transfer")
+        count, entry = len(states), kernel(self.entry)
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
         suspects: list[int] = []
 

@@ -41,6 +41,7 @@ from kic.transfer.constraint_system import (
     system_query,
     values_and_rates,
 )
+from kic.transfer.motion_query import MotionQuery
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
 if TYPE_CHECKING:
@@ -295,6 +296,10 @@ class CoordinateTransfer:
         own = max(order, 2) if want & WANT_INERTIA else order
         return TransferQuery(self.system, own, rows, order, masses, loads, want)
 
+    def motion_query(self, masses: Masses, loads: Loads, want: int) -> MotionQuery:
+        """Return the query for efforts or accelerations along motions."""
+        return MotionQuery(self.system, masses, loads, want)
+
     def evaluate(
         self,
         query: TransferQuery,
@@ -326,7 +331,8 @@ class CoordinateTransfer:
             suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
             if choice is not None:
                 suspect |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
-            self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
+            if suspect.any():
+                self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
         return out
 
     def fill(

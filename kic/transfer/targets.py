@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Distance, Frame
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, KIND, LARGEST, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
@@ -22,6 +22,8 @@ from kic.numerics.rotations import displaced
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
 PLANARITY_TOL = 1e-10
+# components of the rotation vector of a body from the reference configuration, as in "platform.rx"
+ROTATION_VECTOR = ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     if not isinstance(inputs, Mapping):
         a = coordinate_array(drawing, "inputs", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(drawing.coordinate_names)}
+    inputs = _with_rotations(drawing, inputs)
     room = motion_subspace(tree)
     names: list[str] = []
     held: list[PoseTarget] = []
@@ -222,6 +225,50 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
             continue
         impossible = np.where(impossible == "", np.broadcast_to(why, batch), impossible)
     return Targets(tuple(names), tuple(held), values, batch, impossible)
+
+
+def _with_rotations(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return inputs with the components "body.rx", "body.ry", "body.rz" as a `Rotation` of the body."""
+    vectors: dict[str, dict[str, Any]] = {}
+    rest = dict(inputs)
+    for key in inputs:
+        base, _, row = key.partition(".") if isinstance(key, str) else ("", "", "")
+        if row in ROTATION_VECTOR and isinstance(drawing.parts.get(base), Body):
+            vectors.setdefault(base, {})[row] = rest.pop(key)
+    if not vectors:
+        return inputs
+    from scipy.spatial.transform import Rotation
+
+    for body, given in vectors.items():
+        if len(given) < 3 or body in inputs:
+            missing = ", ".join(f"'{body}.{row}'" for row in ROTATION_VECTOR if row not in given)
+            why = f"without {missing}" if missing else f"together with '{body}'"
+            raise InputError(
+                f"The rotation vector of '{body}' needs all of {body}.rx, {body}.ry, {body}.rz alone, got it "
+                f"{why}. Give 0 for no rotation.",
+                name=body,
+            )
+        parts = {f"{body}.{row}": numbers(f"{body}.{row}", given[row]) for row in ROTATION_VECTOR}
+        for name, part in parts.items():
+            if part.dtype != np.float64:
+                raise InputError(f"`{name}` must be real numbers, got {part.dtype}.", name=name)
+        batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+        r = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
+        rest[body] = _StackedRotation(
+            Rotation.from_rotvec(r.reshape(-1, 3)).as_matrix().reshape(*batch, 3, 3)
+        )
+    return rest
+
+
+@dataclass(frozen=True)
+class _StackedRotation:
+    """Rotation matrices (..., 3, 3) of any batch; a SciPy `Rotation` may have one batch axis at most."""
+
+    matrix: np.ndarray
+
+    def as_matrix(self) -> np.ndarray:
+        """Return the matrices."""
+        return self.matrix
 
 
 def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
@@ -270,7 +317,7 @@ def _values(
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Return reasons against values whose squares are not finite, '' for the others."""
-    if wanted.dtype == object or not (np.abs(wanted.real) > LARGEST).any():
+    if wanted.dtype == object or not (np.abs(wanted.real) > ARGUMENT_MAX).any():
         return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
