@@ -543,7 +543,9 @@ class CompiledModel:
         G, H, D = (*tensors, None, None)[:3]
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot, error)
-        return Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made = Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made._description = self.description
+        return made
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""
