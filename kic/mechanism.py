@@ -16,10 +16,11 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
+from kic.motion_dynamics import MotionEvaluator
 from kic.numerics.arrays import check_failures
 from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
+    from kic.io.order import JointOrder
     from kic.linear.equilibrium import Equilibrium
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator
@@ -48,7 +50,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Mechanism(MechanismDescription):
+class Mechanism(Printable, MechanismDescription):
     """Mechanism described in one assembled configuration, the reference configuration, in world coordinates.
 
     It is immutable.
@@ -57,7 +59,8 @@ class Mechanism(MechanismDescription):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+    bodies, joints, points, distances, forces, moments, springs : sequences
+    couplings, contacts, motors, frames : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -84,7 +87,6 @@ class Mechanism(MechanismDescription):
 
     Examples
     --------
-    >>> import kic
     >>> pendulum = kic.Mechanism(
     ...     "pendulum",
     ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
@@ -136,10 +138,6 @@ class Mechanism(MechanismDescription):
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
             swings ("S1.swing"); by default none. Members beyond them have no solution.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -152,7 +150,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
@@ -217,10 +214,6 @@ class Mechanism(MechanismDescription):
         limits
             As in `at`; a path ends at the first member beyond them.
 
-        Returns
-        -------
-        Configuration
-
         Raises
         ------
         InputError
@@ -232,8 +225,6 @@ class Mechanism(MechanismDescription):
         --------
         A crank makes a full turn; the tip of the coupler comes back to where it was.
 
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
         >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
@@ -294,7 +285,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.counts), found.value("A").tolist()
@@ -377,8 +367,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("three-link-arm")
         >>> c = m.at([0.4, 0.5, 0.6])
         >>> x = c.value("frame3.x")
@@ -404,11 +392,6 @@ class Mechanism(MechanismDescription):
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError, UnknownNameError
-            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -456,14 +439,8 @@ class Mechanism(MechanismDescription):
             motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
 
-        Raises
-        ------
-        InputError
-            If `at` is no configuration of this mechanism, or a batch.
-
         Examples
         --------
-        >>> import kic
         >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -523,8 +500,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
         >>> best = m.independent_sets(turn)[0]
@@ -585,7 +560,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> found = arm.find_equilibrium(stable=True)
         >>> found.stability, found.configuration.value("tip").round(6).tolist()
@@ -625,20 +599,64 @@ class Mechanism(MechanismDescription):
         Evaluator
             Call it with a state (..., S); see `Configuration.state`.
 
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.coefficients` and `Configuration.dynamics`.
-
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> f = arm.prepare(of=["tip"])
         >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_inverse_dynamics(
+        self, wrt: str | Iterable[str] | None = None, loads: bool = True
+    ) -> MotionEvaluator:
+        """Return an evaluator of inverse dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt, loads
+            As in `Configuration.inverse_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, qdd, out=None)`` returns efforts (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.inverse_dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
+        >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+        True
+        """
+        return MotionEvaluator(self._model, False, wrt, loads)
+
+    def prepare_forward_dynamics(self, wrt: str | Iterable[str] | None = None) -> MotionEvaluator:
+        """Return an evaluator of forward dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt
+            As in `Configuration.forward_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, effort, out=None)`` returns accelerations (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.forward_dynamics`.
+        """
+        return MotionEvaluator(self._model, True, wrt)
 
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
@@ -656,11 +674,6 @@ class Mechanism(MechanismDescription):
         -------
         OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -691,15 +704,32 @@ class Mechanism(MechanismDescription):
         -------
         RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+
+    def order_of(self, peer: Any) -> JointOrder:
+        """Return the maps between the coordinates of this mechanism and those of another package's model.
+
+        Parameters
+        ----------
+        peer : pinocchio.Model or mujoco.MjModel
+            Model with joints of the same names.
+
+        Returns
+        -------
+        JointOrder
+            Maps of positions, rates, accelerations and efforts.
+
+        Raises
+        ------
+        InputError
+            For another object, or a model without a common joint.
+        """
+        from kic.io.order import JointOrder
+
+        return JointOrder(self, peer)
 
     def summary(self) -> Summary:
         """Return a table of the parts, to print or to show."""
@@ -723,6 +753,14 @@ class Mechanism(MechanismDescription):
         if self.limits:
             pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
             sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
+        if self.frames:
+            carried = [
+                [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
+                + [", ".join(f"{x + 0.0:.4g}" for x in axis) for axis in f.axes]
+                for f in self.frames
+            ]
+            heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
+            sheet.texts("frames", [f.name for f in self.frames], heads, carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:
@@ -732,9 +770,3 @@ class Mechanism(MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

@@ -154,7 +154,7 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
     if not isinstance(near, Configuration):
         return near
     own, real = near._model, model.real
-    if own is not model:  # a drawing that was made anew in real numbers may differ by rounding
+    if own is not model:  # a description that was made again in real numbers may differ by rounding
         one, other = own.tree.geometry.real, real.tree.geometry
         if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
             return near
@@ -181,10 +181,8 @@ def initial_states(
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return states (..., S) and batch of the starts: the reference configuration, or those of the user.
 
-    Raises
-    ------
-    InputError
-        If the argument is no configuration of this mechanism, or some of its members have failed.
+    Raise `InputError` if the argument is no configuration of this mechanism, or some of its members have
+    failed.
     """
     if near is None:
         return model.reference_state[0], ()
@@ -192,7 +190,7 @@ def initial_states(
     if not isinstance(near, Configuration):
         raise InputError(f"`{argument}` must be a configuration made by at(), got {short_repr(near)}.")
     if near._model is not model and near._model.description != model.description:
-        got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
+        got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
         raise InputError(f"`{argument}` must be a configuration of '{name}', got {got}.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
@@ -207,16 +205,9 @@ def initial_states(
 class _PositionProblem:
     """Members of a batch with their starts, targets and results.
 
-    Parameters
-    ----------
-    closure : Closure
-        The equations.
-    start, target : (B, S), (B, P)
-        Closed states, and the values wanted.
-    reasons : list of str
-        The reasons of members that are impossible; '' for those to be solved.
-    asked : bool
-        If True, the reasons of failed members are computed.
+    `start` and `target` (B, S), (B, P) are closed states, and the values wanted. `reasons` are those of
+    members that are impossible, '' for those to be solved. If `asked`, the reasons of failed members are
+    computed.
     """
 
     def __init__(
@@ -276,9 +267,9 @@ class _PositionProblem:
             else ("or look with assemblies()")
         )
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
-            f"{rest}.",
+            f"'{model.description.name}' has no configuration with these inputs near the start: "
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration "
+            f"closer to the wanted assembly, {rest}.",
             failed=failed,
             reasons=why,
             configuration=configuration,

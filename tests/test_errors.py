@@ -94,7 +94,7 @@ class Silent:
         raise RuntimeError
 
 
-def test_what_came_is_shown_on_one_short_line() -> None:
+def test_received_value_is_shown_on_one_short_line() -> None:
     assert short_repr(1.5) == "1.5"
     assert short_repr("x") == "'x'"
     assert short_repr(np.zeros(3)) == "array([0., 0., 0.])"

@@ -12,7 +12,7 @@ import numpy as np
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
@@ -88,18 +88,10 @@ def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray
 
 @dataclass(frozen=True)
 class EffortMetric:
-    """Metric |y|² of efforts T = root y.
+    """Metric |y|² of efforts T = root y."""
 
-    Attributes
-    ----------
-    name : str
-        The criterion, or "weights".
-    root : (..., A, A)
-        F⁻¹, where W = FᵀF.
-    """
-
-    name: str
-    root: np.ndarray
+    name: str  # the criterion, or "weights"
+    root: np.ndarray  # (..., A, A): F⁻¹, where W = FᵀF
 
     @classmethod
     def from_arguments(
@@ -156,7 +148,7 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
-class Distribution:
+class Distribution(Printable):
     """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
     Attributes
@@ -180,7 +172,6 @@ class Distribution:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("two-finger-hand").at()
     >>> place = ["object.x", "object.y", "object.angle"]
     >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=place)
@@ -240,26 +231,12 @@ class Distribution:
                 sheet.say(f"\nat a limit: {', '.join(full)}")
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 class ActuationProblem:
     """Actuators and a criterion at given configurations: common input of all distribution problems.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    c : Coefficients
-        Second-order coefficients of the actuators; NaN in members without a configuration.
-    criterion, limits, lower
-        As in `Configuration.distribute`.
-    **given : (..., n) ndarray
-        Further arguments, which take part in broadcasting.
+    `c` has the second-order coefficients of the actuators, NaN in members without a configuration. Arrays
+    `given` (..., n) take part in broadcasting.
     """
 
     def __init__(

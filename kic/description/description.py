@@ -11,7 +11,7 @@ from typing import Self
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.motors import Motor, driven
-from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
 from kic.description.units import Units
 from kic.description.validation import (
     GROUND,
@@ -31,7 +31,7 @@ from kic.numerics.arrays import has_complex_step, strip_complex_step
 
 KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
-    "motors",
+    "motors", "frames",
 )  # fmt: skip
 _SINGULAR = {
     "bodies": "body",
@@ -44,11 +44,18 @@ _SINGULAR = {
     "couplings": "coupling",
     "contacts": "contact",
     "motors": "motor",
+    "frames": "frame",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor
+Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor | Frame
 _KIND = dict(
-    zip((Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor), KINDS, strict=True)
+    zip(
+        (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor, Frame),
+        KINDS,
+        strict=True,
+    )
 )
+# kinds with rows that are values, beside joints
+VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
     Point: ("x", "y", "z"),
@@ -85,6 +92,8 @@ class MechanismDescription:
     """Contacts between bodies, such as fingers and an object, or feet and the ground."""
     motors: tuple[Motor, ...] = ()
     """Motors with gears, rotors and circuits."""
+    frames: tuple[Frame, ...] = ()
+    """Frames of interest, such as that of a tool."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -103,6 +112,8 @@ class MechanismDescription:
     """Remark on the reference configuration and the values of the coordinates there."""
     units: Units = field(default_factory=Units)
     """Names of the units."""
+    remarks: tuple[str, ...] = ()
+    """Remarks of the reader of a file: what was merged, renamed, replaced and left out, each with its line."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
@@ -120,6 +131,10 @@ class MechanismDescription:
         assign(self, closure_tolerance=number(who, "closure_tolerance", self.closure_tolerance, 0.0))
         for key in ("title", "about", "source", "drawing"):
             assign(self, **{key: text(who, key, getattr(self, key))})
+        assign(
+            self,
+            remarks=tuple(text(who, "remarks", x) for x in listed(who, "remarks", self.remarks, "texts")),
+        )
         if not isinstance(self.units, Units):
             raise ModelError(f"{who}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
@@ -155,7 +170,8 @@ class MechanismDescription:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings, contacts and motors share one namespace; rename one.",
+                        "distances, loads, couplings, contacts, motors and frames share one namespace; "
+                        "rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -170,7 +186,7 @@ class MechanismDescription:
                 who = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
                 for body in pair.bodies:
                     self._check_known(who, f"{kind}[{i}].bodies", "body", body, bodies)
-        for kind in ("points", "moments"):
+        for kind in ("points", "frames", "moments"):
             for i, part in enumerate(getattr(self, kind)):
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
                 self._check_known(who, f"{kind}[{i}].body", "body", part.body, bodies)

@@ -107,7 +107,7 @@ def coordinate_units(description: MechanismDescription) -> dict[str, str]:
 
 def row_unit(description: MechanismDescription, row: str) -> str:
     """Return the unit of a row."""
-    if row.rpartition(".")[2] in _ANGULAR_ROWS:
+    if row.rpartition(".")[2] in _ANGULAR_ROWS or ".euler_" in row:
         return "rad"
     return coordinate_units(description).get(row, description.units.length)
 

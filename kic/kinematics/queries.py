@@ -34,6 +34,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import newton as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
+    elif name in ("tree_motion", "motion_in_coordinates"):
+        from kic.kernels import motion as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational_space as module  # type: ignore[no-redef]
     elif name == "resolution":
@@ -63,22 +65,9 @@ def over_batch() -> Any:
 class KernelQuery:
     """Query of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    rows : Rows, optional
-        Requested rows.
-    masses, loads : Masses, Loads, optional
-        Bodies and loads.
-    asked : tuple of int
-        Second row of the plan: order, number of rows, number of coordinates, requested parts.
-    width : int
-        Numbers in the result of one configuration.
-    system : tuple of int
-        Third row of the plan.
-    last : (M + 1, n) float, optional
-        Numbers added to the last rows, those of the joint laws and gravity.
+    `asked` is the second row of the plan: order, number of rows, number of coordinates, requested parts;
+    `system` is the third row. `width` counts the numbers in the result of one configuration. `last` (M +
+    1, n) is added to the last rows, those of the joint laws and gravity.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError, SingularError, unknown
 from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
@@ -28,7 +28,7 @@ from kic.transfer.continuation import ending
 from kic.transfer.limits import Limits
 
 
-class Equilibrium:
+class Equilibrium(Printable):
     """A static equilibrium and its stability.
 
     Attributes
@@ -48,7 +48,6 @@ class Equilibrium:
 
     Examples
     --------
-    >>> import kic
     >>> found = kic.load("four-bar").find_equilibrium(stable=True)
     >>> found.descriptions()
     ['stable', 'swings at 2.877 Hz: A 1']
@@ -117,12 +116,6 @@ class Equilibrium:
     def _valued(self, name: str) -> bool:
         """Return True if a coordinate has a value."""
         return self.configuration._model.value_rows(name)[1]
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 # largest number of steps

@@ -29,46 +29,27 @@ _COUPLED_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "telescop
 
 @dataclass(frozen=True)
 class Mark:
-    """Symbol of a mechanism.
+    """Symbol of a mechanism."""
 
-    Attributes
-    ----------
-    kind : str
-        "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
-        of sliding pairs; "ram" (a cylinder between two points); "coil", "dashpot", "rod", "dot", "touch",
-        "wheel", "belt", "tie", "frame", "anchor".
-    name : str
-        Name of the part, or "".
-    body : str
-        Body to which the mark belongs.
-    place_bodies, places : (n,) names, (n, 3)
-        Positions, and the bodies that carry them.
-    direction_bodies, directions : (k,) names, (k, 3)
-        Unit vectors, and the bodies that carry them.
-    driven : bool
-        True if it belongs to an actuator of the mechanism.
-    grounded : bool
-        True if it is attached to ground.
-    sizes : tuple of float
-        Radii of pulleys; or radius, number of teeth and phase of a gear, a tooth at the second direction
-        having phase 0; the number of an internal gear is negative.
-    bodies : tuple of str
-        Bodies connected by a joint.
-    travel : (2,) floats
-        Range of a sliding pair over all drawn configurations, relative to its current position.
-    """
-
+    # "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
+    # of sliding pairs; "ram" (a cylinder between two points); "coil", "dashpot", "rod", "dot", "touch",
+    # "wheel", "belt", "tie", "frame", "anchor"
     kind: str
-    name: str
-    body: str
+    name: str  # name of the part, or ""
+    body: str  # body to which the mark belongs
+    # (n,) names, (n, 3): positions, and the bodies that carry them
     place_bodies: tuple[str, ...]
     places: np.ndarray
+    # (k,) names, (k, 3): unit vectors, and the bodies that carry them
     direction_bodies: tuple[str, ...] = ()
     directions: np.ndarray | None = None
-    driven: bool = False
-    grounded: bool = False
+    driven: bool = False  # True if it belongs to an actuator of the mechanism
+    grounded: bool = False  # True if it is attached to ground
+    # radii of pulleys; or radius, number of teeth and phase of a gear, a tooth at the second direction
+    # having phase 0; the number of an internal gear is negative
     sizes: tuple[float, ...] = ()
-    bodies: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()  # bodies connected by a joint
+    # (2,) floats: range of a sliding pair over all drawn configurations, relative to its current position
     travel: tuple[float, float] = (0.0, 0.0)
 
 
@@ -145,6 +126,7 @@ class KinematicDiagram:
         self._add_rods_and_springs()
         self._add_contacts()
         self._add_points()
+        self._add_frames()
 
     def _add(
         self,
@@ -196,6 +178,8 @@ class KinematicDiagram:
             self.ends[point.body].append(
                 LinkEnd(np.array(point.at, float), None, point.name, point.name in held)
             )
+        for frame in self.description.frames:
+            self.ends[frame.body].append(LinkEnd(np.array(frame.origin, float), None, frame.name))
 
     def _add_body(self, name: str) -> None:
         """Add rods and faces of a body."""
@@ -217,7 +201,15 @@ class KinematicDiagram:
             self._add(kind, name, name, places)
         mine = [j for j in self.description.joints if name in j.bodies]
         tips = [p for p in self.description.points if p.body == name]
-        if self.serial and len(mine) == 1 and tips and name in mine[0].bodies[1] and mine[0].axis:
+        framed = any(frame.body == name for frame in self.description.frames)
+        if (
+            self.serial
+            and len(mine) == 1
+            and tips
+            and not framed
+            and name in mine[0].bodies[1]
+            and mine[0].axis
+        ):
             axis = unit_of(mine[0].axis)
             side = np.eye(3)[np.argmin(np.abs(axis))]
             side = unit_of(side - (side @ axis) * axis)
@@ -354,3 +346,12 @@ class KinematicDiagram:
                 self._add("node", point.name, point.body, [at])  # a label without a symbol
             else:
                 self._add("dot", point.name, point.body, [at])
+
+    def _add_frames(self) -> None:
+        """Add the axes of frames, and their names at their origins."""
+        for frame in self.description.frames:
+            self._add("node", frame.name, frame.body, [frame.origin])
+            self._add(
+                "frame", "", frame.body, [frame.origin],
+                direction_bodies=(frame.body,) * 3, directions=np.array(frame.axes),
+            )  # fmt: skip

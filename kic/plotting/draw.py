@@ -44,7 +44,6 @@ class MechanismPicture(Picture):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("four-bar").at({"A": 1.0})
     >>> picture = kic.draw(c, names=True).velocity([2.0], "tip").forces(c.joint_forces([2.0]))
     """
@@ -74,14 +73,8 @@ class MechanismPicture(Picture):
             Drawing length per unit of velocity, for all velocities of the picture; by default the longest
             arrow fits. `scales` holds the value, to be used in other pictures.
 
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, the rates have another shape, or `scale` is not positive.
-
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
         >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
@@ -103,11 +96,6 @@ class MechanismPicture(Picture):
             Points and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of acceleration, as in `velocity`.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            See `velocity`.
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
@@ -227,8 +215,6 @@ class MechanismPicture(Picture):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
@@ -393,13 +379,9 @@ def draw(
     ------
     InputError
         If no member is valid, the numbers are not real, or the view is invalid.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
     >>> picture = kic.draw(turn).trace("tip")
@@ -407,11 +389,7 @@ def draw(
     """
     if isinstance(configuration, Mechanism):
         configuration = configuration.at()
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            "`configuration` must be a Mechanism or a Configuration, such as mechanism.at([...]), got "
-            f"{short_repr(configuration)}."
-        )
+    instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

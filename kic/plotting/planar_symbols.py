@@ -19,6 +19,7 @@ from kic.plotting.symbols import (
     Colour,
     Shape,
     arrow_head,
+    axis_arrows,
     belt_outline,
     circle,
     gear_outline,
@@ -358,6 +359,12 @@ class PlanarSymbols:
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
         self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, _INK, None, named=True)
+
+    def _frame(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw the axes of a frame."""
+        for shaft, head, colour in axis_arrows(p[0], self.view.project(mark.directions), self.size):
+            self._line(mark, shaft, _SIGN, BOLD, colour)
+            self._put(mark, head, _SIGN, colour, None)
 
 
 def _freest_direction(candidates: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:

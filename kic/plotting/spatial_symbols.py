@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.plotting.depth_sort import depth_sorted
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION
+from kic.plotting.figures import INK, PURPLE
 from kic.plotting.link_shapes import hull
 from kic.plotting.symbols import (
     BOLD,
@@ -23,6 +23,7 @@ from kic.plotting.symbols import (
     Colour,
     Shape,
     arrow_head,
+    axis_arrows,
     belt_outline,
     circle,
     gear_outline,
@@ -481,13 +482,9 @@ class SpatialSymbols:
         self._put(mark, disc, float(self.view.depth(centre)) + toward * self.size, face, edge, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the axes of a tool."""
+        """Draw the axes of a frame."""
         depth = float(self.view.depth(p[0])) + 1.3 * self.size
-        start = self.view.project(p[0])
-        for axis, colour in zip(mark.directions, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
-            d = 4.0 * self.size * self.view.project(axis)
-            length = float(np.linalg.norm(d))
-            if length > 0.8 * self.size:
-                shaft = np.stack([start, start + d * (1 - 0.5 * self.size / length)])
-                self._line(mark, shaft, depth, BOLD, rgba(colour))
-                self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
+        axes = self.view.project(mark.directions)
+        for shaft, head, colour in axis_arrows(self.view.project(p[0]), axes, self.size):
+            self._line(mark, shaft, depth, BOLD, colour)
+            self._put(mark, head, depth, colour, None)

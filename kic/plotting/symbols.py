@@ -153,6 +153,22 @@ def arrow_head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
     return np.stack([tip, back + across, back + 0.25 * length * along, back - across])
 
 
+def axis_arrows(
+    start: np.ndarray, axes: np.ndarray, size: float
+) -> list[tuple[np.ndarray, np.ndarray, Colour]]:
+    """Return shaft, head and colour of the projected axes (3, 2) of a frame; those seen end-on are omitted.
+
+    `size` is the radius of a joint.
+    """
+    made = []
+    for d, colour in zip(4.0 * size * axes, (VERMILION, GREEN, BLUE), strict=True):
+        length = float(np.linalg.norm(d))
+        if length > 0.8 * size:
+            shaft = np.stack([start, start + d * (1 - 0.5 * size / length)])
+            made.append((shaft, arrow_head(start + d, d, 1.1 * size), rgba(colour)))
+    return made
+
+
 def perpendicular_axes(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two unit vectors (3,) perpendicular to an axis and to each other."""
     one = np.eye(3)[np.argmin(np.abs(axis))]

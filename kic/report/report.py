@@ -12,7 +12,7 @@ from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
-from kic.description.parts import Distance, Joint, Point
+from kic.description.parts import Distance, Frame, Joint, Point
 from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
@@ -170,6 +170,18 @@ class ReportBuilder:
             places = self._xyz([self.configuration.value(p.name) for p in points])
             cells = [[p.body, *xyz] for p, xyz in zip(points, places, strict=True)]
             self.output.texts("points", [p.name for p in points], ["of", "x", "y", f"z ({unit})"], cells)
+        if frames := self.mechanism.frames:
+            poses = [self.configuration.pose(f.name) for f in frames]
+            angles = np.degrees([pose.rotation.as_euler("xyz", suppress_warnings=True) for pose in poses])
+            turned = [list(line) for line in zip(*(column(a) for a in angles.T), strict=True)]
+            cells = [
+                [f.body, *xyz, *turns]
+                for f, xyz, turns in zip(
+                    frames, self._xyz([pose.translation for pose in poses]), turned, strict=True
+                )
+            ]
+            heads = ["of", "x", "y", f"z ({unit})", "roll", "pitch", "yaw (degrees)"]
+            self.output.texts("frames", [f.name for f in frames], heads, cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
             cells = [
@@ -188,6 +200,8 @@ class ReportBuilder:
         part = self.mechanism.part(name)
         if isinstance(part, Point):
             return f"point of {part.body}"
+        if isinstance(part, Frame):
+            return f"frame of {part.body}"
         if isinstance(part, Distance):
             return f"distance {' – '.join(part.points)}"
         return f"{part.type} joint" if isinstance(part, Joint) else "body"
@@ -422,6 +436,7 @@ def report_data(
         "gravity": list(mechanism.gravity),
         "points": {p.name: plain_lists(configuration.value(p.name)) for p in mechanism.points},
         "poses": {b.name: plain_lists(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "frames": {f.name: plain_lists(configuration.pose(f.name).as_matrix()) for f in mechanism.frames},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
@@ -442,7 +457,7 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.dof, "degree of freedom", "degrees of freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind in ("points", "couplings", "fixed_distances", "contacts", "motors"):
+    for kind in ("points", "frames", "couplings", "fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
             counts.append(_count(len(parts), kind[:-1].replace("_", " ")))
     cuts = mechanism.cuts

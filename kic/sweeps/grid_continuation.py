@@ -62,10 +62,7 @@ class GridContinuation:
     ) -> None:
         """Close all cells that are connected to the first one over the grid.
 
-        Raises
-        ------
-        ConfigurationError
-            If no cell can be reached from the start.
+        Raise `ConfigurationError` if no cell can be reached from the start.
         """
         new = np.array([self._first(near, continue_cells)])
         neighbours = self.grid.neighbours()

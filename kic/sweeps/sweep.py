@@ -14,7 +14,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, integer
+from kic.numerics.arguments import entries, instance, integer, mapping
 from kic.numerics.progress import Bar
 from kic.position import initial_states
 from kic.sweeps.executor import ParallelMap
@@ -105,17 +105,13 @@ def sweep(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> arm = kic.load("horn-two-link")
     >>> turn = np.linspace(-3, 3, 7)
     >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
-    model = mechanism._model
+    model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
     metrics = _metrics(metric)
@@ -124,8 +120,7 @@ def sweep(
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
-    if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"`units` must be a dict of metrics to units, got {short_repr(units)}.")
+    units = mapping("units", units or {}, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
@@ -140,7 +135,7 @@ def sweep(
     job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
     units_by_name = {
         **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
-        **(units or {}),
+        **units,
     }
 
     def result(stopped: str = "") -> Sweep:
@@ -159,7 +154,7 @@ def sweep(
     finally:
         job.bar.close()
     sweep_result = result()
-    for name in units or {}:
+    for name in units:
         if name not in sweep_result.values:
             wrong = unknown("metric", name, "the sweep", sweep_result.values)
             wrong.sweep = sweep_result  # type: ignore[attr-defined]

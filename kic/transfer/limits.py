@@ -180,9 +180,7 @@ def swing_angle(model: CompiledModel, name: str, states: np.ndarray) -> np.ndarr
     """
     d = swing_direction(model, name)
     one, other = (
-        np.broadcast_to(d, (len(states), 3))
-        if body == GROUND
-        else model.displacements(body, states)[:, :3, :3] @ d
+        np.broadcast_to(d, (len(states), 3)) if body == GROUND else model.poses(body, states)[:, :3, :3] @ d
         for body in model.description.part(name, "joints").bodies  # type: ignore[union-attr]
     )
     sine = np.linalg.norm(np.cross(one, other), axis=-1)
