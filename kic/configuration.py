@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Body, Frame, Joint
+from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
@@ -27,13 +27,12 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
 from kic.transfer.limits import SWING, swing_angle
-from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
+from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -191,9 +190,8 @@ class Configuration(Printable, Tabular):
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
-            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
-            of a universal or spherical joint, "S1.swing".
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), or "S1.swing",
+            the swing of a universal or spherical joint.
 
         Returns
         -------
@@ -210,9 +208,9 @@ class Configuration(Printable, Tabular):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        turned = self._turned(name)
-        if turned is not None:
-            return turned
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        if row == SWING and isinstance(self._model.description.parts.get(base), Joint):
+            return self._masked(swing_angle(self._model, base, self._states)).reshape(self.batch)
         query = self._model.rows(name, 1)
         rows = query.layout.rows
         if not rows.holonomic:
@@ -225,21 +223,6 @@ class Configuration(Printable, Tabular):
         if rows.angles:
             self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
-
-    def _turned(self, name: str) -> np.ndarray | None:
-        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
-        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
-        part = self._model.description.parts.get(base)
-        if row == SWING and isinstance(part, Joint):
-            found = swing_angle(self._model, base, self._states)
-        elif row in ROTATION_VECTOR and isinstance(part, Body):
-            R = self._model.poses(base, self._states)[:, :3, :3]
-            good = np.isfinite(R).all(axis=(1, 2))
-            found = np.full(len(R), np.nan)
-            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
-        else:
-            return None
-        return self._masked(found).reshape(self.batch)
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
