@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSet, IndependentSets
     from kic.analysis.sensitivity import sensitivity
     from kic.analysis.singularities import Singularities, Singularity
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.configuration import Configuration
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
+    from kic.io.robot_text import UrdfText, to_mjcf, to_urdf
     from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
@@ -160,6 +162,7 @@ _HOME = {
     "Animation": "plotting.animate",
     "Assemblies": "analysis.assemblies",
     "Body": "description.parts",
+    "CentroidalMomentum": "analysis.whole_body",
     "Coefficients": "kinematics.coefficients",
     "Configuration": "configuration",
     "ConfigurationError": "errors",
@@ -224,6 +227,7 @@ _HOME = {
     "TrackingResult": "trajectory.tracking",
     "Units": "description.units",
     "UnknownNameError": "errors",
+    "UrdfText": "io.robot_text",
     "Wrench": "joint_forces.joint_forces",
     "animate": "plotting.animate",
     "contact_frames": "grasp.contacts",
@@ -248,6 +252,8 @@ _HOME = {
     "sensitivity": "analysis.sensitivity",
     "simulate": "simulation.simulate",
     "sweep": "sweeps.sweep",
+    "to_mjcf": "io.robot_text",
+    "to_urdf": "io.robot_text",
     "trajectory": "trajectory",
 }
 __all__ = list(_HOME)
