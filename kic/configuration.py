@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
@@ -721,6 +722,73 @@ class Configuration(Printable, Tabular):
         from kic.motion_dynamics import forward_dynamics
 
         return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
+    def center_of_mass(
+        self,
+        bodies: str | Iterable[str] | None = None,
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Coefficients:
+        """Compute the centre of mass of the moving bodies, or of some, with its derivatives.
+
+        Parameters
+        ----------
+        bodies : str or list of str, optional
+            Bodies that count, each with its point masses; by default all that move.
+        order : {1, 2, 3}
+            Highest order.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Coefficients
+            Rows com.x, com.y, com.z with values, G, H and D.
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            For an unknown body, or missing masses.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
+        [1.0, 0.0, 0.0]
+        """
+        from kic.analysis.whole_body import center_of_mass
+
+        return center_of_mass(self, bodies, order, wrt, failures)
+
+    def centroidal_momentum(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> CentroidalMomentum:
+        """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        CentroidalMomentum
+            The matrix A of h = A q̇ and its derivatives.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
+        np.float64(2.0)
+        """
+        from kic.analysis.whole_body import centroidal_momentum
+
+        return centroidal_momentum(self, wrt, failures)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
