@@ -45,6 +45,7 @@ from kic.kernels.layout import (
     MOMENT,
     NONE,
     OMEGA,
+    ORDER,
     ORIGIN,
     PARENT,
     PIVOT,
@@ -55,6 +56,7 @@ from kic.kernels.layout import (
     REVOLUTE,
     ROTATION,
     ROW,
+    ROWS,
     SCALE,
     SERIES_WIDTH,
     SIZE,
@@ -65,6 +67,7 @@ from kic.kernels.layout import (
     WANT_FORWARD,
     WANT_INERTIA,
     WANT_LOADS,
+    WANT_SERIES,
 )
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
@@ -473,16 +476,17 @@ def motion_scratch(plan):
 
 @entry
 def motion_in_coordinates(
-    plan, numbers, states, applied, choice, first, second, scratch, whole, T, quality
+    plan, numbers, states, applied, choice, first, second, third, scratch, whole, T, quality
 ):  # fmt: skip
     """Compute the efforts (m,) of motions in chosen coordinates, or accelerations due to efforts.
 
     `states`, `first`, `second` and T are as in `tree_motion`, `choice` and `quality` as in `transfer`.
-    Residuals of unused closure rows are shares of the largest rate, and of the largest acceleration. Returns
-    the number of members that need another choice of rows, or whose inertia may be singular.
+    Residuals of unused closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES,
+    φ̇, φ̈ and, to third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another
+    choice of rows, or whose inertia may be singular.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
-    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], 2
+    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], plan[1, ORDER]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
@@ -520,7 +524,7 @@ def motion_in_coordinates(
             T[b] = nothing
             suspects += 1
             continue
-        large = abs(late[0]) * 0
+        large = first_large = abs(late[0]) * 0
         for k in range(order):
             # with this order of the tree's coordinates zero, rows have the part of lower orders
             clear_range(x, k * mobile, mobile)
@@ -534,6 +538,8 @@ def motion_in_coordinates(
                 a = choice[5, i]
                 if a >= 0 and k == 0:
                     R[i] += first[b * size + a]
+                elif a >= 0 and k == 2:
+                    R[i] += third[b * size + a]
                 elif a >= 0 and not want & WANT_FORWARD:
                     R[i] += second[b * size + a]
                 R[i] *= 1 / vectors[choice[2, i], SCALE]
@@ -543,7 +549,7 @@ def motion_in_coordinates(
             frame_series(cols, F, x, V, k + 1)
             worst = abs(late[0]) * 0
             if left_out > 0:
-                large = large * large
+                large = large * (first_large if k > 0 else 0)
                 for n in range(mobile):
                     large = max(large, abs(late[n]) / abs(rest[n, COLUMN_SCALE]))
                 for i in range(left_out):
@@ -552,6 +558,8 @@ def motion_in_coordinates(
                     for n in range(mobile):
                         left += g[row, n] * late[n]
                     worst = max(worst, abs(left) / abs(vectors[choice[4, i], SCALE])) + 0 * abs(left)
+            if k == 0:
+                first_large = large
             quality[b, LARGEST + k] = 1
             quality[b, LEFT + k] = worst / large if large > 0 else worst
         tree_efforts(
@@ -566,6 +574,8 @@ def motion_in_coordinates(
             if choice[5, i] >= 0:
                 T[b, choice[5, i]] = R[i] / vectors[choice[2, i], SCALE]
         fine = quality[b, PIVOT] > GOOD_PIVOT
+        if want & WANT_SERIES:
+            copy_range(T[b], size, x, 0, order * mobile)
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             clear_range(Y, 0, mobile * size)
@@ -583,3 +593,27 @@ def motion_in_coordinates(
                 fine = fine and quality[b, LEFT + k] <= allowed
         suspects += 0 if fine else 1
     return suspects
+
+
+@entry
+def output_motion(plan, numbers, states, x, scratch, T):
+    """Compute velocities, accelerations and jerks of rows, as far as asked, in each row of T.
+
+    `x` (B, 3 M) is the series of the tree's coordinates. T has zeros in place of values.
+    """
+    mobile, order, rows = plan[0, COLUMNS], plan[1, ORDER], plan[1, ROWS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    endF, endV, _, _, _, _ = tree_scratch(mobile, 0)
+    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
+    for k in range(SERIES_WIDTH):
+        V[0, k] = 0
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        for k in range(order):
+            frame_series(cols, F, x[b], V, k + 1)
+        clear_range(T[b], 0, T.shape[1])
+        for i in range(items.shape[0]):
+            item_series(cols, F, V, x[b], items, vectors, i, order, T[b], rows)
