@@ -11,6 +11,12 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
     d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
     d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
+Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
+finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
+`InertiaError` if masses or inertias are needed and missing; and `MissingExtraError` if an optional package
+is not installed. Docstrings list these errors only if there is more to say. Their examples assume ``import
+kic`` and ``import numpy as np``.
+
 Notation
 --------
 Symbols and equation numbers are those of Freeman (1985).
@@ -91,7 +97,7 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Joint, Moment, Point, Spring
+    from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
     from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
@@ -116,9 +122,14 @@ if TYPE_CHECKING:
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
     from kic.grasp.grip import GripForces, grip_forces, largest_load
+    from kic.io import linkages
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
+    from kic.io.mjcf import from_mujoco
+    from kic.io.order import JointOrder
+    from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
+    from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
     from kic.kinematics import products
     from kic.kinematics.coefficients import Coefficients
@@ -167,6 +178,7 @@ _HOME = {
     "Evaluator": "evaluator",
     "FileError": "errors",
     "Force": "description.parts",
+    "Frame": "description.parts",
     "Grasp": "grasp.grasp",
     "GraspClosure": "grasp.force_closure",
     "GraspMotion": "grasp.grasp",
@@ -177,6 +189,7 @@ _HOME = {
     "InputError": "errors",
     "InternalLoads": "actuation.internal_loads",
     "Joint": "description.parts",
+    "JointOrder": "io.order",
     "JointForces": "joint_forces.joint_forces",
     "JointLimits": "operational_space.secondary_objectives",
     "KicError": "errors",
@@ -220,9 +233,13 @@ _HOME = {
     "force_closure": "grasp.force_closure",
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
+    "from_mujoco": "io.mjcf",
+    "from_sdf": "io.sdf",
+    "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",
+    "linkages": "io.linkages",
     "load": "io.toml",
     "metrics": "sweeps.metrics",
     "model_names": "io.library",

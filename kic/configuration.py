@@ -8,26 +8,30 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Joint
-from kic.display import Summary, member
-from kic.dynamics.contributions import Contributions
+from kic.description.parts import Body, Frame, Joint
+from kic.display import Printable, Summary, member
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
     scatter,
 )
+from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
-from kic.transfer.targets import BatchTargets
+from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -36,10 +40,8 @@ if TYPE_CHECKING:
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
-    from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration:
+class Configuration(Printable):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -63,7 +65,6 @@ class Configuration:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
@@ -141,7 +142,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
         >>> path[-1].value("A").round(6), path[:2].batch
         (np.float64(1.2), (2,))
@@ -189,7 +189,9 @@ class Configuration:
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
+            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
+            of a universal or spherical joint, "S1.swing".
 
         Returns
         -------
@@ -198,18 +200,19 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        rows = self._model.rows(name, 1).layout.rows
+        turned = self._turned(name)
+        if turned is not None:
+            return turned
+        query = self._model.rows(name, 1)
+        rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
@@ -217,17 +220,37 @@ class Configuration:
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
+        if rows.angles:
+            self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
 
-    def pose(self, body: str) -> RigidTransform:
-        """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
+    def _turned(self, name: str) -> np.ndarray | None:
+        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        part = self._model.description.parts.get(base)
+        if row == SWING and isinstance(part, Joint):
+            found = swing_angle(self._model, base, self._states)
+        elif row in ROTATION_VECTOR and isinstance(part, Body):
+            R = self._model.poses(base, self._states)[:, :3, :3]
+            good = np.isfinite(R).all(axis=(1, 2))
+            found = np.full(len(R), np.nan)
+            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
+        else:
+            return None
+        return self._masked(found).reshape(self.batch)
 
+    def pose(self, name: str) -> RigidTransform:
+        """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
+
+        The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
+        in one call. A body has no axes of its own. Its pose is that of a frame in it which coincides with the
+        world in the reference configuration, and so its displacement from the reference configuration:
         ``pose.apply(p)`` is the current place of the body's point with reference position p.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the frame or body.
 
         Returns
         -------
@@ -236,30 +259,34 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> from dataclasses import replace
+        >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
+        >>> c = arm.at([0.0, 0.5])
+        >>> c.pose("tool").as_matrix().round(3)
+        array([[ 0.878, -0.479,  0.   ,  1.878],
+               [ 0.479,  0.878,  0.   ,  0.479],
+               [ 0.   ,  0.   ,  1.   ,  0.   ],
+               [ 0.   ,  0.   ,  0.   ,  1.   ]])
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
         from scipy.spatial.transform import RigidTransform
 
         self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
-        return RigidTransform.from_matrix(self.displacement(body))
+        return RigidTransform.from_matrix(self._pose(name))
 
-    def displacement(self, body: str) -> np.ndarray:
-        """Return the displacement of a body from the reference configuration as a homogeneous matrix.
+    def displacement(self, name: str) -> np.ndarray:
+        """Return the displacement of a body or frame from the reference configuration as a matrix.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the body; or of a frame, which is displaced with its body.
 
         Returns
         -------
@@ -267,22 +294,26 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
-        InputError
-            For complex numbers, symbols, or unsolved members.
+        UnknownNameError, InputError
+            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
         array([[1., 0., 0.],
                [0., 1., 0.],
                [0., 0., 1.]])
         """
-        model = self._model
-        model.description.part(body, "bodies")
-        if self._states.dtype not in (np.float64, model.tree.scalar):
+        T = self._pose(name)
+        part = self._model.description.parts[name]
+        if isinstance(part, Frame):  # T = displacement · [axes, origin]
+            T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
+            T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
+        return T
+
+    def _pose(self, name: str) -> np.ndarray:
+        """Return the pose (..., 4, 4) of a frame or body."""
+        if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
@@ -291,14 +322,48 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        query = model.pose(body)
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the displaced unit vectors
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
+
+    def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
+        """Return the Euler angles of a frame or body in the world, or of a ball joint.
+
+        They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
+        them as coordinates, and ``at({"tool.euler_xyz": angles})`` as an orientation. The three rows of
+        "tool.euler_xyz" are "tool.euler_xyz.1" and so on.
+
+        Parameters
+        ----------
+        name : str
+            Name of a frame; of a body, whose angles are those of its displacement from the reference
+            configuration; or of a spherical or free joint, the rotation of its second body relative to the
+            first.
+        sequence : str
+            Three axes as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about moving
+            axes. "xyz" are roll, pitch and yaw.
+
+        Returns
+        -------
+        (..., 3) ndarray
+            Angles in radians, in the order of the sequence. The second is within ±π/2, or within 0 and π if
+            the first and third axes are the same; the others are within ±π.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part.
+        InputError
+            For another part, an invalid sequence, or symbols.
+        SingularError
+            In gimbal lock, where the first and third angle are not determined; `pose` is.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> c.euler("link6", "xyz").round(4)
+        array([...])
+        """
+        return self.value(f"{name}.{EULER}{sequence}")
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -312,18 +377,12 @@ class Configuration:
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
     def coefficients(
         self,
@@ -369,7 +428,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.coefficients("tip", order=1).G
         array([[0., 0.],
@@ -383,6 +441,9 @@ class Configuration:
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
         table = query.outputs
         model.check_distances(table.rows, found.T, ok)
+        ok = model.check_gimbal(table.rows, table.split(found.T, self.batch)[0], failures, ok)
+        if ok is not None:
+            found.T[~ok.reshape(-1)] = np.nan
         check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
         pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
         error = None if found.error is None else found.error.reshape(self.batch)
@@ -403,6 +464,7 @@ class Configuration:
 
         Queries along motions have `rates`, each (B, m).
         """
+        check_failures(failures)
         inputs = self._inputs
 
         def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
@@ -476,7 +538,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
@@ -650,9 +711,7 @@ class Configuration:
 
         Parameters
         ----------
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
+        wrt, failures
             As in `coefficients`.
 
         Returns
@@ -669,7 +728,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
@@ -681,10 +739,13 @@ class Configuration:
             self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = query.split(scatter(T, good), self.batch)
-        return Contributions(
-            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
-        )
+        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+        if rotors:
+            parts = add_rotors(
+                self.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
+            )
+        return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
     def joint_forces(
         self,
@@ -713,7 +774,8 @@ class Configuration:
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -742,7 +804,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
@@ -771,8 +832,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -780,8 +839,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
@@ -795,7 +852,7 @@ class Configuration:
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -814,8 +871,9 @@ class Configuration:
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -849,7 +907,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
@@ -865,7 +922,7 @@ class Configuration:
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -875,7 +932,7 @@ class Configuration:
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -896,7 +953,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
@@ -907,7 +963,7 @@ class Configuration:
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -940,7 +996,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("two-finger-hand").at()
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
@@ -973,8 +1028,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -982,7 +1035,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> s = c.operational_space(["platform.x", "platform.y"])
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
@@ -1042,7 +1094,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> e = c.ellipsoid("force", "platform", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
@@ -1084,7 +1135,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
@@ -1153,8 +1203,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1164,7 +1212,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
@@ -1204,8 +1251,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.
@@ -1214,7 +1259,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
@@ -1271,7 +1315,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
@@ -1331,7 +1374,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
@@ -1379,7 +1421,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
         >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})

@@ -205,10 +205,10 @@ def completed(
     members with a result.
     """
     if not want & WANT_FORWARD:
-        if want & WANT_LOADS and model.cut_joint_loads:
+        if model.cut_joint_loads:
             T = T.copy()
-            load, damping = model.cut_joint_laws(transfer, states[known])
-            T[known] += np.einsum("bac,bc->ba", damping, rates[0][known]) - load
+            I, bias, _, _ = _cut_joints(model, transfer, want, states[known], rates[0][known])
+            T[known] += _times(I, rates[1][known]) + bias
         return transfer.in_coordinates([T], (1,))[0]
     size = len(transfer.labels)
     terms = forward_terms(model, transfer, states, rates, T, known)
@@ -235,15 +235,28 @@ def forward_terms(
     a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(-1, size, size)
     load_power, dissipation = T[:, -2], T[:, -1]
     if model.cut_joint_loads:
-        load, damping = model.cut_joint_laws(transfer, states[known])
-        v = rates[0][known]
-        drag = np.einsum("bac,bc->ba", damping, v)
-        load_power[known] += np.einsum("ba,ba->b", load, v)
-        dissipation[known] += np.einsum("ba,ba->b", drag, v)
-        bias[known] += drag - load
+        parts = _cut_joints(model, transfer, BOTH, states[known], rates[0][known])
+        for whole, part in zip((I, bias, load_power, dissipation), parts, strict=True):
+            whole[known] += part
         a[:] = np.nan  # to be solved for again
     a, bias, I = transfer.in_coordinates([a, bias, I], (1, 1, 2))
     return MotionTerms(a, bias, I, load_power, dissipation)
+
+
+def _cut_joints(
+    model: CompiledModel, transfer: Transfer, want: int, states: np.ndarray, v: np.ndarray
+) -> tuple[Any, Any, Any, Any]:
+    """Return I*, bias, and powers of loads and dampers, of joints that are no columns of the tree."""
+    I, P, *loads = model.cut_joint_terms(transfer, states, want)
+    bias = np.einsum("bkac,ba,bc->bk", P, v, v)
+    if not loads:
+        return I, bias, 0.0, 0.0
+    load, drag = loads[0], _times(loads[1], v)
+    return I, bias + drag - load, (load * v).sum(axis=1), (drag * v).sum(axis=1)
+
+
+def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("bac,bc->ba", A, x)
 
 
 class MotionEvaluator:
@@ -276,7 +289,7 @@ class MotionEvaluator:
         self.coordinates = transfer.labels
         size = len(self.coordinates)
         self._applied = model.loads.constant[None]
-        plain = transfer.permutation is None and not (want & WANT_LOADS and model.cut_joint_loads)
+        plain = transfer.permutation is None and not model.cut_joint_loads
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
         # only one real state of this shape takes the hot path
         self._shapes = ((model.tree.state_size,), (size,)) if hot else (None, None)

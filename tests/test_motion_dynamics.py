@@ -130,7 +130,7 @@ def test_joints_with_several_freedoms(kinds, seed: int) -> None:
 def loaded_four_bar() -> kic.Mechanism:
     """Return the four-bar with forces, moments, springs and dampers, in joints of the tree and in the cut."""
     m = kic.load("four-bar")
-    joints = [replace(j, stiffness=2.0, rest=0.1, damping=0.3) for j in m.joints]
+    joints = [replace(j, stiffness=2.0, rest=0.1, damping=0.3, armature=0.02) for j in m.joints]
     anchor = kic.Point("anchor", "ground", at=(0.3, 0.4, 0.1))
     return replace(
         m,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kic
@@ -121,7 +122,8 @@ MODULES = [m.name for m in pkgutil.walk_packages([str(ROOT)], "kic.") if not m.n
 @pytest.mark.parametrize("name", ["kic", *MODULES])
 def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    result = doctest.testmod(module, optionflags=flags, extraglobs={"kic": kic, "np": np})
     assert result.failed == 0
 
 

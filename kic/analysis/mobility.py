@@ -8,9 +8,8 @@ there counts. If there are none, the orders to which first-order motions extend 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 
@@ -51,8 +50,8 @@ class Mobility:
         depend on one another and something moves.
     coordinates : int
         Coordinates of the spanning tree.
-    conditions : mapping of str to int
-        Closure conditions of each cut joint, coupling, fixed distance and closed contact.
+    conditions : dict of str to int
+        Closure conditions of each cut joint, coupling, fixed distance and closed contact. A copy.
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
@@ -81,7 +80,6 @@ class Mobility:
 
     Examples
     --------
-    >>> import kic
     >>> print(kic.load("four-bar").mobility())
     mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of joint
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -97,9 +95,9 @@ class Mobility:
         self._conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
 
     @property
-    def conditions(self) -> Mapping[str, int]:
-        """Closure conditions of each cut joint, coupling, fixed distance and closed contact."""
-        return MappingProxyType(self._conditions)
+    def conditions(self) -> dict[str, int]:
+        """Closure conditions of each cut joint, coupling, fixed distance and closed contact, as a copy."""
+        return dict(self._conditions)
 
     @property
     def _transfer(self) -> CoordinateTransfer:
@@ -306,7 +304,6 @@ class Mobility:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("four-bar").mobility().doubt()
         ''
         """
@@ -387,7 +384,6 @@ class Mobility:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("puma560").mobility().summary()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """

@@ -12,6 +12,7 @@ from kic.kernels.frames import turns
 from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.layout import (
+    ARMATURE,
     AXIS,
     CENTRE,
     GROUP,
@@ -184,6 +185,13 @@ def christoffel(cols, F, S, C, t):
                     t[at(square + k * square + j * size + i)] = -down
                 i = cols[i, PARENT]
             j = cols[j, PARENT]
+
+
+@helper
+def add_armature(rest, size, t):
+    """Add the armature of the columns to I; it is constant, and P does not change."""
+    for n in range(size):
+        t[n * size + n] += rest[n, ARMATURE]
 
 
 @helper

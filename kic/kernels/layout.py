@@ -60,6 +60,8 @@ DOT1 = 6  # 1 row: direction of B . direction of A
 DOT2 = 7  # 1 row: direction `extra` of A . (pB - pA)
 RELATIVE_OMEGA = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus extra[1]
+ANGLE = 10  # 1 row: angle whose sine and cosine, times any length, are the two rows before it
+ARCSINE = 11  # 1 row: angle whose sine is the row before it
 NONE = -2  # no frame A
 SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
 LEVER = 10  # of a system's item: its longest lever arm, divided by its scale
@@ -76,9 +78,9 @@ FORCE, MOMENT = 0, 1
 WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
-# numbers, laws (M): stiffness, free value, damping of each column; numbers, last row: gravity, and the
-# absolute tolerance on unused closure rows; laws, of systems: scale of each column's coordinate
-ALLOWED, COLUMN_SCALE = 4, 3
+# numbers, laws (M): stiffness, free value, damping of each column, and its armature; numbers, last row:
+# gravity, and the absolute tolerance on unused closure rows; laws, of systems: scale of each coordinate
+ALLOWED, COLUMN_SCALE, ARMATURE = 4, 3, 5
 
 # quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
 # column of the tree, and the largest residual of an unused closure row, all dimensionless

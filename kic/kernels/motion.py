@@ -13,10 +13,13 @@ import numpy as np
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import carried_point, carried_vector, frames, motion, turns
 from kic.kernels.functions import root
-from kic.kernels.inertia import COMPOSITE_WIDTH, composites, momentum, rotated_inertia
+from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ALLOWED,
+    ANGLE,
+    ARCSINE,
+    ARMATURE,
     AXIS,
     BODIES,
     BODY_AXES,
@@ -165,11 +168,41 @@ def linear_series(cols, F, x, items, vectors, i, order, t, rows):
 
 
 @helper
+def angle_series(kind, row, order, t, rows):
+    """Compute the derivatives of an angle from the rows before it, its sine and cosine or its sine."""
+    k = rows + rows
+    s, s1, s2, s3 = t[row - 1], t[rows + row - 1], t[k + row - 1], t[k + rows + row - 1]
+    if kind == ANGLE:
+        c, c1, c2, c3 = s, s1, s2, s3
+        s, s1, s2, s3 = t[row - 2], t[rows + row - 2], t[k + row - 2], t[k + rows + row - 2]
+        r, r1, r2 = c * c + s * s, 2 * (c * c1 + s * s1), 2 * (c1 * c1 + s1 * s1 + c * c2 + s * s2)
+        y1 = (c * s1 - s * c1) / r
+        y2 = (c * s2 - s * c2 - y1 * r1) / r
+        y3 = (c1 * s2 + c * s3 - s1 * c2 - s * c3 - 2 * y2 * r1 - y1 * r2) / r
+    else:
+        c = root(1 - s * s)
+        y1 = s1 / c
+        y2 = (s2 + s * y1 * y1) / c
+        y3 = (s3 + 3 * s * y1 * y2) / c + y1 * y1 * y1
+    t[rows + row] = y1
+    if order > 1:
+        t[k + row] = y2
+    if order > 2:
+        t[k + rows + row] = y3
+
+
+@helper
 def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
-    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before."""
+    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before.
+
+    Values are those of products and distances only.
+    """
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_series(cols, F, x, items, vectors, i, order, t, rows)
+        return
+    if kind == ANGLE or kind == ARCSINE:
+        angle_series(kind, row, order, t, rows)
         return
     body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
     head = take(vectors, i, 0)
@@ -200,6 +233,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         return
     if kind == DISTANCE:
         length = root(dot(gap, gap))
+        t[row] = length
         y1 = dot(gap, one) / length
         y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
         y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
@@ -210,6 +244,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         y2 = dot(u1, one) + dot(u, two)
         y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
         if kind != RELATIVE_OMEGA:
+            t[row] = dot(u, gap)
             y1 += dot(u1, gap)
             y2 += dot(u2, gap) + dot(u1, one)
             y3 += dot(u3, gap) + 2 * dot(u2, one) + dot(u1, two)
@@ -313,6 +348,8 @@ def tree_efforts(
         s, up = take(F, n, AXIS), cols[n, PARENT]
         moment, force = take(forces, n, 0), take(forces, n, 3)
         t[n] = dot(s, moment) if turns(cols, n) else dot(s, force)
+        if want & WANT_INERTIA:
+            t[n] += rest[n, ARMATURE] * x[mobile + n]
         if up >= 0:
             add_wrench(forces, up, arm(cols, F, n), force)
             put(forces, up, 0, add(take(forces, up, 0), moment))
@@ -327,7 +364,7 @@ def tree_efforts(
 
 
 @helper
-def projected_inertia(cols, F, C, A, size, Y, I):
+def projected_inertia(cols, F, C, rest, A, size, Y, I):
     """Compute I* = Aᵀ I A (m, m) of columns A (M, m), from composite inertias, by (2-157) and (3-34)."""
     mobile = cols.shape[0]
     clear_range(Y, 0, mobile * size)
@@ -337,6 +374,8 @@ def projected_inertia(cols, F, C, A, size, Y, I):
         while n >= 0:
             s = take(F, n, AXIS)
             f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            if n == k:
+                f += rest[n, ARMATURE]
             add_range(Y, k * size, f, A, n * size, size)
             if n != k:
                 add_range(Y, n * size, f, A, k * size, size)
@@ -453,6 +492,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
             composites(cols, F, bodies, inertias, C)
             I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
             tree_inertia(cols, F, C, I)
+            add_armature(rest, mobile, I)
             doubtful += accelerate(mobile, second, b * mobile, power, I, T[b], L)
     return doubtful
 
@@ -584,7 +624,7 @@ def motion_in_coordinates(
                     Y[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
             solve(W, pivots, ends, Y, size)
             spread(mobile, choice, rest, Y, A, size)
-            projected_inertia(cols, F, C, A, size, Y, I)
+            projected_inertia(cols, F, C, rest, A, size, Y, I)
             if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
                 fine = False
         # NaN is never fine

@@ -350,7 +350,9 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
                 vectors, choice, left_out, height, rest, g, late, t, t_start, terms, own_units, quality[b], k,
             )  # fmt: skip
             if k == 2 and want & WANT_INERTIA:
-                inertia_tables(cols, F, bodies, inertias, x, Z, width, own, late, size, count, tables)
+                inertia_tables(
+                    cols, F, bodies, inertias, rest, x, Z, width, own, late, size, count, tables,
+                )  # fmt: skip
                 hand_out_inertia(tables, size, pairs, K[b])
             add_range(x, x_start, 1, late, 0, mobile * terms)
             if k == 1 and want & WANT_LOADS:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
@@ -15,7 +15,7 @@ from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
 
 
-class Coefficients(jets.Jet):
+class Coefficients(Printable, jets.Jet):
     """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
     These are the kinematic influence coefficients of the source. The differentiating index comes first:
@@ -24,7 +24,8 @@ class Coefficients(jets.Jet):
 
     Coefficients are the Taylor part of a map to third order, and can be combined like maps: ``a @ b`` is a
     after b, `inverse` inverts, `stack` concatenates rows, ``c["tip"]`` and `columns_of` select. Rows and
-    columns are matched by name.
+    columns are matched by name. `velocity`, `acceleration` and `jerk` take rates `qd`, accelerations `qdd`
+    and jerks `qddd` (..., M) of the coordinates.
 
     Attributes
     ----------
@@ -50,7 +51,6 @@ class Coefficients(jets.Jet):
 
     Examples
     --------
-    >>> import kic
     >>> tip = kic.load("horn-two-link").at([0.0, 0.5]).coefficients("tip")
     >>> tip.G.shape, tip.H.shape
     ((3, 2), (3, 2, 2))
@@ -131,11 +131,6 @@ class Coefficients(jets.Jet):
     def columns_of(self, names: str | Iterable[str]) -> Coefficients:
         """Select columns by name, in the order given, with the other coordinates at rest (4-33, 4-34).
 
-        Raises
-        ------
-        UnknownNameError
-            For an unknown name.
-
         Examples
         --------
         >>> Coefficients.identity(["a", "b"]).columns_of("b").G
@@ -149,11 +144,6 @@ class Coefficients(jets.Jet):
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
         """Rename rows and columns; `names` maps old names to new ones.
-
-        Raises
-        ------
-        UnknownNameError
-            For an unknown old name.
 
         Examples
         --------
@@ -188,7 +178,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.5])
         >>> c.coefficients("tip").stack(c.coefficients("reach")).rows
         ('tip.x', 'tip.y', 'tip.z', 'reach')
@@ -234,7 +223,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 0.5])
         >>> reach = c.coefficients("reach") @ c.coefficients(["tip.x", "tip.y"]).inverse()
         >>> reach.columns, (reach.G**2).sum().round(12)  # the radius grows by 1 along itself
@@ -268,7 +256,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
         >>> inverse = tip.inverse()
         >>> inverse.rows == tip.columns, (tip @ inverse).H.round(12).any()
@@ -319,14 +306,8 @@ class Coefficients(jets.Jet):
             columns, is round-off only; NaN where G is. Without `scaling`, rows and columns are scaled by
             their own entries.
 
-        Raises
-        ------
-        InputError
-            For symbols.
-
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
         >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
         array([inf, 2.8])
@@ -387,12 +368,6 @@ class Coefficients(jets.Jet):
         elif self.D is not None:
             sheet.say(f"\nD {self.D.shape}: print with summary(order=3).text()")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def expect(name: str, value: Any) -> Coefficients:

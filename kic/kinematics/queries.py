@@ -65,22 +65,9 @@ def over_batch() -> Any:
 class KernelQuery:
     """Query of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    rows : Rows, optional
-        Requested rows.
-    masses, loads : Masses, Loads, optional
-        Bodies and loads.
-    asked : tuple of int
-        Second row of the plan: order, number of rows, number of coordinates, requested parts.
-    width : int
-        Numbers in the result of one configuration.
-    system : tuple of int
-        Third row of the plan.
-    last : (M + 1, n) float, optional
-        Numbers added to the last rows, those of the joint laws and gravity.
+    `asked` is the second row of the plan: order, number of rows, number of coordinates, requested parts;
+    `system` is the third row. `width` counts the numbers in the result of one configuration. `last` (M +
+    1, n) is added to the last rows, those of the joint laws and gravity.
     """
 
     def __init__(

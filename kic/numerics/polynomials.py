@@ -15,17 +15,10 @@ _ORDERS = np.arange(4)[:, None]
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """M polynomials on each of K pieces.
+    """M polynomials on each of K pieces."""
 
-    Attributes
-    ----------
-    knots : (K + 1,)
-        Increasing ends of the pieces; two equal knots are a single instant.
-    coefficients : (K, N + 1, M)
-        Coefficients of powers of u, which runs from 0 to 1 on each piece.
-    """
-
-    knots: np.ndarray
+    knots: np.ndarray  # (K + 1,): increasing ends of the pieces; two equal knots are a single instant
+    # (K, N + 1, M): coefficients of powers of u, which runs from 0 to 1 on each piece
     coefficients: np.ndarray
 
     def __post_init__(self) -> None:
@@ -98,12 +91,8 @@ class Piecewise:
     def clocked(self, knots: np.ndarray, share: np.ndarray) -> Piecewise:
         """Compose the pieces with polynomials of a new variable that lead from 0 to 1 on each piece.
 
-        Parameters
-        ----------
-        knots : (K + 1,)
-            New ends of the pieces.
-        share : (K, L + 1)
-            Coefficients of u as a polynomial of the new variable, for each piece.
+        `knots` (K + 1,) are the new ends of the pieces. `share` (K, L + 1) has the coefficients of u as a
+        polynomial of the new variable on each piece.
         """
         c = self.coefficients
         made = c[:, -1:]

@@ -29,6 +29,7 @@ from kic.kinematics.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
+from kic.numerics.tolerances import CONDITION_MAX
 from kic.trajectory.trajectory import Motion, Trajectory
 
 
@@ -77,9 +78,6 @@ __all__ = [
     "resolved_rate",
 ]
 
-# condition number above which the resolved rates have no significant digits
-CONDITION_MAX = 1e12
-
 
 def computed_torque(
     mechanism: Mechanism,
@@ -117,7 +115,6 @@ def computed_torque(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("five-bar")
     >>> go = kic.trajectory.quintic({"A": 1.2217, "E": 1.5708}, {"A": 1.5, "E": 1.7}, 0.5)
     >>> f = kic.controllers.computed_torque(m, go, kp=100.0, kd=20.0)
@@ -170,7 +167,6 @@ def computed_voltage(
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("puma560-motors")
     >>> go = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
     >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
@@ -232,7 +228,6 @@ def pd_gravity(
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("horn-two-link")
     >>> stay = kic.trajectory.line([0.0, 0.0], [0.0, 0.0])
     >>> kic.controllers.pd_gravity(arm, stay, 10.0, 1.0)(0.0, arm.at([0.0, 0.0]).state, [0.0, 0.0]).tolist()

@@ -56,23 +56,12 @@ NOT_FINITE = "the motion is no longer finite: it diverges. Check the last state.
 
 
 class DrivenMotion(NamedTuple):
-    """Accelerations and the efforts and motor quantities that cause them.
+    """Accelerations and the efforts and motor quantities that cause them."""
 
-    Attributes
-    ----------
-    T, a : (M,)
-        Efforts, those of prescribed motions included, and accelerations, in the chart.
-    effort : (M,)
-        Efforts at the user's coordinates.
-    shafts : ShaftKinematics or None
-    motor_state : MotorState or None
-    terms : MotionTerms
-        Terms of the equations of motion, without motors.
-    """
-
+    # (M,): efforts, those of prescribed motions included, and accelerations, in the chart
     T: np.ndarray
     a: np.ndarray
-    effort: np.ndarray
+    effort: np.ndarray  # (M,): efforts at the user's coordinates
     shafts: Any
     motor_state: Any
     terms: MotionTerms
@@ -167,7 +156,7 @@ class Chart:
 
         self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
         self.free = np.setdiff1d(np.arange(len(names)), self.held)
-        n_currents = 0 if self._motors is None else int(self._motors.slow.sum())
+        n_currents = 0 if self._motors is None else int(self._motors.is_inductive.sum())
         self.n_accounts = N_ENERGIES if self._motors is None else N_ENERGIES + N_MOTOR_ENERGIES
         self.rest = slice(self.n_positions + self.size, None)
         self._currents = slice(self.n_positions + self.size, self.n_positions + self.size + n_currents)
@@ -449,7 +438,7 @@ class Chart:
         spent, end = solved.terms.dissipation, self._currents.stop
         if self._motors is not None:
             shafts, motor_state = solved.shafts, solved.motor_state
-            rate[self._currents] = motor_state.current_rate[self._motors.slow]
+            rate[self._currents] = motor_state.current_rate[self._motors.is_inductive]
             rate[-N_MOTOR_ENERGIES:] = motor_state.power, motor_state.heat
             spent = spent + self._motors.train.damping @ shafts.speed**2
         rate[end : end + N_ENERGIES] = solved.T @ v, solved.terms.load_power, spent
@@ -545,7 +534,7 @@ class Chart:
             train, shafts = self._motors.train, self._motors.shafts(now.rows, v)
             motor_state = self._motors.state(t, snapshot, shafts)
             I = I + train.reflected(shafts.N)
-            h = h + shafts.N.T @ (train.inner(shafts.speed, shafts.bias) - motor_state.torque)
+            h = h + shafts.N.T @ (train.rotor_torques(shafts.speed, shafts.bias) - motor_state.torque)
         if not held.size:
             return DrivenMotion(T, self._solve(I, T - h), effort, shafts, motor_state, terms)
         effort = effort.copy()

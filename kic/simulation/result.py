@@ -26,7 +26,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import energy_unit, motor_unit
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
@@ -181,7 +181,7 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
 CURRENT_RTOL = 1e-3
 
 
-class Simulation:
+class Simulation(Printable):
     """Motion of a mechanism in time. Made by `simulate`, or read by `Simulation.load`.
 
     ``run["tip.x"]`` gives values over time. ``run.configuration`` is the batch of configurations, to which
@@ -262,7 +262,10 @@ class Simulation:
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[:N_ENERGIES]
         if self.motors:
-            motors[:2], motors[2] = accounts[N_ENERGIES:], self._model.drive_train.stored(self.current)
+            motors[:2], motors[2] = (
+                accounts[N_ENERGIES:],
+                self._model.drive_train.magnetic_energy(self.current),
+            )
         applied = loads + potential - potential[:1]
         return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 
@@ -299,7 +302,6 @@ class Simulation:
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("horn-two-link")
         >>> run = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.1, 0.2])
         >>> run.at(0.15).batch
@@ -467,10 +469,6 @@ class Simulation:
         path : path
             The file.
 
-        Returns
-        -------
-        Simulation
-
         Raises
         ------
         ModelFileError
@@ -495,13 +493,6 @@ class Simulation:
         -------
         Picture
             Its ``axes`` are a tuple, one for each panel.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            For names that do not exist or have no value.
-        MissingExtraError
-            Without Matplotlib.
         """
         return plot_run(self, names, width)
 
@@ -543,9 +534,3 @@ class Simulation:
             f"closure error at most {self.closure.max():.1e}"
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import rate_unit, row_unit
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
@@ -203,7 +203,6 @@ class SampledMotion:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> reach = kic.trajectory.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
         >>> motion = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
@@ -213,25 +212,20 @@ class SampledMotion:
         return Motion(*self.configuration.motion(names, *self.motion[1:], wrt=self.wrt))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Return the efforts of the motion (eq 2-198).
+        """Return the efforts (T, M) of the motion (eq 2-198).
 
         Parameters
         ----------
         actuators : str or list of str, optional
             Coordinates at which they act, as many as degrees of freedom; by default those of the trajectory.
 
-        Returns
-        -------
-        (T, M)
-
         Raises
         ------
-        InertiaError, SingularError
+        SingularError
             As `Configuration.dynamics`.
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> hold = kic.trajectory.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
         >>> hold.effort()[0].tolist()
@@ -252,7 +246,6 @@ class SampledMotion:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("puma560-motors")
         >>> swing = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
         >>> swing.on(arm, 5).drive().voltage.shape
@@ -298,7 +291,7 @@ DURATION_MIN, DURATION_MAX = 1e-60, 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory:
+class Trajectory(Printable):
     """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this package.
 
     Call it with times. Coordinates may be any inputs of `Mechanism.at`: joints, points, single rows.
@@ -312,8 +305,7 @@ class Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+    >>> swing = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
     >>> q, qd, qdd, qddd = swing([0.0, 1.0, 2.0])
     >>> q[:, 0].tolist(), qd[:, 0].tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.9375, 0.0])
@@ -368,11 +360,6 @@ class Trajectory:
         -------
         Motion
             q, q̇, q̈, q⃛, each (..., M).
-
-        Raises
-        ------
-        InputError
-            For times that are not finite numbers, or beyond the ends.
         """
         times = self._times(t)
         choice("beyond", beyond, ("raise", "hold"))
@@ -433,15 +420,9 @@ class Trajectory:
             Each returns position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
             trajectory rests at both; otherwise such times raise an error.
 
-        Raises
-        ------
-        InputError
-            For a wrong number of names.
-
         Examples
         --------
-        >>> from kic import trajectory
-        >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+        >>> swing = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
         >>> float(swing.sampled()["A"](1.0).qd)
         0.9375
         """
@@ -475,10 +456,6 @@ class Trajectory:
             Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
             reference configuration.
 
-        Returns
-        -------
-        SampledMotion
-
         Raises
         ------
         InputError
@@ -489,7 +466,6 @@ class Trajectory:
 
         Examples
         --------
-        >>> import kic
         >>> lift = kic.trajectory.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
         >>> motion = lift.on(kic.load("four-bar"), 5)
         >>> motion.configuration.batch, motion.of("tip").qdd.shape
@@ -509,21 +485,11 @@ class Trajectory:
         return sampled
 
     def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the exact minimum and maximum of the position, rate, acceleration or jerk.
-
-        Parameters
-        ----------
-        order : {0, 1, 2, 3}
-            Order of the derivative.
-
-        Returns
-        -------
-        lower, upper : (M,)
+        """Return the exact minima and maxima (M,) of the derivative of an order, 0 to 3; 0 is the position.
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
+        >>> kic.trajectory.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
         [1.875]
         """
         return self.pieces.extremes(_order(order))
@@ -538,8 +504,7 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
+        >>> kic.trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
         3.0
         """
         factor = positive("factor", factor)
@@ -557,8 +522,7 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
+        >>> kic.trajectory.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
         [0.75]
         """
         return replace(self, pieces=self.pieces.reversed())
@@ -621,12 +585,6 @@ class Trajectory:
         cells = np.stack([first, last, *reach[0], *sizes], axis=1)
         sheet.matrix("ends and extremes", self.naming.labels, columns, cells)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _order(order: Any) -> int:
