@@ -143,7 +143,8 @@ def _along(
     states, rates, shape, ok = _members(configuration, transfer, given, force, applied=loaded)
     if loaded:
         force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
-    force = np.require(force.reshape(-1, *force.shape[-2:]), states.dtype, _LAYOUT)
+    force = force.reshape(len(states) if loaded else 1, *force.shape[-2:])
+    force = np.require(force, states.dtype, _LAYOUT)
     size = len(transfer.labels)
     query = model.motion_query(transfer, want)
     rates = to_columns(transfer, *rates)
