@@ -301,19 +301,24 @@ class MotionEvaluator:
         """Return the function that runs the kernel, whose module is imported on first use, for one state."""
         query, applied, transfer = self._query, self._applied, self._transfer
         entry, plan, numbers_, places = kernel(query.entry), query.plan, query.numbers_in(_REAL), query.places
-        if query.entry == "tree_motion":
+        choice, shape = getattr(transfer, "choice", None), (2, self._model.tree.size)
+        # scratch of calls that have ended; taking and returning is atomic
+        free: list[tuple[np.ndarray, ...]] = []
 
-            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
-                return entry(plan, numbers_, state, applied, qd, second, _empty(places), T)
-
-        else:
-            choice, shape = transfer.choice, (2, self._model.tree.size)
-
-            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
-                scratch, whole, quality = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
-                return entry(
+        def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+            try:
+                mine = free.pop()
+            except IndexError:
+                mine = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
+            scratch, whole, quality = mine
+            if choice is None:
+                left = entry(plan, numbers_, state, applied, qd, second, scratch, T)
+            else:
+                left = entry(
                     plan, numbers_, state, applied, choice, qd, second, second, scratch, whole, T, quality
                 )  # fmt: skip
+            free.append(mine)
+            return left
 
         self._run = run
         return run

@@ -139,7 +139,7 @@ def main(ctx: click.Context) -> None:
       eval "$(kic completion bash)"
 
     The first call compiles the kernels for this machine, which takes some seconds once; a line on stderr
-    reports it.
+    reports it. kic warm-up compiles all of them.
 
     Exit codes: 0, success; 1, error; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141,
     closed pipe, as in kic list | head -1. Errors are printed to stderr with their cause and remedy; stdout
