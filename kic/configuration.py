@@ -641,6 +641,48 @@ class Configuration(Printable, Tabular):
         made._description = model.description
         return made
 
+    def motion(
+        self,
+        of: str | Iterable[str],
+        qd: Any = None,
+        qdd: Any = None,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Compute values, velocities, accelerations and jerks of outputs along a motion.
+
+        The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
+
+        Parameters
+        ----------
+        of, wrt, failures
+            As in `coefficients`.
+        qd, qdd, qddd : (..., M) array_like, optional
+            Velocities, accelerations and jerks of the coordinates, by default zero.
+
+        Returns
+        -------
+        values, velocities, accelerations, jerks : (..., P) ndarray
+            Values of angular velocities are NaN.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            As `coefficients`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
+        >>> velocities, accelerations
+        (array([0., 2., 0.]), array([-2.,  0.,  0.]))
+        """
+        from kic.motion_dynamics import output_motion
+
+        return output_motion(self, of, qd, qdd, qddd, wrt, failures)
+
     def inverse_dynamics(
         self,
         qd: Any = None,
