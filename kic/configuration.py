@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.parts import Frame, Joint
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
-from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.dynamics import Dynamics, computed_dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
@@ -471,12 +471,14 @@ class Configuration(Printable):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
-        if flag("motors", motors):
+        if motors is not False and flag("motors", motors):
             from kic.actuation.motors import rotor_dynamics
 
             return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
         model = self._model
-        force, batch = model.loads.applied(applied, self.name)
+        force, batch = model.loads.constant, tuple[int, ...]()
+        if applied is not None:
+            force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok
         if batch:
             shape = broadcast_batches(applied=batch, configuration=self.batch)
@@ -503,10 +505,8 @@ class Configuration(Printable):
             e = e if ok is None else scatter(e, ok)
             return e.reshape(*shape, e.shape[-1])
 
-        I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        return Dynamics(
-            transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
-        )
+        tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
+        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"

@@ -155,7 +155,8 @@ class Mechanism(Printable, MechanismDescription):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
-        check_failures(failures)
+        if type(failures) is not str or failures != "raise":
+            check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
