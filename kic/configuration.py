@@ -12,7 +12,7 @@ from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
-from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.dynamics import Dynamics, computed_dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
-    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
@@ -602,12 +602,14 @@ class Configuration(Printable, Tabular):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
-        if flag("motors", motors):
+        if motors is not False and flag("motors", motors):
             from kic.actuation.motors import rotor_dynamics
 
             return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
         model = self._model
-        force, batch = model.loads.applied(applied, self.name)
+        force, batch = model.loads.constant, tuple[int, ...]()
+        if applied is not None:
+            force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok
         if batch:
             shape = broadcast_batches(applied=batch, configuration=self.batch)
@@ -634,12 +636,8 @@ class Configuration(Printable, Tabular):
             e = e if ok is None else scatter(e, ok)
             return e.reshape(*shape, e.shape[-1])
 
-        I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        made = Dynamics(
-            transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
-        )
-        made._description = model.description
-        return made
+        tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
+        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
 
     def motion(
         self,

@@ -203,7 +203,8 @@ def test_the_inverse_position_of_an_arm() -> None:
     c = m.at(phi)
     near = m.at(phi + 0.05 * rng.normal(size=phi.shape))
     e = m.at({"link6": c.pose("link6")}, near=near, failures="mask")
-    condition = m._model.closure((), c._model.targets({"link6": c.pose("link6")}).held).condition(c._states)
+    _, closure = m._model.position_problem({"link6": c.pose("link6")})
+    condition = closure.condition(c._states)
     assert e.ok.sum() >= 17
     assert np.abs(e.phi - phi)[e.ok].max() < 1e-14 * condition[e.ok].max()
     h = kic.load("horn-two-link")

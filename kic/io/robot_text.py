@@ -74,7 +74,7 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     True
     """
     m = _checked(mechanism)
-    lines = [f'<robot name={quoteattr(m.name)}>', *_left_out(m, _URDF_LEFT)]
+    lines = [f"<robot name={quoteattr(m.name)}>", *_left_out(m, _URDF_LEFT)]
     place = {GROUND: np.zeros(3)}
     lines.append(f"  <link name={quoteattr(GROUND)}/>")
     mimics, bodies = _mimics(m), {body.name: body for body in m.bodies}
@@ -84,7 +84,8 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
         place[child] = origin
         if any(s.kind == BALL for s in made) and joint.type != "free":
             raise ModelError(
-                f"Joint '{joint.name}' is {joint.type}; URDF has no such joint. Use to_mjcf().", joint=joint.name
+                f"Joint '{joint.name}' is {joint.type}; URDF has no such joint. Use to_mjcf().",
+                joint=joint.name,
             )
         above = parent
         if joint.type in ("free", "fixed"):
@@ -257,9 +258,7 @@ def _urdf_link(m: Mechanism, body: Body, origin: np.ndarray) -> list[str]:
     if made is None:
         return [f"  <link name={quoteattr(body.name)}/>"]
     mass, com, J = made
-    moments = " ".join(
-        f'i{"xyz"[i]}{"xyz"[j]}="{float(J[i, j])!r}"' for i in range(3) for j in range(i, 3)
-    )
+    moments = " ".join(f'i{"xyz"[i]}{"xyz"[j]}="{float(J[i, j])!r}"' for i in range(3) for j in range(i, 3))
     return [
         f"  <link name={quoteattr(body.name)}>",
         f'    <inertial><origin xyz="{_numbers(com - origin)}"/><mass value="{mass!r}"/><inertia {moments}/></inertial>',
@@ -320,7 +319,9 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
     for name, terms in m.terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
-            raise ModelError(f"Coupling '{name}' relates several joints, which the format cannot say.", name=name)
+            raise ModelError(
+                f"Coupling '{name}' relates several joints, which the format cannot say.", name=name
+            )
         # default coordinates stay independent
         pairs.sort(key=lambda pair: pair[0][0] in m.coordinate_names)
         (one, r), (two, s) = pairs[0]
@@ -346,10 +347,16 @@ def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str)
     """Return the joints of a body."""
     if joint.type == "free" and parent == GROUND and not backwards:
         # the attributes of <freejoint> do not include damping and armature
-        return [f'<joint name={quoteattr(joint.name)} type="free" {_mjcf_numbers(joint, 3, False)}/>'.replace(" />", "/>")]
+        return [
+            f'<joint name={quoteattr(joint.name)} type="free" {_mjcf_numbers(joint, 3, False)}/>'.replace(
+                " />", "/>"
+            )
+        ]
     made = steps(joint, backwards)
     if joint.type == "free" or (backwards and any(s.kind == BALL for s in made)):
-        raise ModelError(f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name)
+        raise ModelError(
+            f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name
+        )
     lines, balls = [], 0
     for step in made:
         if step.kind == BALL:
@@ -370,7 +377,11 @@ def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str)
 
 def _mjcf_numbers(joint: Joint, k: int, single: bool) -> str:
     """Return spring, damping, armature, friction and limits of a coordinate."""
-    words = [("damping", joint.damping[k]), ("armature", joint.armature[k]), ("frictionloss", joint.friction[k])]  # type: ignore[index]
+    words = [
+        ("damping", joint.damping[k]),
+        ("armature", joint.armature[k]),
+        ("frictionloss", joint.friction[k]),
+    ]  # type: ignore[index]
     if single:
         words += [("stiffness", joint.stiffness[k]), ("springref", joint.rest[k])]  # type: ignore[index]
     made = [f'{word}="{float(x)!r}"' for word, x in words if x]
@@ -408,7 +419,9 @@ def _mjcf_tendons(m: Mechanism) -> list[str]:
 def _mjcf_equalities(m: Mechanism) -> list[str]:
     """Return loops and couplings as equality constraints."""
     lines = []
-    origins = {child: _origin(joint, next(b for b in m.bodies if b.name == child)) for joint, _, child, _ in _walk(m)}
+    origins = {
+        child: _origin(joint, next(b for b in m.bodies if b.name == child)) for joint, _, child, _ in _walk(m)
+    }
     origins[GROUND] = np.zeros(3)
     for joint in m._model.tree.cuts:
         bodies = [body if body != GROUND else "world" for body in joint.bodies]

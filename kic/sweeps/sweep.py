@@ -126,7 +126,7 @@ def sweep(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
             "client.get_executor()."
         )
-    targets = model.targets(cells.inputs())
+    targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
     # processes receive a copy of the mechanism without its caches
     problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
