@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Joint
-from kic.display import Summary, member
-from kic.dynamics.contributions import Contributions
+from kic.description.parts import Frame, Joint
+from kic.description.units import row_unit
+from kic.display import Printable, Summary, member
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
@@ -25,10 +27,11 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
+from kic.transfer.limits import SWING, swing_angle
 from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
@@ -36,12 +39,11 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
-    from kic.kinematics.coefficients import Coefficients
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration:
+class Configuration(Printable, Tabular):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -65,7 +67,6 @@ class Configuration:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 0.5]])
     >>> c.batch, c.value("tip").round(3).tolist()
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
@@ -143,7 +144,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> path = kic.load("four-bar").path({"A": [1.0, 1.1, 1.2]})
         >>> path[-1].value("A").round(6), path[:2].batch
         (np.float64(1.2), (2,))
@@ -191,7 +191,8 @@ class Configuration:
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), or "S1.swing",
+            the swing of a universal or spherical joint.
 
         Returns
         -------
@@ -200,18 +201,19 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such part or row.
         InputError
             For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        rows = self._model.rows(name, 1).layout.rows
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        if row == SWING and isinstance(self._model.description.parts.get(base), Joint):
+            return self._masked(swing_angle(self._model, base, self._states)).reshape(self.batch)
+        query = self._model.rows(name, 1)
+        rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
@@ -219,17 +221,22 @@ class Configuration:
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
+        if rows.angles:
+            self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
 
-    def pose(self, body: str) -> RigidTransform:
-        """Return the displacement of a body from the reference configuration as a SciPy `RigidTransform`.
+    def pose(self, name: str) -> RigidTransform:
+        """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
 
+        The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
+        in one call. A body has no axes of its own. Its pose is that of a frame in it which coincides with the
+        world in the reference configuration, and so its displacement from the reference configuration:
         ``pose.apply(p)`` is the current place of the body's point with reference position p.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the frame or body.
 
         Returns
         -------
@@ -238,30 +245,34 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
         InputError
             For complex numbers, symbols, or unsolved members.
 
         Examples
         --------
-        >>> import kic
-        >>> c = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> from dataclasses import replace
+        >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
+        >>> c = arm.at([0.0, 0.5])
+        >>> c.pose("tool").as_matrix().round(3)
+        array([[ 0.878, -0.479,  0.   ,  1.878],
+               [ 0.479,  0.878,  0.   ,  0.479],
+               [ 0.   ,  0.   ,  1.   ,  0.   ],
+               [ 0.   ,  0.   ,  0.   ,  1.   ]])
         >>> c.pose("link2").apply([2.0, 0.0, 0.0]).round(3)
         array([1.878, 0.479, 0.   ])
         """
         from scipy.spatial.transform import RigidTransform
 
         self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
-        return RigidTransform.from_matrix(self.displacement(body))
+        return RigidTransform.from_matrix(self._pose(name))
 
-    def displacement(self, body: str) -> np.ndarray:
-        """Return the displacement of a body from the reference configuration as a homogeneous matrix.
+    def displacement(self, name: str) -> np.ndarray:
+        """Return the displacement of a body or frame from the reference configuration as a matrix.
 
         Parameters
         ----------
-        body : str
-            Name of the body.
+        name : str
+            Name of the body; or of a frame, which is displaced with its body.
 
         Returns
         -------
@@ -269,22 +280,26 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If there is no such body.
-        InputError
-            For complex numbers, symbols, or unsolved members.
+        UnknownNameError, InputError
+            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
         array([[1., 0., 0.],
                [0., 1., 0.],
                [0., 0., 1.]])
         """
-        model = self._model
-        model.description.part(body, "bodies")
-        if self._states.dtype not in (np.float64, model.tree.scalar):
+        T = self._pose(name)
+        part = self._model.description.parts[name]
+        if isinstance(part, Frame):  # T = displacement · [axes, origin]
+            T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
+            T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
+        return T
+
+    def _pose(self, name: str) -> np.ndarray:
+        """Return the pose (..., 4, 4) of a frame or body."""
+        if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
@@ -293,14 +308,123 @@ class Configuration:
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        query = model.pose(body)
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the displaced unit vectors
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
+
+    def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
+        """Return the Euler angles of a frame or body in the world, or of a ball joint.
+
+        They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
+        them as coordinates, and ``at({"tool.euler_xyz": angles})`` as an orientation. The three rows of
+        "tool.euler_xyz" are "tool.euler_xyz.1" and so on.
+
+        Parameters
+        ----------
+        name : str
+            Name of a frame; of a body, whose angles are those of its displacement from the reference
+            configuration; or of a spherical or free joint, the rotation of its second body relative to the
+            first.
+        sequence : str
+            Three axes as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about moving
+            axes. "xyz" are roll, pitch and yaw.
+
+        Returns
+        -------
+        (..., 3) ndarray
+            Angles in radians, in the order of the sequence. The second is within ±π/2, or within 0 and π if
+            the first and third axes are the same; the others are within ±π.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part.
+        InputError
+            For another part, an invalid sequence, or symbols.
+        SingularError
+            In gimbal lock, where the first and third angle are not determined; `pose` is.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> c.euler("link6", "xyz").round(4)
+        array([...])
+        """
+        return self.value(f"{name}.{EULER}{sequence}")
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        names = self.coordinates if names is None else names_of(names, "names", 1)
+        return DataTable(self.name, batch_axes(self.batch), tuple(self._columns(names)))
+
+    def _columns(self, names: Iterable[str]) -> Iterator[Variable]:
+        """Yield the values of rows as columns of a table, NaN for angular velocities."""
+        for name in names:
+            rows = self._model.rows(name, 1).layout.rows
+            for label, has_value in zip(rows.labels, rows.valued, strict=True):
+                values = self.value(label) if has_value else np.full(self.batch, np.nan)
+                yield Variable(label, values, row_unit(self._model.description, label))
+
+    def potential_energy(self) -> np.ndarray:
+        """Return the potential energy of gravity and of springs between points and in joints.
+
+        Weights are measured from the origin of the reference configuration, springs from their free length.
+        Forces and moments of the model have no potential, nor have dampers.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
+        np.float64(19.62)
+        """
+        description = self._model.description
+        U = np.zeros(self.batch)
+        g = np.array(description.gravity)
+        for body in description.bodies:
+            if body.mass and g.any():
+                T = self.displacement(body.name)
+                U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
+        for point in description.points:
+            if point.mass and g.any():
+                U = U - point.mass * (self.value(point.name) @ g)
+        for spring in description.springs:
+            r = self.value(spring.points[1]) - self.value(spring.points[0])
+            stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
+            U = U + spring.stiffness * stretch**2 / 2
+        for joint in description.joints:
+            for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
+                if k:
+                    U = U + k * (self.value(name) - rest) ** 2 / 2
+        return U
+
+    def kinetic_energy(self, qd: Any, wrt: str | Iterable[str] | None = None) -> np.ndarray:
+        """Return the kinetic energy ½ q̇ᵀ I* q̇ of the bodies.
+
+        Parameters
+        ----------
+        qd : (..., M) array_like
+            Rates of the coordinates.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Raises
+        ------
+        InertiaError, SingularError, InputError
+            As `dynamics`; also for another shape.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
+        np.float64(1.3333)
+        """
+        return self.dynamics(wrt).kinetic_energy(qd)
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -314,18 +438,12 @@ class Configuration:
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
     def coefficients(
         self,
@@ -371,7 +489,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.coefficients("tip", order=1).G
         array([[0., 0.],
@@ -385,6 +502,9 @@ class Configuration:
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
         table = query.outputs
         model.check_distances(table.rows, found.T, ok)
+        ok = model.check_gimbal(table.rows, table.split(found.T, self.batch)[0], failures, ok)
+        if ok is not None:
+            found.T[~ok.reshape(-1)] = np.nan
         check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
         pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
         error = None if found.error is None else found.error.reshape(self.batch)
@@ -399,27 +519,33 @@ class Configuration:
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-    ) -> tuple[TransferResult, np.ndarray | None]:
-        """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        rates: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the tables of a query, NaN for members without result, and the mask of the others.
+
+        Queries along motions have `rates`, each (B, m).
+        """
         check_failures(failures)
         inputs = self._inputs
 
-        def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
-            found = transfer.evaluate(query, states, force)
+        def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
+            out = None if rates is None else query.result(rates, states.dtype)
+            found = transfer.evaluate(query, states, force, out)
             if inputs is not None:
                 found.error = transfer.position_error(states, found, query, inputs)
             return found
 
         if ok is None and failures == "raise":
             try:
-                return evaluated(states, force), None
+                return evaluated(states, force, rates), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
 
-        def some(members: Any) -> TransferResult:
+        def some(members: Any) -> Any:
             own = force if force is None or len(force) == 1 else force[members]
-            return evaluated(states[members], own)
+            motion = None if rates is None else tuple(a[members] for a in rates)
+            return evaluated(states[members], own, motion)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
@@ -473,7 +599,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
@@ -510,9 +635,202 @@ class Configuration:
             return e.reshape(*shape, e.shape[-1])
 
         I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        return Dynamics(
+        made = Dynamics(
             transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
         )
+        made._description = model.description
+        return made
+
+    def motion(
+        self,
+        of: str | Iterable[str],
+        qd: Any = None,
+        qdd: Any = None,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Compute values, velocities, accelerations and jerks of outputs along a motion.
+
+        The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
+
+        Parameters
+        ----------
+        of, wrt, failures
+            As in `coefficients`.
+        qd, qdd, qddd : (..., M) array_like, optional
+            Velocities, accelerations and jerks of the coordinates, by default zero.
+
+        Returns
+        -------
+        values, velocities, accelerations, jerks : (..., P) ndarray
+            Values of angular velocities are NaN.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            As `coefficients`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
+        >>> velocities, accelerations
+        (array([0., 2., 0.]), array([-2.,  0.,  0.]))
+        """
+        from kic.motion_dynamics import output_motion
+
+        return output_motion(self, of, qd, qdd, qddd, wrt, failures)
+
+    def inverse_dynamics(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        loads: bool = True,
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
+
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by Newton and Euler along the motion. Without `qdd` it is the
+        bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Velocities and accelerations of the coordinates, by default zero.
+        wrt, applied, failures
+            As in `dynamics`.
+        loads : bool
+            False to leave out gravity, forces, springs and dampers.
+        motors : bool
+            True to add the rotors of the motors, as in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`.
+
+        Examples
+        --------
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
+        (array([19.62 ,  4.905]), array([2.667, 0.833]))
+        """
+        from kic.motion_dynamics import inverse_dynamics
+
+        return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
+
+    def forward_dynamics(
+        self,
+        qd: Any = None,
+        effort: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the accelerations that efforts cause (forward dynamics), without forming P* (2-199).
+
+        Parameters
+        ----------
+        qd, effort : (..., M) array_like, optional
+            Velocities of the coordinates and efforts at them, by default zero.
+        wrt, applied, failures, motors
+            As in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`; also if I* is singular because some motion moves no mass.
+
+        Examples
+        --------
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
+        array([0., 0.])
+        """
+        from kic.motion_dynamics import forward_dynamics
+
+        return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
+    def center_of_mass(
+        self,
+        bodies: str | Iterable[str] | None = None,
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Coefficients:
+        """Compute the centre of mass of the moving bodies, or of some, with its derivatives.
+
+        Parameters
+        ----------
+        bodies : str or list of str, optional
+            Bodies that count, each with its point masses; by default all that move.
+        order : {1, 2, 3}
+            Highest order.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Coefficients
+            Rows com.x, com.y, com.z with values, G, H and D.
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            For an unknown body, or missing masses.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
+        [1.0, 0.0, 0.0]
+        """
+        from kic.analysis.whole_body import center_of_mass
+
+        return center_of_mass(self, bodies, order, wrt, failures)
+
+    def centroidal_momentum(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> CentroidalMomentum:
+        """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        CentroidalMomentum
+            The matrix A of h = A q̇ and its derivatives.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
+        np.float64(2.0)
+        """
+        from kic.analysis.whole_body import centroidal_momentum
+
+        return centroidal_momentum(self, wrt, failures)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
@@ -521,9 +839,7 @@ class Configuration:
 
         Parameters
         ----------
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
+        wrt, failures
             As in `coefficients`.
 
         Returns
@@ -540,7 +856,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
@@ -552,10 +867,13 @@ class Configuration:
             self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = query.split(scatter(T, good), self.batch)
-        return Contributions(
-            model.masses.names, transfer.labels, *transfer.in_coordinates(parts, (2, 2, 3, 3))
-        )
+        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+        if rotors:
+            parts = add_rotors(
+                self.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
+            )
+        return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
     def joint_forces(
         self,
@@ -584,7 +902,8 @@ class Configuration:
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -613,7 +932,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
         (array([...,     nan]), array([ 0.0504, -0.8259]))
@@ -642,8 +960,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
             drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
@@ -651,8 +967,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
         >>> for one in turn.singularities(inputs="D"):
         ...     print(one.summary())
@@ -666,7 +980,7 @@ class Configuration:
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -685,8 +999,9 @@ class Configuration:
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -720,7 +1035,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
@@ -736,7 +1050,7 @@ class Configuration:
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -746,7 +1060,7 @@ class Configuration:
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -767,7 +1081,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
@@ -778,7 +1091,7 @@ class Configuration:
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -811,7 +1124,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("two-finger-hand").at()
         >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
@@ -844,8 +1156,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, or for symbols.
         SingularError
@@ -853,7 +1163,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> s = c.operational_space(["platform.x", "platform.y"])
         >>> bool(abs(s.G @ s.projector).max() < 1e-12)
@@ -913,7 +1222,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("gough-stewart").at()
         >>> e = c.ellipsoid("force", "platform", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
@@ -955,7 +1263,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
         array([0.    , 0.0707])
         """
@@ -1024,8 +1331,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError, InertiaError
-            As `coefficients` and `dynamics`.
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
             definite, a shape is wrong, or for symbols.
@@ -1035,7 +1340,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
@@ -1075,8 +1379,6 @@ class Configuration:
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
             differs from the degrees of freedom.
@@ -1085,7 +1387,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
@@ -1142,7 +1443,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
         >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
         (array([-0.0138]), array([[-0.8245]]))
@@ -1202,7 +1502,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
         >>> s.A.shape, s.B.shape, s.C.shape
         ((4, 4), (4, 2), (2, 4))
@@ -1250,7 +1549,6 @@ class Configuration:
 
         Examples
         --------
-        >>> import kic
         >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
         >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})

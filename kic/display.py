@@ -248,6 +248,20 @@ class Summary:
         return [(title, parts) for title, parts in found if parts]
 
 
+class Printable:
+    """Base class of results that are shown as their `summary`, as text or in a notebook as HTML."""
+
+    def summary(self) -> Summary:
+        """Return the table that is shown."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
 def html(part: Table | str) -> str:
     """Return a table or a line of prose as HTML."""
     return f"<p>{escape(part.strip())}</p>" if isinstance(part, str) else part.html()

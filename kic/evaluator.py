@@ -30,18 +30,7 @@ class NoResultError(UnknownNameError, AttributeError):
 class Layout:
     """Places of named results in the tables that the kernels write.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    names : tuple of str
-        Requested outputs.
-    parts : tuple of str
-        Requested parts of the dynamics.
-    rows, dynamics : OutputTable or None, Table
-        Layouts of the tables.
+    `parts` are the requested parts of the dynamics; `rows` and `dynamics` are the layouts of the tables.
     """
 
     def __init__(
@@ -221,7 +210,6 @@ class Evaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("horn-two-link")
     >>> f = m.prepare(of=["tip"], dynamics=True, order=2)
     >>> r = f(m.at([0.0, 0.0]).state)
@@ -266,8 +254,8 @@ class Evaluator:
         self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
-        # springs and dampers in cut joints are added to the kernel's loads
-        self._cut_laws = bool(want & WANT_LOADS) and bool(model.cut_joint_loads)
+        # springs, dampers and armature of cut joints are added to the kernel's tables
+        self._cut_laws = bool(want) and bool(model.cut_joint_loads)
         # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None
@@ -284,10 +272,6 @@ class Evaluator:
         check : bool
             True to check that the states are closed, that the coordinates can drive the mechanism there, and
             that the results are finite.
-
-        Returns
-        -------
-        Results
 
         Raises
         ------
@@ -377,7 +361,6 @@ class Evaluator:
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f = m.prepare(of=["tip"])
         >>> bool(f.check(m.at().state) < 100)
@@ -458,7 +441,6 @@ class PositionSolver:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("five-bar")
     >>> c = m.at()
     >>> close = m.prepare_position(["A", "E"])
@@ -500,8 +482,6 @@ class PositionSolver:
 
         Raises
         ------
-        InputError
-            For arrays of another shape or kind.
         ConfigurationError
             As `Mechanism.at`, which is used where the compiled Newton iteration does not arrive.
         """

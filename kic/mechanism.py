@@ -16,19 +16,22 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
+from kic.motion_dynamics import MotionEvaluator
 from kic.numerics.arrays import check_failures
-from kic.position import initial_states, real_configuration, solve_path, solve_position
+from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis.assemblies import Assemblies
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
+    from kic.io.order import JointOrder
     from kic.linear.equilibrium import Equilibrium
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator
@@ -47,7 +50,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Mechanism(MechanismDescription):
+class Mechanism(Printable, MechanismDescription):
     """Mechanism described in one assembled configuration, the reference configuration, in world coordinates.
 
     It is immutable.
@@ -56,7 +59,8 @@ class Mechanism(MechanismDescription):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs, couplings, contacts, motors : sequences
+    bodies, joints, points, distances, forces, moments, springs : sequences
+    couplings, contacts, motors, frames : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -65,8 +69,12 @@ class Mechanism(MechanismDescription):
         redundant within it are dropped, and `mobility` reports them. Inputs are met exactly, dropped
         conditions within the tolerance.
     coordinates : sequence of str, optional
-        Joints whose coordinates are the default; by default all joints that move, in their order. The
-        attribute is the argument, or None; `coordinate_names` has the names.
+        Joints and distances that are the default coordinates; by default all joints that move, in their
+        order. The attribute is the argument, or None; `coordinate_names` has the names.
+    actuators : sequence of str, optional
+        Joints, distances, or rows of points and bodies, where efforts act; by default the coordinates. There
+        may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
+        `internal_loads`, static efforts and reports use them by default. `actuator_names` has the names.
     title, about, source, drawing : str
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
@@ -79,7 +87,6 @@ class Mechanism(MechanismDescription):
 
     Examples
     --------
-    >>> import kic
     >>> pendulum = kic.Mechanism(
     ...     "pendulum",
     ...     bodies=[kic.Body("rod", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17))],
@@ -104,6 +111,7 @@ class Mechanism(MechanismDescription):
         inputs: Any = None,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve a configuration, or a batch of configurations, for given values; loops are closed.
 
@@ -126,23 +134,22 @@ class Mechanism(MechanismDescription):
         failures : {"raise", "mask"}
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
-
-        Returns
-        -------
-        Configuration
+        limits : bool or dict of str to (lower, upper), optional
+            True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
+            swings ("S1.swing"); by default none. Members beyond them have no solution.
 
         Raises
         ------
         InputError
             If a shape is wrong, or coordinates are missing, surplus or of another type.
         ConfigurationError
-            For members that fail or do not close. It has their indices (`failed`), the `reasons`, the solved
-            members (`configuration`), the `share` of the path that was completed, and the configurations
-            `reached`.
+            For members that fail, do not close, or exceed limits. It has their indices (`failed`), the
+            `reasons`, the solved members (`configuration`), and the configurations `reached`. Members that do
+            not close have the `share` of the path that was completed. Members beyond limits have `beyond`: a
+            dict of the names to the excess, negative below the lower limit.
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
@@ -160,6 +167,12 @@ class Mechanism(MechanismDescription):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
+        return within_limits(self._solve(inputs, near, failures), limits, failures)
+
+    def _solve(
+        self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
+    ) -> Configuration:
+        """Solve configurations without limits; see `at`."""
         check_failures(failures)
         model = self._model
         if inputs is None:
@@ -185,6 +198,7 @@ class Mechanism(MechanismDescription):
         inputs: Any,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve configurations along a path: each member is continued from the one before it, on its branch.
 
@@ -197,10 +211,8 @@ class Mechanism(MechanismDescription):
         failures : {"raise", "mask"}
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
-
-        Returns
-        -------
-        Configuration
+        limits
+            As in `at`; a path ends at the first member beyond them.
 
         Raises
         ------
@@ -213,22 +225,23 @@ class Mechanism(MechanismDescription):
         --------
         A crank makes a full turn; the tip of the coupler comes back to where it was.
 
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
         >>> bool(np.allclose(turn.value("tip")[0], turn.value("tip")[-1]))
         True
         """
         check_failures(failures)
-        if (
-            self._model.is_open_chain
-            and near is None
-            and only_coordinates(self, inputs)
-            and inputs is not None
-        ):
-            return self.at(inputs, failures=failures)
-        return solve_path(self._model, inputs, near, failures)
+        direct = self._model.is_open_chain and near is None and only_coordinates(self, inputs)
+        try:
+            if direct and inputs is not None:
+                found = self._solve(inputs, None, failures)
+            else:
+                found = solve_path(self._model, inputs, near, failures)
+        except ConfigurationError as error:
+            if limits is not None and isinstance(done := error.numbers.get("configuration"), Configuration):
+                within_limits(done, limits, failures, path=True)
+            raise
+        return within_limits(found, limits, failures, path=True)
 
     def assemblies(
         self,
@@ -236,7 +249,7 @@ class Mechanism(MechanismDescription):
         near: Configuration | None = None,
         starts: int = 128,
         seed: Any = 0,
-        limits: Mapping[str, Any] | None = None,
+        limits: Limits = None,
     ) -> Assemblies:
         """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
 
@@ -252,8 +265,8 @@ class Mechanism(MechanismDescription):
             (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
-        limits : dict of str to (lower, upper), optional
-            Limits of joint coordinates. An angle may be within them modulo full turns.
+        limits
+            As in `at`. An angle may be within them modulo full turns.
 
         Returns
         -------
@@ -267,12 +280,11 @@ class Mechanism(MechanismDescription):
         InputError, UnknownNameError
             As `at`; also for invalid limits.
         ConfigurationError
-            If no member has a solution. It has the least residual (`left`, a length), or the distance
-            `beyond` limits.
+            If no member has a solution. It has the least residual (`left`, a length), or, as `at`, the excess
+            `beyond` limits of the nearest solution.
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> found = m.assemblies({"A": 1.2})
         >>> len(found.counts), found.value("A").tolist()
@@ -300,6 +312,7 @@ class Mechanism(MechanismDescription):
         exact: bool = True,
         wrt: str | Iterable[str] | None = None,
         tolerance: float = 1e-10,
+        limits: Limits = None,
     ) -> TrackingResult:
         """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
 
@@ -334,6 +347,8 @@ class Mechanism(MechanismDescription):
             As in `Configuration.resolve`.
         tolerance : float
             Relative tolerance of the integration.
+        limits
+            As in `at`; a configuration beyond them is an error with its `time`.
 
         Returns
         -------
@@ -348,12 +363,10 @@ class Mechanism(MechanismDescription):
         SingularError
             If the task is singular on the way and there is no damping; it has the `time`.
         ConfigurationError
-            If the path is out of reach; it has the `time`.
+            If the path is out of reach or beyond limits; it has the `time`.
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("three-link-arm")
         >>> c = m.at([0.4, 0.5, 0.6])
         >>> x = c.value("frame3.x")
@@ -363,7 +376,9 @@ class Mechanism(MechanismDescription):
         """
         from kic.trajectory.tracking import follow
 
-        return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
+        return follow(
+            self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance, limits
+        )
 
     def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
         """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
@@ -377,11 +392,6 @@ class Mechanism(MechanismDescription):
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError, UnknownNameError
-            As `at`.
         """
         from kic.evaluator import PositionSolver
 
@@ -429,14 +439,8 @@ class Mechanism(MechanismDescription):
             motions are finite or only shown to some order; and motions that are passive. Printed, it is a
             paragraph.
 
-        Raises
-        ------
-        InputError
-            If `at` is no configuration of this mechanism, or a batch.
-
         Examples
         --------
-        >>> import kic
         >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -496,8 +500,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
         >>> best = m.independent_sets(turn)[0]
@@ -517,6 +519,7 @@ class Mechanism(MechanismDescription):
         applied: dict[str, Any] | None = None,
         motors: bool = False,
         stable: bool = False,
+        limits: Limits = None,
     ) -> Equilibrium:
         """Find an equilibrium under loads and given efforts near a configuration, and its stability.
 
@@ -537,6 +540,8 @@ class Mechanism(MechanismDescription):
         stable : bool
             True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
             accepted, also an unstable one.
+        limits
+            As in `at`; an equilibrium beyond them is an error.
 
         Returns
         -------
@@ -555,7 +560,6 @@ class Mechanism(MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> found = arm.find_equilibrium(stable=True)
         >>> found.stability, found.configuration.value("tip").round(6).tolist()
@@ -563,7 +567,18 @@ class Mechanism(MechanismDescription):
         """
         from kic.linear.equilibrium import find_equilibrium
 
-        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
+        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all moving bodies and their point masses.
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        """
+        return float(self._model.masses.numbers[:, 0].sum())
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -595,20 +610,63 @@ class Mechanism(MechanismDescription):
         Evaluator
             Call it with a state (..., S); see `Configuration.state`.
 
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.coefficients` and `Configuration.dynamics`.
-
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> f = arm.prepare(of=["tip"])
         >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_inverse_dynamics(
+        self, wrt: str | Iterable[str] | None = None, loads: bool = True
+    ) -> MotionEvaluator:
+        """Return an evaluator of inverse dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt, loads
+            As in `Configuration.inverse_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, qdd, out=None)`` returns efforts (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.inverse_dynamics`.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
+        >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+        True
+        """
+        return MotionEvaluator(self._model, False, wrt, loads)
+
+    def prepare_forward_dynamics(self, wrt: str | Iterable[str] | None = None) -> MotionEvaluator:
+        """Return an evaluator of forward dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt
+            As in `Configuration.forward_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, effort, out=None)`` returns accelerations (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.forward_dynamics`.
+        """
+        return MotionEvaluator(self._model, True, wrt)
 
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
@@ -626,11 +684,6 @@ class Mechanism(MechanismDescription):
         -------
         OperationalSpaceEvaluator
             Call it with a state (..., S); see `Configuration.state`.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.operational_space`.
         """
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
@@ -661,21 +714,41 @@ class Mechanism(MechanismDescription):
         -------
         RedundancyEvaluator
             Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+
+    def order_of(self, peer: Any) -> JointOrder:
+        """Return the maps between the coordinates of this mechanism and those of another package's model.
+
+        Parameters
+        ----------
+        peer : pinocchio.Model or mujoco.MjModel
+            Model with joints of the same names.
+
+        Returns
+        -------
+        JointOrder
+            Maps of positions, rates, accelerations and efforts.
+
+        Raises
+        ------
+        InputError
+            For another object, or a model without a common joint.
+        """
+        from kic.io.order import JointOrder
+
+        return JointOrder(self, peer)
 
     def summary(self) -> Summary:
         """Return a table of the parts, to print or to show."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())
+        for kind in ("coordinates", "actuators"):
+            if (named := getattr(self, kind)) is not None:
+                sheet.say(f"{kind}: {', '.join(named) or 'none'}")
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -684,6 +757,20 @@ class Mechanism(MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.variable_distances:
+            ends = [[" – ".join(d.points)] for d in self.distances if not d.fixed]
+            sheet.texts("distances", self.variable_distances, ["between"], ends)
+        if self.limits:
+            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
+            sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
+        if self.frames:
+            carried = [
+                [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
+                + [", ".join(f"{x + 0.0:.4g}" for x in axis) for axis in f.axes]
+                for f in self.frames
+            ]
+            heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
+            sheet.texts("frames", [f.name for f in self.frames], heads, carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:
@@ -693,9 +780,3 @@ class Mechanism(MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

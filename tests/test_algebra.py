@@ -358,7 +358,7 @@ def test_singular_members_are_named() -> None:
         Coefficients(["x", "y"], ["a", "b"], [[1.0, 0.0], [0.0, 0.0]]).inverse()
 
 
-def test_nearly_singular_is_refused_and_what_is_given_is_right() -> None:
+def test_nearly_singular_results_raise_or_are_accurate() -> None:
     for small in (1e-3, 1e-6, 1e-9, 1e-11):
         a = Coefficients(["x", "y"], ["a", "b"], [[1.0, 1.0], [1.0, 1.0 + small]], np.ones((2, 2, 2)))
         assert 1 < a.condition() * small < 10
@@ -490,14 +490,14 @@ def test_typed_numbers() -> None:
         (lambda a, b: jets.invert((a.G,)), r"`G` must be square, got shape \(3, 2\)"),
     ],
 )  # fmt: skip
-def test_refusals(call, message: str) -> None:
+def test_invalid_requests_raise(call, message: str) -> None:
     rng = np.random.default_rng(12)
     a, b = random_map(rng, ("u", 3), ("v", 2)), random_map(rng, ("v", 2), ("w", 2))
     with pytest.raises(kic.InputError, match=message):
         call(a, b)
 
 
-def test_more_refusals() -> None:
+def test_more_invalid_arguments_raise() -> None:
     rng = np.random.default_rng(13)
     a, b = random_map(rng, ("u", 3), ("v", 2), (2,)), random_map(rng, ("v", 2), ("w", 2), (3,))
     with pytest.raises(kic.InputError, match="`outer`"):
@@ -674,7 +674,7 @@ def test_models_in_the_same_coordinates_add() -> None:
             wrong + one
 
 
-def test_transfer_refusals() -> None:
+def test_transfer_errors() -> None:
     c = kic.load("horn-two-link").at([0.1, 1.0])
     d, tip = c.dynamics(), c.coefficients(["tip.x", "tip.y"])
     with pytest.raises(kic.InputError, match=r"Rows must include .*missing: .*There are: tip.x, tip.y"):

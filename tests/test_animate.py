@@ -12,7 +12,7 @@ import pytest
 
 import kic
 
-pytest.importorskip("matplotlib", reason="pip install 'kic[plot]' to draw")
+pytest.importorskip("matplotlib", reason="pip install -e '.[plot]' to draw")
 from PIL import Image, ImageSequence
 
 
@@ -44,7 +44,7 @@ def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
     assert all((a != b).any() for a, b in pairwise(seen))
 
 
-def test_paper_and_ground_stand_still(turn) -> None:
+def test_view_and_ground_are_fixed(turn) -> None:
     film = kic.animate(turn)
     canvas, posture = film._stage(None)
     limits, grounds = [], []
@@ -150,5 +150,5 @@ def test_repr_mentions_save(turn) -> None:
 
 def test_without_matplotlib(turn, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install 'kic\[plot\]'"):
+    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install -e '\.\[plot\]'"):
         kic.animate(turn)

@@ -51,7 +51,7 @@ def case(name: str, k: int) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, d
 def mechanism_of(parameters: dict) -> kic.Mechanism:
     """Return the mechanism of a reference case."""
     rows = [
-        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), s=row["d"])
+        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), d=row["d"])
         for k, row in enumerate(parameters["dh"], 1)
     ]
     bodies = [
@@ -567,8 +567,9 @@ def test_invalid_simplifications_raise() -> None:
     for n_major in (0, 6, True, 2.5):
         with pytest.raises(kic.InputError, match="`n_major`"):
             arm.simplified(n_major)
-    with pytest.raises(kic.InputError, match="`coupling`"):
+    with pytest.raises(kic.InputError) as caught:
         arm.simplified(coupling="half")
+    assert caught.value.name == "coupling"
 
 
 def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
@@ -606,8 +607,9 @@ def test_table_1(method: str, n: int) -> None:
 
 
 def test_invalid_table_1_arguments_raise() -> None:
-    with pytest.raises(kic.InputError, match="`method`"):
+    with pytest.raises(kic.InputError) as caught:
         table_1("Kane", 3)
+    assert caught.value.name == "method"
     for n_joints in (0, -1, 2.0, True, "3"):
         with pytest.raises(kic.InputError, match="`n_joints`"):
             table_1("Newton-Euler", n_joints)

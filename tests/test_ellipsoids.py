@@ -569,7 +569,7 @@ def test_invalid_arguments_of_an_ellipsoid() -> None:
         _ = e.masses
 
 
-def test_where_manipulability_has_no_gradient() -> None:
+def test_singular_tasks_have_no_manipulability_gradient() -> None:
     c = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0]])
     with pytest.raises(
         kic.SingularError, match=r"The manipulability of tip\.x, tip\.y .* is 0 here"
@@ -589,7 +589,7 @@ def test_where_manipulability_has_no_gradient() -> None:
         manipulability_gradient("G", np.zeros((1, 2, 2)))
 
 
-def test_its_sheet_says_what_it_is() -> None:
+def test_summary_describes_the_result() -> None:
     c = kic.load("horn-two-link").at([0.0, np.pi / 2])
     text = repr(c.ellipsoid("acceleration", TIP, limits={"shoulder": 20.0, "elbow": 5.0}))
     for said in (

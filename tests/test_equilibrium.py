@@ -294,7 +294,7 @@ NOWHERE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [m for m in kic.model_names() if m not in NOWHERE])
-def test_every_model_rests_or_says_why(name: str) -> None:
+def test_every_model_has_an_equilibrium_or_raises(name: str) -> None:
     m = kic.load(name)
     if name in NEUTRAL:
         with pytest.raises(kic.SingularError, match=r"The equilibrium of .* is not isolated") as e:
@@ -312,7 +312,7 @@ def test_every_model_rests_or_says_why(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOWHERE)
-def test_models_that_never_rest_say_why(name: str) -> None:
+def test_models_that_never_rest_report_why(name: str) -> None:
     with pytest.raises(
         kic.ConfigurationError, match=rf"No equilibrium of '{name}' was found near the start: "
     ) as e:
@@ -324,7 +324,7 @@ def test_models_that_never_rest_say_why(name: str) -> None:
     assert np.abs(reached._model.closure(()).rows(reached._states)[0]).max(initial=0.0) < 1e-12
 
 
-def test_the_ways_down_that_have_no_bottom() -> None:
+def test_descents_without_minimum_raise() -> None:
     """The energy is monotone from the reference to the singular configuration where the search ends."""
     m = kic.load("peaucellier")
     heights = energy_along(m, "C", np.linspace(1.287, -1.654, 60))
@@ -344,7 +344,7 @@ def energy_along(m: kic.Mechanism, name: str, values: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def test_a_page_of_it() -> None:
+def test_page() -> None:
     found = kic.load("four-bar").find_equilibrium(stable=True)
     page = str(found)
     assert page.startswith("four-bar: equilibrium, stable")

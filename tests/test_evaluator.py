@@ -27,7 +27,7 @@ TREES = [("RPRR", False), (["R", "spherical", "P"], True), (["free", "R"], False
 
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
 @pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
-def test_same_as_the_questions(kinds, branched: bool, batch: tuple[int, ...]) -> None:
+def test_results_agree_with_the_configuration(kinds, branched: bool, batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
     m = random_tree(rng, kinds, branched, loads=True)
     of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
@@ -124,7 +124,7 @@ def test_many_threads_share_one_evaluator() -> None:
         assert np.array_equal(H, f(s).flange.H)
 
 
-def test_refusals() -> None:
+def test_invalid_requests_raise() -> None:
     m = kic.load("puma560")
     f = m.prepare(of=["face"])
     r = f(m.at().state)
@@ -208,7 +208,7 @@ def test_results_can_be_copied_and_sent() -> None:
 
 
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
-def test_nothing_is_read_that_was_not_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singular and unsolved members with arbitrary scratch memory give NaN or an error."""
     honest = TransferQuery.arguments
 

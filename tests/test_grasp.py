@@ -297,7 +297,7 @@ def test_feet_only_push() -> None:
 
 
 @every_grasp
-def test_what_acts_on_the_object(name: str) -> None:
+def test_loads_on_the_object(name: str) -> None:
     """Along its inward normals, t1 and inward × t1: the same wrench, by signs alone."""
     m, c = configuration(name)
     g = c.grasp(HELD[name])
@@ -534,7 +534,7 @@ def test_two_fingers_cannot_hold_every_load() -> None:
     assert abs(missing @ line) > 0
 
 
-def test_what_falls_freely_needs_nothing() -> None:
+def test_free_fall_needs_no_effort() -> None:
     """Two points with friction hold no turn about their line; in free fall they need not, to rounding."""
     m = hand(5, ("friction",) * 2)
     g = m.at().grasp("box")
@@ -641,7 +641,7 @@ def test_invalid_arguments() -> None:
         c.grasp("ball").motion([1.0, 2.0])
 
 
-def test_feet_of_others_hold_nothing() -> None:
+def test_feet_of_other_bodies_carry_no_load() -> None:
     """A box beside the walker floats: the walker's feet are not its own."""
     m = kic.load("quadruped")
     box = kic.Body("box", mass=1.0, com=(2, 0, 1), inertia=(0.1, 0.1, 0.1))
@@ -660,7 +660,7 @@ def _legs(m: kic.Mechanism) -> list[str]:
     return [joint.name for joint in m.joints if joint.type == "revolute"]
 
 
-def test_a_body_that_stands_still() -> None:
+def test_a_body_that_is_at_rest() -> None:
     m = kic.load("three-finger-hand")
     fixed = [kic.Joint(j.name, "fixed", j.bodies) if j.name == "float" else j for j in m.joints]
     still = replace(m, joints=fixed, coordinates=[])

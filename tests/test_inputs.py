@@ -73,7 +73,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 # ----------------------------------------------------------------------------------- forms of input
 
 
-def test_arrays_dicts_and_the_drawing_are_the_same_posture() -> None:
+def test_arrays_dicts_and_the_drawing_are_the_same_configuration() -> None:
     phi = [0.3, -0.4]
     wanted = ARM.at(phi).value("tip").tolist()
     by_name = {"elbow": -0.4, "shoulder": 0.3}
@@ -93,7 +93,7 @@ def test_arrays_dicts_and_the_drawing_are_the_same_posture() -> None:
     assert ARM.at([0.3 + 0j, -0.4]).value("tip").tolist() == pytest.approx(wanted, abs=1e-15)
 
 
-def test_several_freedoms_by_joint_or_by_component() -> None:
+def test_several_dof_by_joint_or_by_component() -> None:
     m = kic.load("twin-arm")
     rest = {name: 0.1 for name in m.coordinate_names if not name.startswith("neck")}
     whole = m.at({**rest, "neck": [0.3, 0.7]})
@@ -238,7 +238,7 @@ def test_both_signs_of_a_quaternion_are_one_rotation() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 3.0, 20.0])
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
-def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
+def test_inverse_path_returns(batch: tuple[int, ...], scale: float) -> None:
     """The configuration at(c.phi) is the same, however the joints were turned before."""
     c = ZOO.at(scale * postures(batch))
     again = ZOO.at(c.phi)
@@ -285,7 +285,7 @@ def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[i
     assert f"{(~ok).sum()} of {ok.size} members were not solved" in repr(c)
 
 
-def test_a_printed_posture_lists_cut_joints_too() -> None:
+def test_a_printed_configuration_lists_cut_joints_too() -> None:
     path = kic.load("four-bar").path({"A": [1.0, 1.1]})
     for c in (path, path[0]):
         head, _, table = repr(c).partition("\njoints\n")
@@ -299,7 +299,7 @@ def test_a_printed_posture_lists_cut_joints_too() -> None:
         assert "nan" not in repr(kic.load(name).at()), name
 
 
-def test_a_single_posture_may_be_masked_too() -> None:
+def test_a_single_configuration_may_be_masked_too() -> None:
     c = ARM.at([0.0, np.nan], failures="mask")
     assert c.ok.shape == ()
     assert not c.ok
@@ -371,7 +371,7 @@ NO_NUMBERS = {
 
 
 @pytest.mark.parametrize("kind", NO_NUMBERS)
-def test_what_are_no_numbers(kind: str) -> None:
+def test_non_numbers_raise(kind: str) -> None:
     value = NO_NUMBERS[kind]
     c = ARM.at([0.0, 0.5])
     tip, d = c.coefficients("tip", order=3), c.dynamics()

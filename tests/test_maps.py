@@ -11,7 +11,7 @@ import kic
 from kic.plotting.maps import colour_limits, true_runs, zero_crossings
 from kic.plotting.plots import Panel, axis_limits, course_index, draw_plots, separate
 
-pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install 'kic[plot]'")
+pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install -e '.[plot]'")
 
 ARM = kic.load("horn-two-link")
 FIVE = kic.load("five-bar")
@@ -146,7 +146,7 @@ def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
         none.plot()
 
 
-def test_colours_of_values_that_run_away(joints: kic.Sweep) -> None:
+def test_colour_range_excludes_outliers(joints: kic.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
     low, high, extend = colour_limits(values, None)
     assert low == 0

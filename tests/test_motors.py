@@ -166,7 +166,7 @@ def test_dry_friction_is_not_left_out() -> None:
     assert c.linearize([1.0, 0.0], effort=lin.T, motors=True).qdd == pytest.approx(np.zeros(2), abs=1e-12)
 
 
-def test_motions_that_motors_can_not_make() -> None:
+def test_motions_that_motors_cannot_make() -> None:
     m = kic.load("horn-two-link")
     one = replace(m, motors=[kic.Motor("S", ["shoulder"], [20.0])])
     c = one.at([0.1, 0.2])
@@ -212,7 +212,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("given", "key", "text"), BAD)
-def test_motors_that_can_not_be(given: dict, key: str, text: str) -> None:
+def test_motors_that_cannot_be(given: dict, key: str, text: str) -> None:
     with pytest.raises(kic.ModelError, match=text) as caught:
         kic.Motor(**{"name": "M", "joints": ["A"], **given})
     assert caught.value.key == key

@@ -41,7 +41,7 @@ def plain(c: kic.Configuration, task: list[str]) -> dict[str, np.ndarray]:
 
 
 @every_case
-def test_it_is_what_the_textbook_says(name: str) -> None:
+def test_model_agrees_with_the_textbook(name: str) -> None:
     c, task = configuration(name), CASES[name][0].split()
     s = c.operational_space(task)
     limit = 1e-12 * np.linalg.cond(c.dynamics().I)
@@ -241,7 +241,7 @@ def test_invalid_arguments() -> None:
         bare.at([0.3, 1.0]).operational_space("tip.x")
 
 
-def test_where_a_distance_or_a_spring_has_no_direction() -> None:
+def test_zero_distances_and_springs_raise() -> None:
     arm = kic.load("horn-two-link")
     ends = (kic.Point("here", "link2", at=(1, 0, 0)), kic.Point("there", "link1", at=(1, 0, 0)))
     m = replace(arm, points=(*arm.points, *ends), distances=(kic.Distance("none", ("here", "there")),))

@@ -111,6 +111,6 @@ def test_a_distance_of_zero_has_no_direction() -> None:
     assert np.isfinite(m.at([0, 3.0]).coefficients("gap", order=3).D).all()
 
 
-def test_a_dot_needs_a_row() -> None:
+def test_dots_in_names_need_a_row() -> None:
     with pytest.raises(kic.UnknownNameError, match=r"'tip\.'"):
         C.coefficients("tip.")

@@ -115,7 +115,7 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
 
 
 @everywhere
-def test_what_is_left_open_is_named(name: str, place: int) -> None:
+def test_undetermined_components_are_named(name: str, place: int) -> None:
     m, c = standing(name, place)
     qd, qdd = moving(c)
     f, split = c.joint_forces(qd, qdd), c.joint_forces(qd, qdd, split="minimum norm")
@@ -183,7 +183,7 @@ def test_virtual_power(name: str, place: int) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wherever_the_loops_are_cut(name: str) -> None:
+def test_results_are_independent_of_the_cuts(name: str) -> None:
     m, c = configuration(name, 0)
     split = "minimum norm"
     turned_round = replace(m, joints=m.joints[::-1], coordinates=CASES[name].tree.split())
@@ -449,7 +449,7 @@ def test_applied_forces_in_either_axes() -> None:
     assert mismatch(f.moment, g.moment) < 1e-13
 
 
-def test_more_actuators_than_freedoms() -> None:
+def test_more_actuators_than_dof() -> None:
     c = kic.load("four-bar").at({"A": 1.2})
     one, two = c.joint_forces(), c.joint_forces(actuators=["A", "D"])
     assert {"A", "D", "A.mz", "D.mz"} <= set(two.undetermined)
@@ -715,7 +715,7 @@ def test_batches(name: str) -> None:
     assert "empty batch" in repr(empty)
 
 
-def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
+def test_long_batches_are_split(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
@@ -725,7 +725,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     assert np.array_equal(whole.effort, parts.effort)
 
 
-def test_members_without_posture() -> None:
+def test_members_without_configuration() -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"w.x": [2.6, 9.0, 2.5], "w.y": 1.5, "platform.angle": 0.1}, failures="mask")
     f = c.joint_forces()
@@ -815,14 +815,14 @@ def test_towards_a_dead_centre() -> None:
     assert np.diff(efforts).min() > 0
 
 
-def test_where_several_motions_meet() -> None:
+def test_bifurcations_of_several_motions() -> None:
     """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
     m = ladder(1)
     with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' are dependent"):
         m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
 
 
-def test_nothing_gives_nothing() -> None:
+def test_empty_input_gives_empty_output() -> None:
     for name in ("four-bar", "gough-stewart", "puma560"):
         m = replace(kic.load(name), gravity=(0, 0, 0))
         f = m.at().joint_forces(split="minimum norm")
@@ -869,7 +869,7 @@ def test_errors() -> None:
     with pytest.raises(kic.InputError, match="`split`"):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
-        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more\."
+        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more"
     ) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2

@@ -208,7 +208,7 @@ def test_as_many_rows_as_dof_have_a_unique_solution(weight: str) -> None:
     assert r.coefficients.quasi == inverse.quasi
 
 
-def test_a_weighty_joint_stays_behind() -> None:
+def test_heavily_weighted_joint_moves_less() -> None:
     c = configuration("panda")
     Q = np.eye(7)
     Q[3, 3] = 1e8
@@ -428,7 +428,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
         assert "<table>" in r._repr_html_() or 0 in batch
 
 
-def test_one_posture_many_motions_and_weights() -> None:
+def test_one_configuration_many_motions_and_weights() -> None:
     c = configuration("panda")
     ud = np.random.default_rng(8).normal(size=(4, 1, 3))
     Q = np.stack([np.eye(7), np.diag(np.arange(1.0, 8.0))])
@@ -627,7 +627,7 @@ def test_invalid_arguments_of_the_evaluator() -> None:
 # errors
 
 
-def test_what_it_refuses() -> None:
+def test_invalid_uses_raise() -> None:
     c = configuration("panda")
     ud = np.zeros(3)
     wide = np.eye(7)

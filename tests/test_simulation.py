@@ -428,7 +428,7 @@ WRONG = [
     ({"method": "Euler"}, "`method` must be one of DOP853"),
     ({"method": np.array(["RK45", "BDF"])}, "`method` must be one of DOP853"),
     ({"events": "none"}, "`events` must be functions"),
-    ({"limits": {"A": (1, 0)}}, r"`limits` of 'A' must be \(lower, upper\)"),
+    ({"limits": {"A": (1, 0)}}, "`limits` of 'A' must be two numbers, the lower one first"),
     ({"limits": {"B": (0, 1)}}, "B"),
     ({"prescribed": {"A": 1.0}}, "`prescribed` must be a dict"),
     ({"prescribed": {"B": lambda t: (0, 0, 0)}}, "B"),

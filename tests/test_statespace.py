@@ -70,7 +70,7 @@ def test_voltages_of_the_source() -> None:
     assert mismatch(c.drive(v, a, jerk).voltage, V) < 1e-12
 
 
-def test_every_number_of_the_source_is_looked_at() -> None:
+def test_every_source_number_is_tested() -> None:
     """Keys of the reference: what goes in, and what is compared in the two tests above."""
     given = {
         "chain",
@@ -285,7 +285,7 @@ def test_reduced_models() -> None:
     assert missed[0] / missed[1] == pytest.approx(10, rel=0.05)
 
 
-def test_linear_and_nonlinear_motion_part_as_the_square() -> None:
+def test_linear_and_nonlinear_motion_differ_to_second_order() -> None:
     """A disturbed fall and its linear model, at the end of a tenth of a second: slope two."""
     from scipy.integrate import solve_ivp
     from scipy.linalg import expm
@@ -412,7 +412,7 @@ def test_hand_over_to_scipy() -> None:
 def test_hand_over_to_python_control(monkeypatch) -> None:
     s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x", "A.rate"])
     monkeypatch.setitem(sys.modules, "control", None)
-    with pytest.raises(kic.MissingExtraError, match=r"python-control: pip install 'kic\[control\]'"):
+    with pytest.raises(kic.MissingExtraError, match=r"python-control: pip install -e '\.\[control\]'"):
         s.to_control()
     # what is handed over, whether it is installed or not
     ss = lambda *four, **names: (four, names)  # noqa: E731

@@ -134,7 +134,7 @@ def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     runner = doctest.DocTestRunner(Checker(), verbose=False, optionflags=flags)
-    for example in doctest.DocTestFinder().find(module):
+    for example in doctest.DocTestFinder().find(module, extraglobs={"kic": kic, "np": np}):
         runner.run(example)
     assert runner.summarize(verbose=False).failed == 0
 

@@ -134,7 +134,7 @@ def test_inverse_position_of_an_arm() -> None:
     other = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=m.at([1.0, -0.9]))
     assert other.value("elbow") == pytest.approx(-c.value("elbow"), abs=1e-12)
     with pytest.raises(
-        kic.ConfigurationError, match=r"'horn-two-link' has no such configuration near the start"
+        kic.ConfigurationError, match=r"'horn-two-link' has no configuration with these inputs near the start"
     ):
         m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
 
@@ -159,7 +159,7 @@ def test_batches_of_which_some_fail() -> None:
     assert np.isnan(c.contributions().I_linear[1]).all()
 
 
-def test_refusals() -> None:
+def test_invalid_requests_raise() -> None:
     m = four_bar()
     c = m.at({"A": 0.3})
     with pytest.raises(kic.InputError, match=r"has mobility 1; 2 coordinates were named: A, D\. Name 1\."):
@@ -234,7 +234,7 @@ def test_a_cut_joint_turns_on_and_on() -> None:
         assert np.remainder(c.value("A") - angle + np.pi, 2 * np.pi) == pytest.approx(np.pi)
 
 
-def test_a_prepared_loop_passes_over_members_without_posture() -> None:
+def test_a_prepared_loop_passes_over_members_without_configuration() -> None:
     m = four_bar()
     f = m.prepare(of=["tip"], dynamics=True)
     c = m.at({"A": [0.3, np.nan, 0.4]}, failures="mask")
@@ -277,7 +277,7 @@ def test_no_wrong_digits_near_a_bifurcation() -> None:
         near.coefficients("tip", order=3)
 
 
-def test_more_refusals() -> None:
+def test_more_invalid_arguments_raise() -> None:
     m = four_bar()
     c = m.at({"A": [0.3, np.nan]}, failures="mask")
     with pytest.raises(kic.InputError, match="`near`"):
@@ -298,7 +298,7 @@ def test_more_refusals() -> None:
         m.at({"tip.z": 0.5})
 
 
-def test_what_is_possible_begins_with_the_mechanism_s_own() -> None:
+def test_possible_sets_begin_with_the_default_coordinates() -> None:
     """The legs come first of a platform's many sets, and no set drives the rates of a ball."""
     m = kic.load("gough-stewart")
     turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]  # of which a cylinder has two

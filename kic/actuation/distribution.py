@@ -12,11 +12,10 @@ import numpy as np
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
 from kic.numerics.convex_programs import least_largest, nearest, reach
 from kic.transfer.compiled_model import CompiledModel
@@ -89,18 +88,10 @@ def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray
 
 @dataclass(frozen=True)
 class EffortMetric:
-    """Metric |y|² of efforts T = root y.
+    """Metric |y|² of efforts T = root y."""
 
-    Attributes
-    ----------
-    name : str
-        The criterion, or "weights".
-    root : (..., A, A)
-        F⁻¹, where W = FᵀF.
-    """
-
-    name: str
-    root: np.ndarray
+    name: str  # the criterion, or "weights"
+    root: np.ndarray  # (..., A, A): F⁻¹, where W = FᵀF
 
     @classmethod
     def from_arguments(
@@ -157,7 +148,7 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
-class Distribution:
+class Distribution(Printable):
     """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
     Attributes
@@ -181,7 +172,6 @@ class Distribution:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("two-finger-hand").at()
     >>> place = ["object.x", "object.y", "object.angle"]
     >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=place)
@@ -241,31 +231,12 @@ class Distribution:
                 sheet.say(f"\nat a limit: {', '.join(full)}")
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
-
-def actuator_rows(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the rows at which efforts act, all of which can do work."""
-    return model.actuators(names_of(actuators, "actuators"))
-
 
 class ActuationProblem:
     """Actuators and a criterion at given configurations: common input of all distribution problems.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    c : Coefficients
-        Second-order coefficients of the actuators; NaN in members without a configuration.
-    criterion, limits, lower
-        As in `Configuration.distribute`.
-    **given : (..., n) ndarray
-        Further arguments, which take part in broadcasting.
+    `c` has the second-order coefficients of the actuators, NaN in members without a configuration. Arrays
+    `given` (..., n) take part in broadcasting.
     """
 
     def __init__(
@@ -415,7 +386,7 @@ def real_efforts(name: str, value: Any, size: int) -> np.ndarray:
 def distribute(
     configuration: Configuration,
     effort: Any,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     lower: Any = None,
@@ -427,7 +398,7 @@ def distribute(
 
     See `Configuration.distribute`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     given = {"effort": real_efforts("effort", effort, len(c.columns))}
     if preload is not None:
         given["preload"] = real_efforts("preload", preload, len(c.rows))
@@ -435,9 +406,27 @@ def distribute(
     return _solve_distribution(problem, given["effort"], given.get("preload"), failures)
 
 
+def static_efforts(
+    configuration: Configuration, wrt: str | Iterable[str] | None = None
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the actuators and their efforts (..., A) that hold the mechanism against all loads.
+
+    The actuators are `wrt`, else those of the mechanism. More actuators than degrees of freedom share the
+    load with the least sum of squares.
+    """
+    model = configuration._model
+    if wrt is not None or model.description.actuators is None:
+        d = configuration.dynamics(wrt)
+        return d.coordinates, -d.load
+    names = model.actuators(None)
+    if len(names) > model.dof:
+        return names, distribute(configuration, -configuration.dynamics().load, names).effort
+    return names, -configuration.dynamics(names).load
+
+
 def internal_loads(
     configuration: Configuration,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     wrt: str | Iterable[str] | None = None,
@@ -447,7 +436,7 @@ def internal_loads(
 
     See `Configuration.internal_loads`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
 
     def bases_of(members: Any) -> np.ndarray:
@@ -462,7 +451,7 @@ def internal_loads(
 
 def actuator_dynamics(
     configuration: Configuration,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     wrt: str | Iterable[str] | None = None,
@@ -473,7 +462,7 @@ def actuator_dynamics(
 
     See `Configuration.actuator_dynamics`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
     if problem.metric.name == "least largest share":

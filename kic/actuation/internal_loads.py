@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import ROUNDOFF, Summary, member
+from kic.display import ROUNDOFF, Printable, Summary, member
 from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.tolerances import EPS
 
 # rows of the basis below this, times the condition, are round-off
-BASIS_ATOL = 1e3 * float(np.finfo(float).eps)
+BASIS_ATOL = 1e3 * EPS
 # norms above this share of the largest count as equal to it; the first of them is chosen
 EQUAL_NORM_MIN = 1 - 1e-9
 # coordinates above this share of the largest are named in an error
@@ -28,24 +29,10 @@ LISTED_RTOL = 0.1
 class EffortSpace:
     """Effort space of A actuators on M coordinates in n members, split into work and internal loads.
 
-    Parameters
-    ----------
-    G, H : (n, A, M) and (n, A, M, M)
-        Coefficients of the actuators.
-    root : (n, A, A)
-        Factor F⁻¹ of the metric.
-    scaling : Scaling
-        Scales of the rows and columns of G.
-
-    Attributes
-    ----------
-    basis, dual : (n, A, A − M)
-        Efforts B that do no work, orthonormal in the metric, and W B.
-
-    Raises
-    ------
-    SingularError
-        If the actuators do not hold every motion.
+    G, H (n, A, M[, M]) are the coefficients of the actuators with their scales, and `root` (n, A, A) the
+    factor F⁻¹ of the metric. The attributes `basis` and `dual` (n, A, A − M) are efforts B that do no
+    work, orthonormal in the metric, and W B. Raise `SingularError` if the actuators do not hold every
+    motion.
     """
 
     def __init__(
@@ -143,7 +130,7 @@ def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
     return -np.einsum("...iba,...i->...ab", H, efforts)
 
 
-class InternalLoads:
+class InternalLoads(Printable):
     """Efforts of actuators that do no work in any motion: GᵀT = 0 with their coefficients G.
 
     Attributes
@@ -161,7 +148,6 @@ class InternalLoads:
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("two-finger-hand").at()
     >>> loads = c.internal_loads(["A1", "B1", "A2", "B2"])
     >>> loads.dimension, bool(abs(loads.G.T @ loads.basis).max() < 1e-15)
@@ -203,11 +189,6 @@ class InternalLoads:
         Returns
         -------
         (..., A)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
         """
         (a,) = self._checked(self.dimension, amounts=amounts)
         return np.einsum("...ik,...k->...i", self.basis, a)
@@ -223,11 +204,6 @@ class InternalLoads:
         Returns
         -------
         (..., K)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
         """
         (T,) = self._checked(len(self.actuators), efforts=efforts)
         return np.einsum("...ik,...i->...k", self._dual, T)
@@ -248,14 +224,8 @@ class InternalLoads:
         (..., M, M)
             Row: effort; column: displacement. Symmetric in holonomic coordinates.
 
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
-        >>> import kic
         >>> loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
         >>> K = loads.stiffness(loads.efforts([1.0]))
         >>> K.shape, bool(abs(K - K.T).max() < 1e-12)
@@ -308,9 +278,3 @@ class InternalLoads:
                 heads = [str(k + 1) for k in range(self.dimension)]
                 sheet.matrix("efforts that do no work", self.actuators, heads, self.basis[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

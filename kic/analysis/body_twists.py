@@ -145,28 +145,18 @@ class TwistBasis:
     """Basis of the f independent motions at one configuration.
 
     Velocities are in units of the characteristic length.
-
-    Attributes
-    ----------
-    N : (M, f)
-        Rates of the tree's coordinates.
-    X : (6 B, f)
-        Twists of the B bodies.
-    R : (F, f)
-        Rates of the F joint coordinates, orthonormal.
-    constraints, coordinate_rates : (…, 6 B)
-        Constraints of the joints, and rates of their coordinates, as rows on the twists of free bodies.
-    origins, rotations : (B, 3), (B, 3, 3)
-        Position of the bodies' points, and rotation from the reference configuration.
     """
 
     bodies: BodyTwists
     state: np.ndarray
-    N: np.ndarray
-    X: np.ndarray
-    R: np.ndarray
+    N: np.ndarray  # (M, f): rates of the tree's coordinates
+    X: np.ndarray  # (6 B, f): twists of the B bodies
+    R: np.ndarray  # (F, f): rates of the F joint coordinates, orthonormal
+    # (…, 6 B): constraints of the joints, and rates of their coordinates, as rows on the twists of free
+    # bodies
     constraints: np.ndarray
     coordinate_rates: np.ndarray
+    # (B, 3), (B, 3, 3): position of the bodies' points, and rotation from the reference configuration
     origins: np.ndarray
     rotations: np.ndarray
 

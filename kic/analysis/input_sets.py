@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import Ranking, ranking
 from kic.transfer.rank import RANK_SHARE
-
-# a set with a smaller measure cannot drive the mechanism: configurations are closed to about 1e-13
-MEASURE_ATOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class IndependentSet:
     where: tuple[int, ...]
 
 
-class IndependentSets:
+class IndependentSets(Printable):
     """Sets of coordinates that can drive a mechanism, the best first. Made by `Mechanism.independent_sets`.
 
     Iterable; ``sets[0].names`` is the best.
@@ -65,7 +63,6 @@ class IndependentSets:
 
     Examples
     --------
-    >>> import kic
     >>> kic.load("four-bar").independent_sets(count=2)
     four-bar: independent sets of 1 among A, B, C, D
     all 4 sets were tried
@@ -133,12 +130,6 @@ class IndependentSets:
             values = np.array([[one.worst] for one in self.sets])
             sheet.matrix("sets, by smallest singular value", names, ["conditioning"], values)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
@@ -216,7 +207,9 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
         raise InputError(f"`at` must hold real numbers, got {at._states.dtype}.")
     members = np.flatnonzero(at.ok)
     if not members.size:
-        raise InputError(f"`at` must hold at least one configuration, got a batch {at.batch} without any.")
+        raise InputError(
+            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}."
+        )
     return at._states[members], members, at.batch
 
 

@@ -80,7 +80,6 @@ class Mobility:
 
     Examples
     --------
-    >>> import kic
     >>> print(kic.load("four-bar").mobility())
     mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of joint
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
@@ -305,7 +304,6 @@ class Mobility:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("four-bar").mobility().doubt()
         ''
         """
@@ -386,7 +384,6 @@ class Mobility:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("puma560").mobility().summary()
         'mobility 6: 6 tree coordinates, no closure condition.'
         """

@@ -80,7 +80,6 @@ class PassiveFreedom:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("rssr").mobility().passive_freedoms[0].summary()
         "'coupler' spins about the line through joints 'spin' and 'ball'"
         """
@@ -113,20 +112,9 @@ def find_passive_freedoms(
 ) -> tuple[PassiveFreedom, ...]:
     """Return the passive degrees of freedom at a closed state.
 
-    Each must persist along its own motion and at neighbouring closed configurations.
-
-    Parameters
-    ----------
-    closure : Closure
-        The conditions alone, without chosen rows.
-    states : (n, S)
-        The configuration in question, then neighbouring closed configurations.
-    singular : bool
-        True if the first is singular; the degrees of freedom of the others then count.
-
-    Returns
-    -------
-    tuple of PassiveFreedom
+    Each must persist along its own motion and at neighbouring closed configurations. `closure` has the
+    conditions alone, without chosen rows. `states` (n, S) are the configuration in question, then its
+    neighbours. If it is `singular`, the degrees of freedom of the neighbours count.
     """
     bodies = BodyTwists(closure)
     if closure.transfer.tree.open or not bodies.count:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import KINDS, Part
-from kic.description.parts import Distance, Joint
+from kic.description.parts import Distance, Frame, Joint
 from kic.errors import InputError, KicError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals, stepping
@@ -18,13 +18,15 @@ from kic.numerics.arrays import reals, stepping
 _XYZ = ("x", "y", "z")
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
 _COMPONENTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("at", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), _XYZ),
+    **dict.fromkeys(
+        ("at", "origin", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), _XYZ
+    ),
     "inertia": _TENSOR,
 }
 _KEYS = (
-    "mass", "com", "inertia", "at", "axis", "axis2", "normal", "value", "stiffness", "rest", "damping",
-    "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance", "inductance",
-    "torque_constant", "speed_constant",
+    "mass", "com", "inertia", "at", "origin", "axis", "axis2", "normal", "value", "stiffness", "rest",
+    "damping", "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance",
+    "inductance", "torque_constant", "speed_constant",
 )  # fmt: skip
 
 
@@ -40,7 +42,7 @@ class Parameter:
 def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
     """Yield names and locations of the numbers of a part, and of the angles by which its axes can turn."""
     for key in _KEYS:
-        value = getattr(part, key, None)
+        value = vars(part).get(key)
         if value is None:
             continue
         if isinstance(value, float):
@@ -54,6 +56,9 @@ def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
         if key in ("axis", "axis2", "normal"):
             for name, direction in zip(_XYZ, np.eye(3), strict=True):
                 yield f"{part.name}.{key}.r{name}", Parameter(part.name, key, np.cross(direction, value))
+    if isinstance(part, Frame):
+        for name, direction in zip(_XYZ, np.eye(3), strict=True):
+            yield f"{part.name}.axes.r{name}", Parameter(part.name, "axes", np.cross(direction, part.axes))
 
 
 def _count(part: Part, key: str, count: int) -> int:
@@ -68,10 +73,7 @@ def _count(part: Part, key: str, count: int) -> int:
 def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     """Return the parameter of a name.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        If there is none, with the candidates.
+    Raise `UnknownNameError` or `InputError` if there is none, with the candidates.
     """
     gravity = {
         f"gravity.{c}": Parameter("", "gravity", direction)
@@ -158,6 +160,7 @@ def sensitivity(
         - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
         - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
           universal and planar joints also ``axis2``, of contacts ``normal``;
+        - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
         - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
           ``"B.rest"``, ``"B.damping"``; of joints with several degrees of freedom ``"hip.value.2"``;
         - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
@@ -194,8 +197,6 @@ def sensitivity(
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> G = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"])
     >>> G.shape

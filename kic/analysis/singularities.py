@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.singularity_search import MEASURE_ATOL, BranchTargets, SingularitySearch, SingularPoint
+from kic.analysis.singularity_search import BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
 from kic.description.units import row_unit
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.finite_mobility import closed_neighbours
 from kic.transfer.targets import BatchTargets
@@ -109,7 +110,7 @@ class Singularity:
         return f"{self.summary()}{f'; at {self.where()}' if self._where else ''}"
 
 
-class Singularities:
+class Singularities(Printable):
     """Singular configurations found between the members of a batch, and the measures of all members.
 
     Made by `Configuration.singularities`. Iterable. The configurations are located on first access, along the
@@ -130,8 +131,6 @@ class Singularities:
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> arm = kic.load("horn-two-link")
     >>> c = arm.at({"shoulder": 0.0, "elbow": np.linspace(-1, 1, 8)})
     >>> print(c.singularities(outputs=["tip.x", "tip.y"])[0])
@@ -318,12 +317,6 @@ class Singularities:
             if one.where():
                 sheet.say(f"  at {one.where()}")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _input_and_output_rows(

@@ -16,6 +16,7 @@ import numpy as np
 
 from kic.kinematics.state import difference, integrate
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import EPS
 from kic.transfer.closure import Closure
 
 # smallest cosine between the tangent spaces at the ends of a segment
@@ -34,29 +35,16 @@ CLOSURE_ATOL = 1e-10
 KEPT_ROWS_RTOL = 0.1
 # relative cutoff of singular values in pseudo-inverses
 PINV_RTOL = 1e-14
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass
 class TangentSpace:
-    """Closed configurations with their first order.
+    """Closed configurations with their first order."""
 
-    Attributes
-    ----------
-    states : (B, S)
-        The configurations.
-    G : (B, P, M)
-        Scaled chosen and closure rows.
-    basis : (B, M, f)
-        Orthonormal motions that the closure leaves.
-    kept : (B, r) int
-        Independent closure rows.
-    """
-
-    states: np.ndarray
-    G: np.ndarray
-    basis: np.ndarray
-    kept: np.ndarray
+    states: np.ndarray  # (B, S): the configurations
+    G: np.ndarray  # (B, P, M): scaled chosen and closure rows
+    basis: np.ndarray  # (B, M, f): orthonormal motions that the closure leaves
+    kept: np.ndarray  # (B, r) int: independent closure rows
 
     def take(self, some: np.ndarray) -> TangentSpace:
         """Return some of the configurations."""
@@ -84,27 +72,13 @@ def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
 
 @dataclass
 class ChartSegments:
-    """Segments from configurations to others that are near.
+    """Segments from configurations to others that are near."""
 
-    Attributes
-    ----------
-    closure : Closure
-        The equations.
-    start : TangentSpace
-        Start of each segment.
-    end : (E, S)
-        States at the ends.
-    step : (E, M)
-        Scaled steps from start to end.
-    edge : (E,) int
-        Pair of members to which each belongs.
-    """
-
-    closure: Closure
-    start: TangentSpace
-    end: np.ndarray
-    step: np.ndarray
-    edge: np.ndarray
+    closure: Closure  # the equations
+    start: TangentSpace  # start of each segment
+    end: np.ndarray  # (E, S): states at the ends
+    step: np.ndarray  # (E, M): scaled steps from start to end
+    edge: np.ndarray  # (E,) int: pair of members to which each belongs
 
     def take(self, some: np.ndarray) -> ChartSegments:
         """Return some of the segments."""
@@ -204,12 +178,7 @@ def _joined(a: TangentSpace, b: TangentSpace) -> TangentSpace:
 def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the points on segments at which rows (None: the closure) lose rank, or have a pole.
 
-    Returns
-    -------
-    which : (K,) int
-        The segments.
-    states : (K, S)
-        The closed configurations.
+    They are given by their segments (K,) and closed states (K, S).
     """
     f0, f1 = (segments.sign_function(states, rows) for states in (segments.start.states, segments.end))
     which = np.flatnonzero(f0 * f1 < 0)
@@ -228,16 +197,11 @@ def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, 
 def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return roots (K,) in (0, 1) of functions that change sign there, by the Illinois method with bisection.
 
-    Parameters
-    ----------
-    value : callable
-        Values (K,) at arguments (K,).
-    low, high : (K,)
-        Values at 0 and at 1, of opposite signs.
+    `value` maps arguments (K,) to values (K,); `low` and `high` are its values at 0 and 1, of opposite
+    signs.
 
     Examples
     --------
-    >>> import numpy as np
     >>> root(lambda x: x**3 - 0.125, np.array([-0.125]), np.array([0.875])).round(12)
     array([0.5])
     """

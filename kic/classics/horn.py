@@ -16,9 +16,10 @@ import numpy as np
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
 from kic.errors import ConfigurationError, InputError, ModelError, SingularError, short_repr
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
+from kic.numerics.tolerances import EPS
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
-BOUNDARY_RTOL = 4 * np.finfo(float).eps
+BOUNDARY_RTOL = 4 * EPS
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,7 @@ class Annulus:
         return (self.inner + self.outer) / 2
 
     def contains(self, radius: Any) -> np.ndarray:
-        """Return True where radii are in the annulus.
-
-        Parameters
-        ----------
-        radius : (...) array_like
-            Distances from the base, finite and real.
-
-        Returns
-        -------
-        (...) bool ndarray
+        """Return a mask (...) of the distances (...) from the base that are in the annulus.
 
         Examples
         --------
@@ -98,11 +90,6 @@ def reachable_workspace(*lengths: float) -> Annulus:
     -------
     Annulus
         For two links its width is twice the shorter length and its mean radius the longer length.
-
-    Raises
-    ------
-    InputError
-        If no length is given or one is not positive.
 
     Examples
     --------
@@ -134,11 +121,6 @@ def dexterous_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
         (0, min(l3 − |l1 − l2|, l1 + l2 − l3)) and exists for |l1 − l2| ≤ l3 ≤ l1 + l2. The ring starts at
         l3 + |l1 − l2|, has width 2 (min(l1, l2) − l3) and exists for l3 ≤ min(l1, l2). For l1 = l2 (to
         rounding) the two touch and are returned as one disc.
-
-    Raises
-    ------
-    InputError
-        If a length is not positive.
 
     Examples
     --------
@@ -219,11 +201,6 @@ class TwoLink(PlanarChain):
         With h = theta2/2 the radius is the hypotenuse of (l1 + l2) cos h and (l1 − l2) sin h. The polar angle
         is theta1 + h minus the angle of this triangle. The form stays accurate where the arm is folded.
 
-        Parameters
-        ----------
-        q : (..., 2) array_like
-            Joint angles (rad), real.
-
         Returns
         -------
         (..., 2) ndarray
@@ -275,17 +252,9 @@ class TwoLink(PlanarChain):
         return branches
 
     def solution_count(self, tip: Any) -> np.ndarray:
-        """Return the number of inverse kinematics solutions (p. 8).
+        """Return the number (...) of inverse kinematics solutions for tip positions (..., 2) (p. 8).
 
-        Parameters
-        ----------
-        tip : (..., 2) array_like
-            Components x and y, real.
-
-        Returns
-        -------
-        (...) ndarray
-            2 inside the workspace, 1 on its boundary, 0 outside, and inf at the base of equal links.
+        It is 2 inside the workspace, 1 on its boundary, 0 outside, and inf at the base of equal links.
 
         Examples
         --------
@@ -300,11 +269,6 @@ class TwoLink(PlanarChain):
 
     def inverse_mass_matrix(self, q: Any) -> np.ndarray:
         """Return the inverse of the mass matrix (p. 19).
-
-        Parameters
-        ----------
-        q : (..., 2) array_like
-            Joint angles (rad).
 
         Returns
         -------
@@ -378,17 +342,8 @@ class ThreeLink(PlanarChain):
 
     Parameters
     ----------
-    l1, l2, l3 : float
-        Lengths.
-    m1, m2, m3 : float, optional
-        Masses; only the dynamics need them.
-    g : float
-        Gravity along −y.
-
-    Raises
-    ------
-    ModelError
-        If a length is not positive, a mass is negative or a value is not a finite number.
+    l1, l2, l3, m1, m2, m3, g : float
+        Lengths, masses and gravity, as in `TwoLink`.
 
     Examples
     --------
@@ -428,11 +383,6 @@ class ThreeLink(PlanarChain):
     def tip_pose(self, q: Any) -> np.ndarray:
         """Return the position of the tip and the direction of the last link (p. 20).
 
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
         Returns
         -------
         (..., 3) ndarray
@@ -447,16 +397,7 @@ class ThreeLink(PlanarChain):
         return np.concatenate([self.tip_position(q), phi], axis=-1)
 
     def wrist_position(self, pose: Any) -> np.ndarray:
-        """Return the position of joint 3 for a tip pose (p. 21).
-
-        Parameters
-        ----------
-        pose : (..., 3) array_like
-            x and y of the tip and phi (rad), real.
-
-        Returns
-        -------
-        (..., 2) ndarray
+        """Return the position (..., 2) of joint 3 for a tip pose (..., 3): x, y and phi (p. 21).
 
         Examples
         --------
@@ -467,25 +408,16 @@ class ThreeLink(PlanarChain):
         return np.stack([x - self.l3 * np.cos(phi), y - self.l3 * np.sin(phi)], axis=-1)
 
     def inverse_kinematics(self, pose: Any, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
-        """Return the joint angles of both elbow branches for a tip pose (p. 21).
+        """Return the joint angles (2, ..., 3) of both elbow branches for a tip pose (p. 21).
+
+        Branches, `failures` and errors are those of `TwoLink.inverse_kinematics` for the wrist.
 
         Parameters
         ----------
         pose : (..., 3) array_like
             x and y of the tip and phi (rad), real.
         failures : {"raise", "mask"}
-            See `TwoLink.inverse_kinematics`.
-
-        Returns
-        -------
-        (2, ..., 3) ndarray
-            Angles in (−π, π]: the branch with theta2 ≥ 0, then its mirror image. The branches are equal where
-            the wrist is on a boundary of the workspace of the first two links, to rounding.
-
-        Raises
-        ------
-        ConfigurationError
-            See `TwoLink.inverse_kinematics`; `radius` is that of the wrist.
+            As in `TwoLink.inverse_kinematics`.
 
         Examples
         --------
@@ -502,18 +434,10 @@ class ThreeLink(PlanarChain):
         return np.concatenate([branches, theta3[..., None]], axis=-1)
 
     def solution_count(self, pose: Any) -> np.ndarray:
-        """Return the number of inverse kinematics solutions.
+        """Return the number (...) of inverse kinematics solutions for tip poses (..., 3).
 
-        Parameters
-        ----------
-        pose : (..., 3) array_like
-            x and y of the tip and phi (rad), real.
-
-        Returns
-        -------
-        (...) ndarray
-            2 in general, 1 where links 1 and 2 are parallel, and 0 out of reach. It is inf where equal links
-            fold with the wrist on the base.
+        It is 2 in general, 1 where links 1 and 2 are parallel, and 0 out of reach. It is inf where equal
+        links fold with the wrist on the base.
 
         Examples
         --------
@@ -533,15 +457,7 @@ def solve_two_link(l1: float, l2: float, target: np.ndarray, atol: float) -> tup
 
     Half angles of the triangle l1, l2, r follow from its sides. They keep full accuracy near a workspace
     boundary, where cos theta2 loses half of the digits. Angles are NaN for no or infinitely many solutions.
-
-    Parameters
-    ----------
-    l1, l2 : float
-        Lengths.
-    target : (..., 2) ndarray
-        x and y of the end of link 2.
-    atol : float
-        Distance from a boundary below which a target counts as on it.
+    A target within `atol` of a boundary counts as on it.
     """
     x, y = np.moveaxis(target, -1, 0)
     r = np.hypot(x, y)

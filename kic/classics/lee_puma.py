@@ -106,11 +106,6 @@ class ThreeLinkPuma:
             D_tran, D_rot (..., 3, 3), P_tran, P_rot (..., 3, 3, 3) and G (..., 3). H_tran and H_rot of the
             source are quadratic forms of P_tran and P_rot in the joint velocities.
 
-        Raises
-        ------
-        InputError
-            If `q` has another shape or entries that are not finite.
-
         Examples
         --------
         >>> arm = ThreeLinkPuma([1, 1, 1], [[0, 0, 0]] * 3, [[0.1, 0.1, 0.1]] * 3)
@@ -187,7 +182,7 @@ class ThreeLinkPuma:
         rows = (0.0, -pi / 2, 0.0), (self.a2, 0.0, self.d2), (self.a3, pi / 2, 0.0)
         return from_dh(
             "three-link-puma",
-            [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, s=d) for k, (a, t, d) in enumerate(rows, 1)],
+            [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, d=d) for k, (a, t, d) in enumerate(rows, 1)],
             "standard",
             self._bodies(),
             gravity=(0.0, 0.0, -self.g),

@@ -146,11 +146,6 @@ class Leg:
         torques ∂P/∂θᵢ that hold a body against gravity are ``-d.load`` (pp. 20, 22, 26, 38, 43). The source
         prints −∂P/∂θᵢ and adds it to the actuator torques, with the wrong sign.
 
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
         Returns
         -------
         Dynamics
@@ -222,11 +217,6 @@ class Leg:
     def dynamics(self, q: Any) -> Dynamics:
         """Return the dynamic model T = I(θ) θ̈ + Σ C_ijk(θ) θ̇_j θ̇_k + G(θ) of all bodies (p. 5).
 
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
         Returns
         -------
         Dynamics
@@ -244,11 +234,6 @@ class Leg:
     def velocity_product_coefficients(self, q: Any) -> dict[str, np.ndarray]:
         """Return the coefficients C_ijk of the products of joint velocities in the torques (p. 6).
 
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
         Returns
         -------
         dict of str to (..., 3) ndarray
@@ -265,11 +250,6 @@ class Leg:
 
     def potential_energy(self, q: Any) -> np.ndarray:
         """Return the potential energy −Σ m g·r of all bodies except the column (pp. 21, 26, 38, 43).
-
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
 
         Returns
         -------

@@ -17,12 +17,12 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Body, Point
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import choice, instance, integer
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
 TABLE_1 = {
@@ -34,7 +34,7 @@ METHODS = tuple(TABLE_1)
 
 
 @dataclass(frozen=True, repr=False)
-class OperationCount:
+class OperationCount(Printable):
     """Number of operations on floating-point numbers, without index arithmetic and comparisons.
 
     Attributes
@@ -81,12 +81,6 @@ class OperationCount:
         names = [field.name for field in fields(self)]
         sheet.matrix("operations", names, [""], np.array(astuple(self))[:, None])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _binary(kind: str, operation: Callable[[float, float], float], reflected: bool = False) -> Any:
@@ -226,10 +220,6 @@ def count_operations(
     at : Configuration, optional
         Configuration of real numbers; by default the reference configuration.
 
-    Returns
-    -------
-    OperationCount
-
     Raises
     ------
     InputError
@@ -242,7 +232,6 @@ def count_operations(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.classics.operation_count import count_operations
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
@@ -262,8 +251,7 @@ def run_counted(
     The arrays are coefficients, dynamics and efforts, as far as requested. `query` holds the arguments `of`,
     `order` and `wrt` of `Mechanism.prepare`.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}. Use `kic.load`.")
+    instance("mechanism", mechanism, Mechanism, "Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
         raise InputError(
             "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
@@ -330,18 +318,12 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     -------
     tuple of int
 
-    Raises
-    ------
-    InputError
-        If the method is unknown or `n_joints` is not a positive integer.
-
     Examples
     --------
     >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
     ((792, 662), (2963, 2209))
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {METHODS}, got {short_repr(method)}. Choose one of them.")
+    choice("method", method, METHODS)
     n = integer("n_joints", n_joints, 1)
     products, sums = (
         sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))
@@ -372,7 +354,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     k = np.arange(1, n + 1)
     return from_dh(
         f"{n} revolute joints",
-        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, s=0.2, theta=0.5 * i) for i in k],
+        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, d=0.2, theta=0.5 * i) for i in k],
         "standard",
         [Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
         [Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],
@@ -380,7 +362,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     )
 
 
-class OperationTable:
+class OperationTable(Printable):
     """Printed operation counts of Table 1 beside those of kic's kernels, for arms of revolute joints.
 
     Table 1 counts one evaluation of the inverse dynamics. kic's inverse dynamics also computes I* and P*,
@@ -399,11 +381,6 @@ class OperationTable:
         The three methods of Table 1, then kic's "inverse dynamics", "I* and P*" and "G and H of the hand".
     products, sums : (N, 6) int ndarray
         Multiplications and divisions; additions and subtractions.
-
-    Raises
-    ------
-    InputError
-        If `n_joints` is empty or contains anything but positive integers.
 
     Examples
     --------
@@ -449,9 +426,3 @@ class OperationTable:
             "cosines and the n sines."
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

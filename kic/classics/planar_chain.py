@@ -86,10 +86,11 @@ def check_fields(
 class PlanarChain:
     """Base class of `TwoLink` and `ThreeLink`: n uniform slender links that turn in a vertical plane.
 
-    Joint angles q are relative and counterclockwise; all are zero with the chain along x. Gravity acts along
-    −y. Arrays have batch axes in front, and batches broadcast. Methods accept complex numbers and symbols
-    unless they solve for angles or directions. They raise `InputError` for other shapes or entries that are
-    not finite, and `InertiaError` where a mass is needed and was not given.
+    Joint angles `q` (..., n) are relative and counterclockwise (rad); all are zero with the chain along
+    x. Gravity acts along −y. Arrays have batch axes in front, and batches broadcast. Methods accept
+    complex numbers and symbols unless they solve for angles or directions. They raise `InputError` for
+    other shapes or entries that are not finite, and `InertiaError` where a mass is needed and was not
+    given.
     """
 
     dof: ClassVar[int]
@@ -123,17 +124,7 @@ class PlanarChain:
         return f"{type(self).__name__}({', '.join(f'l{k + 1}={x:g}' for k, x in enumerate(self.lengths))})"
 
     def link_vectors(self, q: Any) -> np.ndarray:
-        """Return the vector of each link, from joint to joint (Horn 1975, p. 4).
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (..., n, 2) ndarray
-            Components x and y of each link.
+        """Return the vector (..., n, 2) of each link, from joint to joint (Horn 1975, p. 4).
 
         Examples
         --------
@@ -147,16 +138,6 @@ class PlanarChain:
     def tip_position(self, q: Any) -> np.ndarray:
         """Return the position (..., 2) of the tip (Horn 1975, pp. 4, 20).
 
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (..., 2) ndarray
-            Components x and y.
-
         Examples
         --------
         >>> from kic.classics.horn import TwoLink
@@ -167,11 +148,6 @@ class PlanarChain:
 
     def jacobian(self, q: Any) -> np.ndarray:
         """Return the Jacobian (G) of the tip with respect to the joint angles.
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
 
         Returns
         -------
@@ -190,11 +166,6 @@ class PlanarChain:
 
     def inverse_statics_matrix(self, q: Any) -> np.ndarray:
         """Return the matrix from joint torques to tip wrench (Horn 1975, pp. 12, 25).
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
 
         Returns
         -------
@@ -244,7 +215,7 @@ class PlanarChain:
         )
 
     def static_torques(self, q: Any, wrench: Any) -> np.ndarray:
-        """Return the joint torques with which the tip exerts a wrench (Horn 1975, pp. 11, 24).
+        """Return the joint torques (..., n) with which the tip exerts a wrench (Horn 1975, pp. 11, 24).
 
         Gravity is not included. The matrix of this map is the transposed Jacobian.
 
@@ -255,10 +226,6 @@ class PlanarChain:
         wrench : (..., n) array_like
             Force u, v that the tip exerts along x and y and, for three links, its moment.
 
-        Returns
-        -------
-        (..., n) ndarray
-
         Examples
         --------
         >>> from kic.classics.horn import TwoLink
@@ -268,22 +235,9 @@ class PlanarChain:
         return _multiply(np.swapaxes(self.jacobian(q), -1, -2), wrench=as_array("wrench", wrench, self.dof))
 
     def tip_wrench(self, q: Any, torques: Any) -> np.ndarray:
-        """Return the wrench that the tip exerts under joint torques, without gravity (Horn 1975, p. 12).
+        """Return the wrench that the tip exerts under joint torques (..., n) alone (Horn 1975, p. 12).
 
-        Parameters
-        ----------
-        q, torques : (..., n) array_like
-            Joint angles (rad) and joint torques.
-
-        Returns
-        -------
-        (..., n) ndarray
-            Force u, v and, for three links, the moment.
-
-        Raises
-        ------
-        SingularError
-            If links 1 and 2 are parallel; see `inverse_statics_matrix`.
+        It is the inverse of `static_torques`, with the errors of `inverse_statics_matrix`.
 
         Examples
         --------
@@ -297,22 +251,12 @@ class PlanarChain:
         """Return the direction of the tip force that each joint torque causes alone (Horn 1975, p. 11).
 
         Torque 1 acts along link 2, and torque 3 along link 1. Torque 2 acts along the line from the base to
-        the end of link 2.
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad), real.
+        the end of link 2. Angles must be real. Errors are those of `inverse_statics_matrix`.
 
         Returns
         -------
         (..., n, 2) ndarray
             Unit vectors; row k belongs to a positive torque k.
-
-        Raises
-        ------
-        SingularError
-            If links 1 and 2 are parallel; see `inverse_statics_matrix`.
 
         Examples
         --------
@@ -330,11 +274,6 @@ class PlanarChain:
         I*_kl is the sum of W_ij cos(a_i − a_j) over i ≥ k and j ≥ l (pp. 17, 29). P*_kab is the sum of
         W_ij sin(a_i − a_j) over i ≥ k and j ≥ max(a, b). The gravity torques −load are on pp. 13, 19 and 26.
         Horn calls the mass matrix divided by m l²/2 the sensitivity matrix.
-
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
 
         Returns
         -------
@@ -363,17 +302,9 @@ class PlanarChain:
         return Dynamics(self.coordinates, cosines, P, load)
 
     def potential_energy(self, q: Any) -> np.ndarray:
-        """Return the potential energy of gravity relative to the height of the base (Horn 1975, p. 19).
+        """Return the potential energy (...) of gravity relative to the height of the base (Horn 1975, p. 19).
 
-        Parameters
-        ----------
-        q : (..., n) array_like
-            Joint angles (rad).
-
-        Returns
-        -------
-        (...) ndarray
-            Its gradient is the gravity torque, −load of `dynamics`.
+        Its gradient is the gravity torque, −load of `dynamics`.
 
         Examples
         --------

@@ -100,11 +100,6 @@ class PointMassArm:
 
         All other entries of M are Izz.
 
-        Parameters
-        ----------
-        q : (..., 3) array_like
-            Joint angles (rad).
-
         Returns
         -------
         Dynamics
@@ -140,10 +135,6 @@ class PointMassArm:
         ----------
         q, qd, qdd : (..., 3) array_like
             Joint angles (rad), velocities and accelerations.
-
-        Returns
-        -------
-        LinkWrenches
 
         Examples
         --------

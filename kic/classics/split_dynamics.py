@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
 from kic.transfer.compiled_model import CompiledModel
 
@@ -52,10 +52,6 @@ def split(
     failures : {"raise", "mask"}
         Treatment of failed members, as in `Configuration.coefficients`.
 
-    Returns
-    -------
-    SplitDynamics
-
     Raises
     ------
     InertiaError, InputError, SingularError
@@ -63,17 +59,13 @@ def split(
 
     Examples
     --------
-    >>> import kic
     >>> arm = split(kic.load("horn-two-link").at([0.0, 0.0]))
     >>> arm.D_tran.round(3), arm.D_rot.round(3)
     (array([[2.5 , 0.75],
            [0.75, 0.25]]), array([[0.167, 0.083],
            [0.083, 0.083]]))
     """
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            f"`configuration` must be a Configuration, got {short_repr(configuration)}. Use `Mechanism.at`."
-        )
+    instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
     bodies = configuration.contributions(wrt, failures)
     whole = configuration.dynamics(wrt, failures=failures)
     # Freeman's sums over bodies are not symmetric in the two velocities.
@@ -108,7 +100,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitDynamics:
+class SplitDynamics(Printable):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
     `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones. Methods
@@ -133,7 +125,6 @@ class SplitDynamics:
 
     Examples
     --------
-    >>> import kic
     >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
     >>> arm.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
     array([15.5574,  3.6571])
@@ -163,40 +154,20 @@ class SplitDynamics:
         return self.G.shape[:-1]
 
     def H_tran(self, qd: Any) -> np.ndarray:
-        """Return the translational Coriolis and centrifugal efforts (31).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the translational Coriolis and centrifugal efforts (..., M) (31).
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_tran([1.0, 2.0]).round(4)
         array([-1.9177,  0.2397])
         """
         return self._velocity_efforts(self.P_tran, qd)
 
     def H_rot(self, qd: Any) -> np.ndarray:
-        """Return the rotational Coriolis, centrifugal and gyroscopic efforts (32).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the rotational Coriolis, centrifugal and gyroscopic efforts (..., M) (32).
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.3, 0.5])).H_rot([1.0, 2.0])
         array([0., 0.])
         """
@@ -213,36 +184,17 @@ class SplitDynamics:
         return Dynamics(self.coordinates, I, P, -self.G, self.damping)
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Return the efforts of a motion from the remaining parts (29).
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like
-            Velocities and accelerations.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the efforts (..., M) of a motion from the remaining parts (29).
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).inverse_dynamics([0.0, 0.0], [0.0, 0.0])
         array([19.62 ,  4.905])
         """
         return self._dynamics().inverse_dynamics(qd, qdd)
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
-        """Return the accelerations caused by efforts, from the remaining parts.
-
-        Parameters
-        ----------
-        qd, effort : (..., M) array_like
-            Velocities and efforts.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Return the accelerations (..., M) caused by efforts, from the remaining parts.
 
         Raises
         ------
@@ -251,7 +203,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> split(kic.load("horn-two-link").at([0.0, 0.0])).forward_dynamics([0, 0], [19.62, 4.905])
         array([0., 0.])
         """
@@ -282,20 +233,13 @@ class SplitDynamics:
             of the pairs (`at`, `by`) and their transposes. For H these are the terms with the velocity of any
             named coordinate. A pair of names, ("waist", "elbow"), selects the product of both velocities.
 
-        Returns
-        -------
-        SplitDynamics
-
         Raises
         ------
-        UnknownNameError
-            If the part or a coordinate does not exist.
         InputError
             If `by` is given for G, or contains pairs of names for D.
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("horn-two-link").at([0.3, 0.5]))
         >>> arm.without("D_tran", at="shoulder", by="elbow").D_tran.round(3)
         array([[2.378, 0.   ],
@@ -362,10 +306,6 @@ class SplitDynamics:
         coupling : {"both", "tran", "rot", "none"}
             Parts of the mass matrix to keep between major and minor joints. The source does not treat them.
 
-        Returns
-        -------
-        SplitDynamics
-
         Raises
         ------
         InputError
@@ -373,7 +313,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("lee-puma").at([0.3, -0.6, 1.1, 0.8, -0.9, 0.2]))
         >>> arm.simplified().dropped
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
@@ -385,14 +324,9 @@ class SplitDynamics:
             )
         size = len(self.coordinates)
         integer("n_major", n_major, 1, size - 1)
-        if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
-            allowed = ", ".join(map(repr, COUPLING_DROPS))
-            raise InputError(
-                f"`coupling` must be one of {allowed}, got {short_repr(coupling)}. Keep both by default."
-            )
+        dropped = COUPLING_DROPS[choice("coupling", coupling, COUPLING_DROPS)]
         major = np.arange(size) < n_major
         between = np.not_equal.outer(major, major)
-        dropped = COUPLING_DROPS[coupling]
         masks = {
             "D_rot": np.logical_and.outer(major, major) | (between & ("D_rot" in dropped)),
             "D_tran": np.logical_and.outer(~major, ~major) | (between & ("D_tran" in dropped)),
@@ -416,10 +350,6 @@ class SplitDynamics:
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
 
-        Returns
-        -------
-        EffortDeviation
-
         Raises
         ------
         InputError
@@ -427,7 +357,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> t = np.linspace(0.0, 1.0, 101)[:, None]
         >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
         >>> arm = split(kic.load("horn-two-link").at(q))
@@ -459,10 +388,6 @@ class SplitDynamics:
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
 
-        Returns
-        -------
-        PartComparison
-
         Raises
         ------
         InputError
@@ -470,7 +395,6 @@ class SplitDynamics:
 
         Examples
         --------
-        >>> import kic
         >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
         >>> arm.compare_parts([1.0, 1.0], [0.0, 0.0]).relative.round(3).tolist()
         [[0.0, 0.0], [0.0, 0.0], [0.076, 0.102], [0.0, 0.0], [1.0, 1.0]]
@@ -495,15 +419,9 @@ class SplitDynamics:
         sheet.matrix("G (gravity and applied loads)", names, [""], self.G[index][:, None])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EffortDeviation:
+class EffortDeviation(Printable):
     """Effort errors of a simplified model over a motion, relative to the efforts of the full model.
 
     Attributes
@@ -567,15 +485,9 @@ class EffortDeviation:
         sheet.matrix(caption, self.coordinates, columns, values, largest=0.0)
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartComparison:
+class PartComparison(Printable):
     """Effort errors of several simplified models over one motion.
 
     Attributes
@@ -605,12 +517,6 @@ class PartComparison:
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _as_tuple(names: Any) -> tuple[Any, ...]:

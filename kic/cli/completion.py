@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from kic.description.joint_types import JOINT_DOF
 
 _AXES = ("x", "y", "z")
+_TWIST = (*_AXES, "wx", "wy", "wz")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def read_model_index(path: Path) -> ModelIndex:
     named = data.get("coordinates", [name for name, components in joints.items() if components])
     coordinates = tuple(c for name in named for c in joints.get(name, (name,)))
     parts = dict(joints)
-    for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", (*_AXES, "wx", "wy", "wz"))):
+    for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", _TWIST), ("frames", _TWIST)):
         parts |= {part["name"]: tuple(f"{part['name']}.{row}" for row in rows) for part in data.get(kind, [])}
     return ModelIndex(data.get("title", ""), coordinates, parts)
 

@@ -169,7 +169,8 @@ def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     names += [c for joint in mechanism.joints for c in joint.components]
     names += [part.name for part in mechanism.distances]
     names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
-    names += [f"{part.name}.{x}" for part in mechanism.bodies if part.reference is not None for x in axes]
+    placed = [part for part in (*mechanism.bodies, *mechanism.frames) if part.reference is not None]
+    names += [f"{part.name}.{x}" for part in placed for x in axes]
     names += [f"{part.name}.angle" for part in mechanism.bodies if normal is not None]
     return tuple(dict.fromkeys(names))
 

@@ -21,6 +21,7 @@ from kic.cli.parsing import (
     usage_error,
     width,
 )
+from kic.description.description import VALUED_KINDS
 from kic.io.files import atomic_write
 
 
@@ -66,7 +67,8 @@ def report(
     coordinates of a joint with several degrees of freedom are named joint.1, joint.2 …; those of a spherical
     joint are the components of its rotation vector.
 
-    --html requires Matplotlib (pip install 'kic[plot]'); the page has no scripts and loads no other files.
+    --html requires Matplotlib (pip install -e '.[plot]' in the checkout). The page has no scripts and loads
+    no other files.
 
     --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
     phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); rows,
@@ -100,8 +102,7 @@ def report(
         return
     click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(width()))
     if not outputs and order == 1:
-        kinds = ("points", "distances", "bodies", "contacts")
-        there = [part.name for kind in kinds for part in getattr(mechanism, kind)]
+        there = [part.name for kind in VALUED_KINDS for part in getattr(mechanism, kind)]
         there += [joint.name for joint in mechanism.joints if joint.dof]
         hint = (
             f"More: --of NAME selects another part ({', '.join(there)}), --order 2 adds H, --order 3 adds D, "

@@ -17,6 +17,8 @@ from kic.description.validation import (
     check_size,
     choice,
     direction,
+    interval,
+    listed,
     number,
     text,
     two_names,
@@ -40,8 +42,9 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     ----------
     who : str
         Owner, for the message.
-    given : (3,), (6,) or (3, 3) array_like
-        Moments about the three axes, six numbers xx yy zz xy xz yz, or the symmetric matrix.
+    given : float, (3,), (6,) or (3, 3) array_like
+        One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
+        symmetric matrix.
     mass : float, optional
         Mass of the body. With mass 0 the inertia must be 0.
     exception : str
@@ -63,9 +66,11 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     """
     a = reals(given)
+    if a is not None and a.shape == ():
+        a = np.full(3, a)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"{who}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
             f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
@@ -91,6 +96,8 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
 def _check_possible(who: str, six: Six, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
+    if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
+        remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
     if mass == 0 and any(six):
         raise ModelError(
             f"{who}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
@@ -113,8 +120,16 @@ def as_matrix(six: Six) -> np.ndarray:
 
 
 AXES = ("world", "body")
+Axes = tuple[Vector, Vector, Vector]
+WORLD: Axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+# largest deviation of given axes from orthogonal unit vectors: directions are published with three digits
+AXES_ATOL = 1e-3
+# deviation below which axes are kept as given: a few rounding errors
+ORTHOGONAL_ATOL = 1e-14
 # largest cosine of the angle between the two axes of a joint
 PERPENDICULAR_ATOL = 1e-9
+# numbers of a joint that must not be negative; a single one is that of every coordinate
+_PER_JOINT = ("stiffness", "damping", "armature", "friction")
 
 
 @dataclass(frozen=True)
@@ -129,10 +144,10 @@ class Body:
         Mass. Without it the body has no dynamics; 0 means massless.
     com : (3,) float, optional
         Centre of mass in the reference configuration; not needed without mass.
-    inertia : (3,), (6,) or (3, 3) float, optional
-        Inertia about the centre of mass, in world axes of the reference configuration: moments xx yy zz; or
-        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. In planar motion in x y only
-        zz matters, but all of them must be possible for a real body.
+    inertia : float, (3,), (6,) or (3, 3) float, optional
+        Inertia about the centre of mass, in world axes of the reference configuration. One number is the
+        moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
@@ -152,10 +167,15 @@ class Body:
     com: Vector | None = None
     """Centre of mass in the reference configuration."""
     inertia: (
-        Vector | tuple[float, float, float, float, float, float] | tuple[Vector, Vector, Vector] | None
+        float
+        | Vector
+        | tuple[float, float, float, float, float, float]
+        | tuple[Vector, Vector, Vector]
+        | None
     ) = None
-    """Inertia about the centre of mass, in world axes of the reference configuration: 3 moments
-    (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
+    """Inertia about the centre of mass, in world axes of the reference configuration: one moment about
+    every axis (planar motion), 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the
+    tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
     """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
@@ -186,6 +206,21 @@ class Body:
         """Reference point of the rows x y z: `at`, or else the centre of mass."""
         return self.at if self.at is not None else self.com
 
+    @property
+    def body(self) -> str:
+        """Name of the body itself, which carries its frame."""
+        return self.name
+
+    @property
+    def origin(self) -> Vector:
+        """Origin of the frame of the body, that of the world in the reference configuration."""
+        return (0.0, 0.0, 0.0)
+
+    @property
+    def axes(self) -> Axes:
+        """Axes of the frame of the body, those of the world in the reference configuration."""
+        return WORLD
+
 
 @dataclass(frozen=True)
 class Joint:
@@ -211,6 +246,14 @@ class Joint:
     stiffness, rest, damping : float or sequence of float
         Stiffness of a spring in the joint, its unstretched coordinate, and viscous damping; one number for
         each coordinate, or one stiffness and damping for all.
+    limits : (2,) float or sequence of them, optional
+        Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
+        Functions with an argument `limits` respect them if it is True.
+    swing : float, optional
+        Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
+        each body, that coincide in the reference configuration. A limit like those of coordinates.
+    swing_axis : (3,) float, optional
+        That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
 
     Raises
     ------
@@ -239,6 +282,18 @@ class Joint:
     """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
     """Viscous damping in the joint, one number for each coordinate, or one for all."""
+    armature: float | tuple[float, ...] = 0.0
+    """Inertia that resists the acceleration of the joint, of a geared rotor: one number for each coordinate,
+    or one for all."""
+    friction: float | tuple[float, ...] = 0.0
+    """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
+    includes it."""
+    limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
+    """Lower and upper limit of the coordinate, or one pair for each coordinate that has a value."""
+    swing: float | None = None
+    """Largest swing of a universal or spherical joint, an angle from the reference configuration."""
+    swing_axis: Vector | None = None
+    """Direction that swings; by default the normal of both axes of a universal joint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -246,10 +301,68 @@ class Joint:
         assign(self, type=choice(who, "type", self.type, JOINT_DOF))
         assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
         self._geometry(who)
-        for key in ("value", "stiffness", "rest", "damping"):
+        for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(who, key)})
         if self.type in ("spherical", "free"):
             self._no_angles(who)
+        self._check_limits(who)
+
+    def _check_limits(self, who: str) -> None:
+        """Check limits of coordinates and swing."""
+        if self.limits is not None:
+            count = len(self.valued)
+            if not count:
+                remedy = " Give `swing`." if self.type == "spherical" else " Leave it out."
+                raise ModelError(
+                    f"{who}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
+                    key="limits",
+                )
+            if count == 1:
+                assign(self, limits=interval(who, "limits", self.limits))
+            else:
+                pairs = listed(who, "limits", self.limits, f"{count} pairs")
+                remedy = f" Give one pair for each of {', '.join(self.valued)}."
+                if len(pairs) != count:
+                    raise ModelError(
+                        f"{who}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
+                        key="limits",
+                    )
+                assign(self, limits=tuple(interval(who, "limits", pair, remedy) for pair in pairs))
+        if self.swing is None and self.swing_axis is None:
+            return
+        if self.type not in ("universal", "spherical") or self.swing is None:
+            key = "swing_axis" if self.swing is None else "swing"
+            raise ModelError(
+                f"{who}: `{key}` needs a universal or spherical joint with `swing`. Leave it out, or use "
+                "`limits`.",
+                key=key,
+            )
+        assign(self, swing=number(who, "swing", self.swing, 0.0))
+        if not 0 < self.swing.real <= np.pi:
+            raise ModelError(
+                f"{who}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
+                key="swing",
+            )
+        if self.swing_axis is not None:
+            assign(self, swing_axis=direction(who, "swing_axis", self.swing_axis))
+        elif self.type == "spherical":
+            raise ModelError(
+                f"{who}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
+                key="swing_axis",
+            )
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """Tuple of the coordinates that have values: all but the rotations of spherical and free joints."""
+        return self.components[: {"spherical": 0, "free": 3}.get(self.type, 6)]
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
+        pairs: tuple = () if self.limits is None else self.limits
+        pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
+        found = dict(zip(self.valued, pairs, strict=False))
+        return found if self.swing is None else found | {f"{self.name}.swing": (0.0, self.swing)}
 
     def _geometry(self, who: str) -> None:
         """Check point and axes against the type of joint."""
@@ -296,7 +409,7 @@ class Joint:
             )
         if count == 0 and a.any():
             raise ModelError(f"{who}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
-        if a.ndim == 0 and (count == 1 or not a or key in ("stiffness", "damping")):
+        if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
@@ -305,7 +418,7 @@ class Joint:
                 key=key,
             )
         check_size(who, key, a)
-        if key in ("stiffness", "damping") and (a.real < 0).any():
+        if key in _PER_JOINT and (a.real < 0).any():
             raise ModelError(f"{who}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
 
@@ -360,8 +473,99 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """Frame fixed in a body or in ground, such as that of a tool, described in the reference configuration.
+
+    Its rows are those of a body: x y z of the origin, then wx wy wz. `Configuration.pose` returns its pose in
+    the world, and `Mechanism.at` takes one.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    body : str
+        The body (or ground) that carries it.
+    origin : (3,) float
+        Origin in the reference configuration, in world coordinates.
+    axes : (3, 3) float or scipy.spatial.transform.Rotation
+        Unit vectors along the axes x, y and z in the reference configuration, each with its world components,
+        so that ``axes[0]`` is the axis x. A rotation matrix R has them as columns: give ``R.T``, or a SciPy
+        `Rotation`. By default the world axes. Rounded vectors, to three digits or more, are replaced by the
+        nearest orthogonal ones.
+
+    Raises
+    ------
+    ModelError
+        For axes that are not orthogonal or left-handed, or numbers that are missing.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> tool = kic.Frame("tool", "link2", (2, 0, 0), axes=[(0, 1, 0), (-1, 0, 0), (0, 0, 1)])
+    >>> arm = replace(kic.load("horn-two-link"), frames=[tool])
+    >>> arm.at([0.0, 0.0]).pose("tool").rotation.as_matrix()[:, 0]
+    array([0., 1., 0.])
+    """
+
+    __pydantic_config__ = STRICT
+    name: str
+    """Name, unique in the mechanism."""
+    body: str
+    """The body (or ground) that carries it."""
+    origin: Vector
+    """Origin in the reference configuration."""
+    axes: Axes = WORLD
+    """Unit vectors along x, y and z in the reference configuration, each with its world components."""
+
+    def __post_init__(self) -> None:
+        assign(self, name=check_name("frame", self.name))
+        who = f"Frame '{self.name}'"
+        assign(self, body=text(who, "body", self.body), origin=vector(who, "origin", self.origin))
+        assign(self, axes=_right_handed(who, self.axes))
+
+    @property
+    def reference(self) -> Vector:
+        """Reference point of the rows x y z: the origin."""
+        return self.origin
+
+
+def _right_handed(who: str, given: Any) -> Axes:
+    """Return three orthogonal unit vectors, from vectors that may be rounded, or a SciPy `Rotation`."""
+    a = reals(given.as_matrix().T if hasattr(given, "as_matrix") else given)
+    if a is None or a.shape != (3, 3):
+        raise ModelError(
+            f"{who}: `axes` must be three unit vectors, those along x, y and z, or a SciPy Rotation, got "
+            f"{short_repr(given)}.",
+            key="axes",
+        )
+    product = a @ a.T
+    error = float(np.abs(product - np.eye(3)).max())
+    if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
+        raise ModelError(
+            f"{who}: `axes` must be right-handed orthogonal unit vectors, got {short_repr(given)}. "
+            "Rotation.from_euler of SciPy makes them from angles.",
+            key="axes",
+            error=error,
+        )
+    if not step_vanishes(product, a):
+        raise ModelError(
+            f"{who}: `axes` must stay orthogonal unit vectors. Rotate them together: '{who[7:-1]}.axes.rx'.",
+            key="axes",
+        )
+    if error > ORTHOGONAL_ATOL:
+        u, _, v = np.linalg.svd(a.real)
+        # the nearest rotation in the Frobenius norm; a complex step turns along
+        a = a @ np.linalg.solve(a.real, u @ v)
+    return tuple(tuple(row) for row in a.tolist())  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
 class Distance:
-    """Distance between two points; if `fixed`, it is a constraint, like a massless rod."""
+    """Distance between two points: a measure, a coordinate, or a massless rod or cylinder.
+
+    If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
+    without them, it acts like a massless cylinder with two ball joints.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -370,6 +574,8 @@ class Distance:
     """The two points."""
     fixed: bool = False
     """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
+    limits: tuple[float, float] | None = None
+    """Shortest and longest length, such as those of a cylinder; see `limits` of joints."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
@@ -381,6 +587,10 @@ class Distance:
                 "that of the reference configuration.",
                 key="fixed",
             )
+        if self.limits is not None:
+            if self.fixed:
+                raise ModelError(f"{who} is fixed and cannot have `limits`. Leave one out.", key="limits")
+            assign(self, limits=interval(who, "limits", self.limits))
 
 
 @dataclass(frozen=True)

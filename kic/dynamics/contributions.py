@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from kic.display import Summary, member
+from kic.description.description import MechanismDescription
+from kic.display import Printable, Summary, member
+from kic.kinematics.coefficients import Coefficients
 
 
-class Contributions:
+def add_rotors(
+    rows: Coefficients, parts: list[np.ndarray], description: MechanismDescription, joints: Sequence[str]
+) -> list[np.ndarray]:
+    """Append the contributions of the armatures of joints, as angular momentum; `rows` are their coordinates."""
+    H, start, added = rows.needed("H", 2), 0, list[list[np.ndarray]]()
+    for joint in (joint for joint in description.joints if joint.name in joints):
+        own = slice(start, start + joint.dof)
+        G, rotor = rows.G[..., own, :], np.array(joint.armature)
+        I = np.einsum("...pa,p,...pb->...ab", G, rotor, G)
+        P = np.einsum("...pk,p,...pab->...kab", G, rotor, H[..., own, :, :])
+        added.append([np.zeros_like(I), I, np.zeros_like(P), P])
+        start += joint.dof
+    axes = (-3, -3, -4, -4)
+    return [
+        np.concatenate([part, np.stack(new, axis=axis)], axis=axis)
+        for part, new, axis in zip(parts, zip(*added, strict=True), axes, strict=True)
+    ]
+
+
+class Contributions(Printable):
     """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
 
     The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
@@ -16,7 +39,7 @@ class Contributions:
     Attributes
     ----------
     bodies : tuple of str
-        Names of the N bodies (and of points that carry a mass).
+        Names of the N bodies (and of points that carry a mass, and joints with armature).
     coordinates : tuple of str
         Names of the M coordinates.
     I_linear, I_angular : (..., N, M, M) ndarray
@@ -54,9 +77,3 @@ class Contributions:
         sheet.matrix("linear", self.bodies, self.coordinates, linear)
         sheet.matrix("angular", self.bodies, self.coordinates, angular)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

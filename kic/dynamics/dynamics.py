@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Summary, largest_of, member
+from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, row_unit
+from kic.display import Printable, Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -15,18 +17,18 @@ from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
+from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 
-# the inverse of a mass matrix of larger condition has no correct digit
-CONDITION_MAX = 1e15
 
-
-class Dynamics:
+class Dynamics(Printable, Tabular):
     """The dynamic model T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ in named coordinates.
 
     P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
     ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In holonomic coordinates it is symmetric in its last two indices and
     equals the Christoffel symbols of the first kind. For quasi-velocities, such as the angular velocity of a
-    ball joint, it is not symmetric and must not be symmetrized.
+    ball joint, it is not symmetric and must not be symmetrized. Methods take velocities `qd`, accelerations
+    `qdd` and efforts (..., M), whose batches broadcast.
 
     Attributes
     ----------
@@ -51,7 +53,6 @@ class Dynamics:
 
     Examples
     --------
-    >>> import kic
     >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
     >>> d.I
     array([[2.66666667, 0.83333333],
@@ -82,6 +83,34 @@ class Dynamics:
         self.I, self.P, self.load, self.damping = one_batch((2, 3, 1, 2), self.I, self.P, load, damping)
         self.holonomic = flag("holonomic", holonomic)
         self._inertia_error = inertia_error
+        # of the mechanism, for the units of a table; None if made from arrays or transferred
+        self._description: MechanismDescription | None = None
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        description = self._description
+
+        def unit(*columns: str) -> str:
+            """Return the unit of a coefficient of rates, in terms of that of the effort."""
+            if description is None:
+                return ""
+            rows = [row_unit(description, name) for name in columns]
+            return f"{description.units.time}² {per(*rows)}"
+
+        def damped(column: str) -> str:
+            if description is None:
+                return ""
+            return f"{description.units.time} {per(row_unit(description, column))}"
+
+        axes = tuple(TableAxis("coordinate" + f"_{k}" * (k > 1), self.coordinates) for k in (1, 2))
+        index = (*batch_axes(self.batch), TableAxis("effort", self.efforts))
+        made = []
+        if description is not None:
+            units = np.array([effort_unit(description, name) for name in self.efforts])
+            made.append(Variable("unit", np.broadcast_to(units, self.load.shape)))
+        made += [Variable("I", self.I, unit, axes[:1]), Variable("load", self.load)]
+        made += [Variable("damping", self.damping, damped, axes[:1])] if np.any(self.damping) else []
+        made.append(Variable("P", self.P, unit, axes))
+        return DataTable("dynamics", index, tuple(made)).select(names)
 
     @property
     def inertia_error(self) -> np.ndarray | None:
@@ -121,27 +150,13 @@ class Dynamics:
         return arrays
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the efforts of a motion (inverse dynamics), T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
+        """Compute the efforts (..., M) of a motion, T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
-        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like
-            Velocities and accelerations of the coordinates.
-
-        Returns
-        -------
-        (..., M) ndarray
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+        This is the general form (2-145), in coordinates of the tree (3-5); the first two terms are the
+        inertial efforts (2-195).
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.inverse_dynamics([0.0, 0.0], [0.0, 0.0])  # static efforts against gravity
         array([19.62 ,  4.905])
@@ -163,16 +178,7 @@ class Dynamics:
         return evaluate_form(self.P, (v, v)) + evaluate_form(self.damping, (v,)) - self.load
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
-        """Compute the accelerations that efforts cause, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
-
-        Parameters
-        ----------
-        qd, effort : (..., M) array_like
-            Velocities of the coordinates and efforts at them.
-
-        Returns
-        -------
-        (..., M) ndarray
+        """Compute the accelerations (..., M) due to efforts, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
         Raises
         ------
@@ -181,7 +187,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.forward_dynamics([0.0, 0.0], [19.62, 4.905])
         array([0., 0.])
@@ -206,8 +211,8 @@ class Dynamics:
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        The damping matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
-        quasi-velocities.
+        The loads follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10). The damping matrix transforms like
+        I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for quasi-velocities.
 
         Parameters
         ----------
@@ -232,7 +237,6 @@ class Dynamics:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> d = c.dynamics().transfer(c.coefficients(["tip.x", "tip.y"]).inverse())
         >>> d.coordinates, d.inverse_dynamics([0.0, 0.0], [0.0, 0.0]).round(3)  # forces at the tip
@@ -294,20 +298,10 @@ class Dynamics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where sum() starts
 
     def kinetic_energy(self, qd: Any) -> np.ndarray:
-        """Compute the kinetic energy ½ q̇ᵀ I* q̇ (2-140).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities of the coordinates.
-
-        Returns
-        -------
-        (...,) ndarray
+        """Compute the kinetic energy (...,), ½ q̇ᵀ I* q̇ (2-140).
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> round(float(d.kinetic_energy([1.0, 0.0])), 6)
         1.333333
@@ -316,20 +310,10 @@ class Dynamics:
         return np.einsum("...k,...k->...", v, evaluate_form(self.I, (v,))) / 2
 
     def coriolis(self, qd: Any) -> np.ndarray:
-        """Compute the Coriolis matrix C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities of the coordinates.
-
-        Returns
-        -------
-        (..., M, M) ndarray
+        """Compute the Coriolis matrix (..., M, M) C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
 
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 1.5]).dynamics()
         >>> d.coriolis([1.0, 1.0]).shape
         (2, 2)
@@ -340,13 +324,8 @@ class Dynamics:
     def inertia_gradient(self) -> np.ndarray:
         """Return the derivatives of the mass matrix, ``[..., l, m, n]`` = ∂I*_lm/∂q_n = P*_lnm + P*_mnl.
 
-        Returns
-        -------
-        (..., M, M, M) ndarray
-
         Examples
         --------
-        >>> import kic
         >>> d = kic.load("horn-two-link").at([0.0, 0.0]).dynamics()
         >>> d.inertia_gradient().shape
         (2, 2, 2)
@@ -374,29 +353,12 @@ class Dynamics:
             sheet.matrix("B (damping)", efforts, names, self.damping[index])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
-    """Raise an error for a singular I* (..., M, M), with the motion that moves no mass.
+    """Raise `SingularError` for a singular I* (..., M, M), with the motion that moves no mass.
 
-    Parameters
-    ----------
-    I : (..., M, M) ndarray
-        Mass matrices. Members that are not finite are left out.
-    error : (..., M) ndarray or None
-        Estimated error of the diagonal of I*.
-    coordinates : tuple of str
-        Names of the M coordinates.
-
-    Raises
-    ------
-    SingularError
-        For a singular I*; carries `condition`, `coordinates` and, for a batch, the `failed` members.
+    Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
+    I*. The error carries `condition`, `coordinates` and, for a batch, the `failed` members.
     """
     flat = np.real(I).reshape(-1, *I.shape[-2:])
     known = np.isfinite(flat).all(axis=(1, 2))
@@ -414,8 +376,8 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
     zero = (size <= floor) | (size <= 0)
     condition = np.where(zero.any(axis=1), np.inf, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1.0))
     worst = int(np.argmax(condition))
-    failed = np.flatnonzero(known)[condition > CONDITION_MAX].tolist()
-    if condition[worst] > CONDITION_MAX:
+    failed = np.flatnonzero(known)[condition > INERTIA_CONDITION_MAX].tolist()
+    if condition[worst] > INERTIA_CONDITION_MAX:
         share = np.abs(modes[worst, :, int(np.argmax(zero[worst]))])
         names = [c for c, x in zip(coordinates, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(

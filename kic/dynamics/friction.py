@@ -10,7 +10,7 @@ from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.numerics.conic_programs import Program, deepest_point
 
 # loads below this share of the largest load are round-off
-SMALL = 1e-9
+CONTACT_LOAD_RTOL = 1e-9
 # contacts with a multiplier below this share of the largest do not limit the margin
 ACTIVE_MULTIPLIER_RTOL = 1e-3
 
@@ -25,22 +25,17 @@ def classify_contacts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return boolean masks of contacts (..., K) that would pull, and of contacts that slip.
 
-    Parameters
-    ----------
-    normal, tangential, moment : (..., K)
-        Normal forces (positive for pressure), tangential forces, and moments about the normal.
-    bounds : two of (K,)
-        Coefficients of friction and lengths of torsion, 0 if there are none.
-    pinned : (K,) bool
-        True for pinned contacts.
-    small : (..., 1)
-        Size of round-off.
+    Normal forces (positive for pressure), tangential forces and moments about the normal have shape (...,
+    K). `bounds` are coefficients of friction and lengths of torsion (K,), 0 if there are none. `small`
+    (..., 1) is the size of round-off.
     """
     pulling = ~pinned & (normal < -small)
-    return pulling, ~pinned & ~pulling & (used(tangential, moment, bounds) > normal + small)
+    return pulling, ~pinned & ~pulling & (required_normal_force(tangential, moment, bounds) > normal + small)
 
 
-def used(tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def required_normal_force(
+    tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """Return the normal force (..., K) needed by the friction cone, or the soft finger's ellipsoid."""
     parts = zip((tangential, moment), bounds, strict=True)
     shares = [x / np.where(bound > 0, bound, np.inf) for x, bound in parts]
@@ -109,35 +104,21 @@ class ContactForceCheck:
     def margins(self, load: np.ndarray) -> np.ndarray:
         """Return the normal force (..., K) beyond friction: negative if pulling or slipping, ∞ for pins."""
         normal, tangential, moment = self.parts(load)
-        return np.where(self.pinned, np.inf, normal - used(tangential, moment, self.bounds))
+        return np.where(self.pinned, np.inf, normal - required_normal_force(tangential, moment, self.bounds))
 
-    def judge(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def classify(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return masks of contacts (..., K) that would pull, and that slip; `small` (...) is round-off."""
         return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
-    def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
-        """Return the largest possible smallest margin of all loads, and the contacts that limit it.
+    def largest_margin(
+        self, load: np.ndarray, play: np.ndarray, size: float
+    ) -> tuple[float, np.ndarray, list[int]]:
+        """Return the largest possible smallest margin of all loads, these loads (R,), and limiting contacts.
 
-        Parameters
-        ----------
-        load, play : (R,), (R, k)
-            The possible loads are load + play z for any z.
-        size : float
-            Unit of the margin.
-
-        Returns
-        -------
-        margin : float
-            Margin, at most 1; negative if no loads satisfy the limits.
-        best : (R,)
-            Loads with this margin.
-        limiting : list of int
-            Contacts that pull or slip; with a choice of loads, contacts whose limits conflict.
-
-        Raises
-        ------
-        KicError
-            If the solver for spatial friction cones is needed and not installed.
+        The possible loads are load + play z for any z, with `play` (R, k); `size` is the unit of the
+        margin. It is at most 1, and negative if no loads satisfy the limits. Limiting contacts pull or
+        slip; with a choice of loads, their limits conflict. Raise `KicError` if the solver for spatial
+        friction cones is needed and not installed.
         """
         margins = self.margins(load) / size
         least = float(margins.min(initial=1.0))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kic.description.parts import as_matrix
-from kic.errors import InertiaError, InputError, short_repr, unknown
+from kic.errors import InertiaError, unknown
+from kic.kernels.layout import ARMATURE
 from kic.kinematics.tree import Tree
+from kic.numerics.arguments import mapping
 from kic.numerics.arrays import as_array, broadcast_batches
 
 
@@ -26,10 +27,7 @@ class Masses:
 def pack_masses(tree: Tree) -> Masses:
     """Pack every body and point mass, in the axes of its frame.
 
-    Raises
-    ------
-    InertiaError
-        If a moving body has no mass or inertia, or no moving body has mass.
+    Raise `InertiaError` if a moving body has no mass or inertia, or no moving body has mass.
     """
     description = tree.description
     _check_complete(tree)
@@ -94,10 +92,8 @@ class Loads:
         """Return forces and moments (..., n, 3), with given ones replaced, and their batch shape."""
         if given is None:
             return self.constant, ()
-        if not isinstance(given, Mapping):
-            raise InputError(f"`applied` must be a dict of forces and moments, got {short_repr(given)}.")
         arrays = {}
-        for name, value in given.items():
+        for name, value in mapping("applied", given, "forces and moments").items():
             if name not in self.names:
                 raise unknown("force or moment", name, owner, self.names)
             arrays[name] = as_array(name, value, 3)
@@ -154,12 +150,12 @@ def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
 
 
 def _laws(tree: Tree) -> np.ndarray:
-    """Return stiffness, free value and damping of every column."""
-    laws = np.zeros((tree.size, 3), tree.scalar)
+    """Return stiffness, free value, damping and armature of every column, in the layout of the kernels."""
+    laws = np.zeros((tree.size, ARMATURE + 1), tree.scalar)
     for joint in tree.description.joints:
         for k, name in enumerate(joint.components):
             if name in tree.column:
-                laws[tree.column[name]] = [
-                    joint.stiffness[k], joint.rest[k], joint.damping[k],  # type: ignore[index]
-                ]  # fmt: skip
+                laws[tree.column[name], [0, 1, 2, ARMATURE]] = [
+                    getattr(joint, key)[k] for key in ("stiffness", "rest", "damping", "armature")
+                ]
     return laws

@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
 from kic.kinematics.closure_rows import contact_axes
@@ -187,11 +187,6 @@ def grasp_map(
         Force above moment about `about`, in world axes; in a plane (..., 3, m). Columns are the components of
         all contacts in order.
 
-    Raises
-    ------
-    InputError
-        As in `ContactSet`.
-
     Examples
     --------
     >>> grasp_map([[0, 1, 0]], [[0, -1, 0]], "friction").T.round(3).tolist()[0]
@@ -200,7 +195,7 @@ def grasp_map(
     return ContactSet(points, normals, kinds, mu=1.0, gamma=1.0, about=about, plane=plane).map
 
 
-class ContactSet:
+class ContactSet(Printable):
     """Contacts that act on one body, as plain arrays.
 
     Parameters
@@ -258,7 +253,6 @@ class ContactSet:
     --------
     Two soft fingers press on a ball from both sides:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "soft", mu=0.4, gamma=0.01)
     >>> c.map.shape
     (6, 8)
@@ -333,21 +327,7 @@ class ContactSet:
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
 
     def replaced(self, **changes: Any) -> ContactSet:
-        """Return the contacts with some arguments replaced.
-
-        Parameters
-        ----------
-        **changes
-            Arguments of `ContactSet` by name; the others keep their values.
-
-        Returns
-        -------
-        ContactSet
-
-        Raises
-        ------
-        InputError
-            As in `ContactSet`, and for a name that is not one of its arguments.
+        """Return the contacts with some arguments of `ContactSet` replaced; the others keep their values.
 
         Examples
         --------
@@ -398,11 +378,6 @@ class ContactSet:
         (..., m, N) ndarray
             Contact forces f on the body require the efforts Jᵀ f of the fingers.
 
-        Raises
-        ------
-        InputError
-            If a shape is wrong, or soft fingers have no `angular`.
-
         Examples
         --------
         >>> c = ContactSet([[0, 1, 0]], [[0, -1, 0]], "point")
@@ -424,22 +399,9 @@ class ContactSet:
         return np.einsum("...ma,...man->...mn", self._component_axes(), rates)
 
     def loads(self, force: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return forces and moments of the contacts on the body, in world axes.
+        """Return forces and moments (..., K, 3) of the contacts on the body, in world axes.
 
-        Parameters
-        ----------
-        force : (..., m) array_like
-            Components of all contacts, in their axes.
-
-        Returns
-        -------
-        force, moment : (..., K, 3)
-            Force and moment of each contact at its point.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong or an entry is infinite.
+        `force` (..., m) has the components of all contacts, in their axes.
 
         Examples
         --------
@@ -473,44 +435,23 @@ class ContactSet:
         sheet.matrix(f"G, moments about ({about})", self.labels, self.components, self.map[index])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 @dataclass(frozen=True)
 class ContactFrames:
-    """Positions and axes of the contacts of a mechanism.
+    """Positions and axes of the contacts of a mechanism."""
 
-    Attributes
-    ----------
-    point : (..., K, 3)
-        Contact points, fixed to the first bodies.
-    axes : (..., K, 3, 3)
-        Unit vectors n, t1, t2 in rows, fixed to the second bodies.
-    spin : (..., K, 3)
-        Axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the others.
-    reference : (..., 3)
-        Reference point of the object.
-    """
-
-    point: np.ndarray
-    axes: np.ndarray
+    point: np.ndarray  # (..., K, 3): contact points, fixed to the first bodies
+    axes: np.ndarray  # (..., K, 3, 3): unit vectors n, t1, t2 in rows, fixed to the second bodies
+    # (..., K, 3): axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the
+    # others
     spin: np.ndarray
-    reference: np.ndarray
+    reference: np.ndarray  # (..., 3): reference point of the object
 
 
 def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     """Return the closed contacts of a body or, if it has none, of its feet with the ground.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such body.
-    InputError
-        If no closed contact holds it.
+    Raise `UnknownNameError` if there is no such body. Raise `InputError` if no closed contact holds it.
     """
     tree, description = model.tree, model.description
     description.part(held, "bodies")
@@ -536,10 +477,7 @@ def coordinates_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the coordinates of the fingers and of the held body while its contacts are open.
 
-    Raises
-    ------
-    InputError
-        If the body is fixed, or the coordinates of the fingers must be named.
+    Raise `InputError` if the body is fixed, or the coordinates of the fingers must be named.
     """
     tree, description = model.tree, model.description
     path = tree.path(tree.frame[held])

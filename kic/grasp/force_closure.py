@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
 from kic.numerics.conic_programs import (
-    EQUALITY_TOL,
-    MAX_CONE_TIGHTENING,
+    CONE_TIGHTENING_MAX,
+    EQUALITY_RTOL,
     Program,
     cone_margins,
     deepest_point,
@@ -42,12 +42,8 @@ def map_members(
 ) -> tuple[np.ndarray, list[dict[str, Any] | None]]:
     """Evaluate a function on all members; return the mask of valid ones and the results, None elsewhere.
 
-    Raises
-    ------
-    InputError
-        If `failures` is not "raise" or "mask".
-    MemberError
-        The error of the first failed member, with the indices of all in `failed`; unless they are masked.
+    Unless `failures` is "mask", raise the error of the first failed member, with the indices of all in
+    `failed`.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
@@ -216,7 +212,7 @@ def format_vector(a: np.ndarray, size: float) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class GraspClosure:
+class GraspClosure(Printable):
     """Closure of a grasp and its proof; made by `form_closure` and `force_closure`.
 
     Attributes
@@ -283,12 +279,6 @@ class GraspClosure:
             sheet.matrix("motion that no contact resists", rows, [""], self.twist[index][:, None])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
     """Test contacts for form closure: they immobilize a body to first order without friction.
@@ -310,14 +300,11 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`.
     SingularError
         If a member is inconclusive to rounding.
 
     Examples
     --------
-    >>> import kic
     >>> sides = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]]
     >>> inward = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0]]
     >>> kic.form_closure(kic.ContactSet(sides, inward, "point", plane=[0, 0, 1])).missing
@@ -357,18 +344,13 @@ def force_closure(
 
     Raises
     ------
-    InputError
-        If `contacts` is not a `ContactSet`, the method is unknown, or there are too few edges.
     SingularError
         If a member is inconclusive to rounding or for the pyramids.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------
     Two hard fingers let a ball spin about the line between them:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.4)
     >>> kic.force_closure(c).missing
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)',)
@@ -406,7 +388,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
-    rank = int((sigma > EQUALITY_TOL * sigma.max(initial=0.0)).sum())
+    rank = int((sigma > EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
         return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
     # pins resist in both senses; the other contacts must span the remaining wrenches
@@ -418,7 +400,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
         x, y, t = _deepest_balanced(rest.T @ press, np.eye(press.shape[1]), sizes)
     else:
         x, y, t = _deepest_in_pyramids(rest.T @ press, sizes, edges)
-    if t > MAX_CONE_TIGHTENING:
+    if t > CONE_TIGHTENING_MAX:
         return _closed_result(grasp, counted, x * len(sizes), t * len(sizes))
     return _open_result(grasp, rest @ y, False, counted)
 
@@ -444,7 +426,7 @@ def _deepest_in_pyramids(
     for around in (False, True):
         generators = _pyramids(sizes, edges, around)
         x, y, t = _deepest_balanced(E, generators, (1,) * generators.shape[1])
-        if around == (t <= MAX_CONE_TIGHTENING):
+        if around == (t <= CONE_TIGHTENING_MAX):
             return x, y, t if around else float(cone_margins(x, sizes).min())
     raise SingularError(
         f"Pyramids of {edges} edges inside and around the cones disagree on force closure. Increase `edges`, "
@@ -493,7 +475,7 @@ def _orthogonal_complement(pins: np.ndarray) -> np.ndarray:
 
     if not pins.shape[1]:
         return np.eye(len(pins))
-    return null_space(pins.T, rcond=EQUALITY_TOL)
+    return null_space(pins.T, rcond=EQUALITY_RTOL)
 
 
 def _simplest_direction(null: np.ndarray) -> np.ndarray:

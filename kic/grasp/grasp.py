@@ -19,8 +19,8 @@ from kic.configuration import Configuration
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
-from kic.display import Summary, member
-from kic.dynamics.friction import SMALL, classify_contacts, remarks
+from kic.display import Printable, Summary, member
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, short_repr
 from kic.grasp.contacts import (
     MOMENT,
@@ -39,7 +39,7 @@ from kic.numerics.tolerances import RANK_RTOL
 from kic.transfer.compiled_model import CompiledModel
 
 
-class GraspMotion:
+class GraspMotion(Printable):
     """Motion of the fingers, contact loads and efforts for a motion of a held body.
 
     Attributes
@@ -74,7 +74,6 @@ class GraspMotion:
 
     Examples
     --------
-    >>> import kic
     >>> walker = kic.load("quadruped").at()
     >>> step = walker.grasp("trunk").motion()
     >>> step.normal_force.sum().round(6), bool(step.pulling.any())
@@ -105,7 +104,7 @@ class GraspMotion:
         self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
         pinned = np.array([kind == "pinned" for kind in kinds])
         # in free fall the loads are rounding errors of weight and inertia
-        small = SMALL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
+        small = CONTACT_LOAD_RTOL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
@@ -151,12 +150,6 @@ class GraspMotion:
             sheet.say(remark)
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 # largest residual of given forces, relative to the required load; the least change corrects it
 GIVEN_FORCES_RTOL = 1e-6
@@ -168,7 +161,7 @@ _ROWS = CONTACT_ROWS["soft"]
 Choice = str | np.ndarray | Callable[["Grasp", np.ndarray], Any]
 
 
-class Grasp:
+class Grasp(Printable):
     """A body held by contacts: an object by fingers, or a trunk by legs on the ground.
 
     ``G f`` is the wrench of contact loads f on the object. The loads are those of the first body of each
@@ -211,7 +204,6 @@ class Grasp:
 
     Examples
     --------
-    >>> import kic
     >>> hand = kic.load("three-finger-hand").at()
     >>> g = hand.grasp("ball")
     >>> g.G.shape, g.J.shape, g.internal.shape
@@ -279,25 +271,10 @@ class Grasp:
         )
 
     def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
-        """Test if the contacts can hold any load, with friction; see `force_closure`.
-
-        Parameters
-        ----------
-        method : {"cones", "pyramids"}
-            As in `force_closure`.
-
-        Returns
-        -------
-        GraspClosure
-
-        Raises
-        ------
-        MissingExtraError
-            If the solver is required and not installed.
+        """Test if the contacts can hold any load, with friction; `method` as in `force_closure`.
 
         Examples
         --------
-        >>> import kic
         >>> bool(kic.load("three-finger-hand").at().grasp("ball").closure().closed)
         True
         """
@@ -325,7 +302,6 @@ class Grasp:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> m = g.motion(None, [0, 0, 2.0, 0, 0, 0], forces=g.grip(safety=1.2))
         >>> bool(m.feasible)
@@ -445,10 +421,6 @@ class Grasp:
             ``forces(grasp, wrench)`` returns them (..., R) for the required loads (..., m) at the object.
             Residuals of given loads below a millionth are corrected by the least change.
 
-        Returns
-        -------
-        GraspMotion
-
         Raises
         ------
         InputError
@@ -459,7 +431,6 @@ class Grasp:
 
         Examples
         --------
-        >>> import kic
         >>> g = kic.load("three-finger-hand").at().grasp("ball")
         >>> least = g.motion()
         >>> firm = g.motion(forces=least.force + g.internal @ [5.0, 0.0, 0.0])
@@ -581,12 +552,6 @@ class Grasp:
             sheet.matrix("G (grasp map)", WRENCH_LABELS, self.rows, self.G[index])
             sheet.matrix("J (hand Jacobian)", self.rows, self.fingers, self.J[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def grasp(

@@ -14,15 +14,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
 from kic.numerics.arguments import choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
 from kic.numerics.conic_programs import (
-    EQUALITY_TOL,
-    MAX_CONE_TIGHTENING,
+    CONE_TIGHTENING_MAX,
+    EQUALITY_RTOL,
     Program,
     deepest_point,
     independent_rows,
@@ -106,10 +106,7 @@ class GripProgram:
     ) -> tuple[Program, list[tuple[str, str]], np.ndarray]:
         """Build the program of feasible forces, without cost; return it, its blocks, and T of its equalities.
 
-        Raises
-        ------
-        SingularError
-            If the equalities are inconsistent.
+        Raise `SingularError` if the equalities are inconsistent.
         """
         grasp, contacts, keep = self.grasp, self.grasp.contacts, self.columns(active)
         G = grasp.map[:, keep]
@@ -117,7 +114,7 @@ class GripProgram:
         G = np.concatenate([G, *extra], axis=1)
         N = G.shape[1]
         remainder, T = independent_rows(G, -self.load)
-        if np.linalg.norm(remainder) > EQUALITY_TOL:
+        if np.linalg.norm(remainder) > EQUALITY_RTOL:
             y = -remainder / np.linalg.norm(remainder)
             raise self.unresisted(y, "in either sense, ")
         rows = np.zeros((len(self._rows), N))
@@ -127,7 +124,7 @@ class GripProgram:
         if level.any():
             both = np.concatenate([G, rows[level]])
             remainder, T = independent_rows(both, np.concatenate([-self.load, high[level]]))
-            if np.linalg.norm(remainder) > EQUALITY_TOL * (1 + np.abs(high[level]).max()):
+            if np.linalg.norm(remainder) > EQUALITY_RTOL * (1 + np.abs(high[level]).max()):
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
@@ -165,10 +162,7 @@ class GripProgram:
     def interior(self) -> tuple[np.ndarray, Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.
 
-        Raises
-        ------
-        SingularError
-            If there is no such program.
+        Raise `SingularError` if there is no such program.
         """
         active = np.ones(len(self.pinned), dtype=bool)
         while True:
@@ -176,9 +170,9 @@ class GripProgram:
             if not program.sizes:
                 return active, program
             deepest = deepest_point(program)
-            if deepest.margin > MAX_CONE_TIGHTENING:
+            if deepest.margin > CONE_TIGHTENING_MAX:
                 return active, program
-            if deepest.margin < -MAX_CONE_TIGHTENING:
+            if deepest.margin < -CONE_TIGHTENING_MAX:
                 multiplier = deepest.z[program.starts]
                 binding = multiplier > MULTIPLIER_RTOL * multiplier.max()
                 names = [name for name, at in zip(names, binding, strict=True) if at]
@@ -190,7 +184,7 @@ class GripProgram:
         """Return contacts that cannot carry load; raise an error if limits allow no margin."""
         blocks = range(len(names))
         margins = [deepest_point(program, np.array([b])).margin for b in blocks]
-        stuck = [b for b in blocks if margins[b] <= MAX_CONE_TIGHTENING]
+        stuck = [b for b in blocks if margins[b] <= CONE_TIGHTENING_MAX]
         idle = [names[b][1] for b in stuck]
         if stuck and all(names[b][0] == "contact" for b in stuck):
             # largest sum of their normal forces, bounded by 1
@@ -211,7 +205,7 @@ class GripProgram:
         """Return the error for a load that the contacts, or the named limits, do not allow."""
         program, _, T = self.program(active, extras=False)
         unlimited = deepest_point(program)
-        if unlimited.margin < -MAX_CONE_TIGHTENING:
+        if unlimited.margin < -CONE_TIGHTENING_MAX:
             return self.unresisted(T.T @ unlimited.y, "")
         joints, pressed = (
             tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
@@ -270,7 +264,7 @@ class GripProgram:
         effort = self.fingers.own + self.fingers.J.T @ f
         within = np.clip(effort, self.fingers.low, self.fingers.high)
         off = float(np.abs(effort - within).max(initial=0.0)) / (1 + float(np.abs(effort).max(initial=0.0)))
-        if residual > EQUALITY_TOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_TOL:
+        if residual > EQUALITY_RTOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_RTOL:
             raise SingularError(
                 f"The solution has a relative residual of {residual:.1e} and a smallest margin of "
                 f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits.",
@@ -307,30 +301,22 @@ class GripProgram:
     def largest_amount(self) -> float:
         """Return the largest multiple of the direction that can be added to a feasible load."""
         program, _, _ = self.program(np.ones(len(self.pinned), dtype=bool))
-        if deepest_point(program, np.array([len(program.sizes) - 1])).margin <= MAX_CONE_TIGHTENING:
+        if deepest_point(program, np.array([len(program.sizes) - 1])).margin <= CONE_TIGHTENING_MAX:
             return 0.0
         _, program = self.interior()
         last = np.eye(len(program.cost))[-1]
         # a feasible direction of recession that increases the amount makes it unbounded
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
         remainder, T = independent_rows(E, e)
-        if np.linalg.norm(remainder) <= EQUALITY_TOL:
+        if np.linalg.norm(remainder) <= EQUALITY_RTOL:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
-            if deepest_point(onward).margin >= -MAX_CONE_TIGHTENING:
+            if deepest_point(onward).margin >= -CONE_TIGHTENING_MAX:
                 return np.inf
         return float(solve_feasible(replace(program, cost=-last))[-1]) * self.force / self._added_size
 
 
 class GripProblem:
-    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`.
-
-    Attributes
-    ----------
-    batch : tuple of int
-        Shape of the batch.
-    names : tuple of str
-        Names of the joints.
-    """
+    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`."""
 
     def __init__(
         self,
@@ -451,7 +437,7 @@ ACTIVE_LIMIT_RTOL = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class GripForces:
+class GripForces(Printable):
     """Contact forces that hold a load; made by `grip_forces`.
 
     Attributes
@@ -538,12 +524,6 @@ class GripForces:
             sheet.say(f"\nat their limits: {', '.join(self.binding)}")
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def grip_forces(
     contacts: ContactSet,
@@ -592,10 +572,6 @@ def grip_forces(
     failures : {"raise", "mask"}
         Treatment of members without a solution.
 
-    Returns
-    -------
-    GripForces
-
     Raises
     ------
     InputError
@@ -606,14 +582,11 @@ def grip_forces(
     LimitError
         If they can, but not within the limits or with `least`. Carries `scale`, the share of the load that
         is held (None if none is), and `binding`, the limiting joints and contacts.
-    MissingExtraError
-        If Clarabel is required and not installed.
 
     Examples
     --------
     Two fingers lift a block of 3 N; with friction 0.5 each presses with 3 N:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5,
     ...     plane=[0, 0, 1])
     >>> kic.grip_forces(c, [0, -3, 0], "minimum largest").normal.round(6)
@@ -666,8 +639,6 @@ def largest_load(
 
     Raises
     ------
-    InputError
-        As in `grip_forces`, and if `direction` is zero.
     SingularError, LimitError, MissingExtraError
         As in `grip_forces`.
 
@@ -675,7 +646,6 @@ def largest_load(
     --------
     A block of 10 N on two feet, one metre apart, supports a moment of 5 N m before it tips:
 
-    >>> import kic
     >>> c = kic.ContactSet([[-0.5, 0, 0], [0.5, 0, 0]], [[0, 1, 0], [0, 1, 0]], "point", plane=[0, 0, 1])
     >>> kic.largest_load(c, [0, 0, 1], [0, -10, 0]).round(6)
     np.float64(5.0)

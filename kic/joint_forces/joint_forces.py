@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
-from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
+from kic.description.columns import effort_columns
+from kic.description.description import MechanismDescription
+from kic.display import Printable, Summary, member
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
@@ -71,28 +75,12 @@ class Wrench:
         return np.where(exceeds(rows @ self._variations, limit), np.nan, found)
 
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the components of force and moment along a direction.
+        """Return the components (...,) of force and moment along a direction (..., 3) in world axes.
 
-        They may be determined where components along the world axes are not.
-
-        Parameters
-        ----------
-        direction : (..., 3) array_like
-            In world axes; need not have unit length.
-
-        Returns
-        -------
-        force, moment : (...,)
-            NaN where the model leaves them undetermined.
-
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or a direction of zero length.
+        They may be determined where components along the world axes are not; otherwise they are NaN.
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> [round(float(x), 6) for x in f["shoulder"].along([0, 1, 0])]
         [19.62, 0.0]
@@ -105,25 +93,10 @@ class Wrench:
         return found[..., 0] / self._length, found[..., 1]
 
     def about(self, place: Any) -> Wrench:
-        """Return the same wrench with its moment about another point.
-
-        Parameters
-        ----------
-        place : (..., 3) array_like
-            The point, in world axes.
-
-        Returns
-        -------
-        Wrench
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+        """Return the same wrench with its moment about another point (..., 3), in world axes.
 
         Examples
         --------
-        >>> import kic
         >>> f = kic.load("horn-two-link").at([0.0, 0.0]).joint_forces()
         >>> f["shoulder"].about([1.0, 0.0, 0.0]).moment.round(6)[2]
         np.float64(0.0)
@@ -157,7 +130,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces:
+class JointForces(Printable, Tabular):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -195,7 +168,6 @@ class JointForces:
 
     Examples
     --------
-    >>> import kic
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
     >>> f.undetermined[:3]
     ('A.fz', 'A.mx', 'A.my')
@@ -223,6 +195,8 @@ class JointForces:
         load_scale: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
+        # of the mechanism, for the units of a table
+        self._description: MechanismDescription | None = None
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -258,9 +232,9 @@ class JointForces:
         self._load_scale = np.maximum(np.abs(contact_load).max(axis=-1, initial=0.0), load_scale)
         # a contact that slips without its undetermined tangential loads also slips with them
         certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
-        self.pulling, self.slipping = contact_check.judge(certain, SMALL * self._load_scale)
+        self.pulling, self.slipping = contact_check.classify(certain, CONTACT_LOAD_RTOL * self._load_scale)
         normal = certain[..., contact_check.along]
-        self._normal = np.where(np.abs(normal) > SMALL * self._load_scale[..., None], normal, 0.0)
+        self._normal = np.where(np.abs(normal) > CONTACT_LOAD_RTOL * self._load_scale[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:
@@ -294,8 +268,8 @@ class JointForces:
             if np.isfinite(load).all():
                 margin = 0.0
                 if scale:
-                    margin = self._contact_check.most(load, self._contact_variations[b], scale)[0]
-                found[b] = margin >= -SMALL
+                    margin = self._contact_check.largest_margin(load, self._contact_variations[b], scale)[0]
+                found[b] = margin >= -CONTACT_LOAD_RTOL
         return found
 
     @property
@@ -314,6 +288,20 @@ class JointForces:
 
     def __len__(self) -> int:
         return len(self.joints)
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        d = self._description
+        force, moment = ("", "") if d is None else (d.units.force, f"{d.units.force} {d.units.length}")
+        six = np.concatenate([self.force, self.moment], axis=-1)
+        made = [
+            Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
+            for j, joint in enumerate(self.joints)
+            for k, c in enumerate(COMPONENTS)
+        ]
+        if d is not None:
+            made += effort_columns(d, self.actuators, self.effort)
+        made += [Variable(f"{tie}.load", self.tie_load[..., k]) for k, tie in enumerate(self.ties)]
+        return DataTable("joint forces", batch_axes(self.batch), tuple(made)).select(names)
 
     def summary(self) -> Summary:
         """Return labelled tables of forces and efforts."""
@@ -335,9 +323,3 @@ class JointForces:
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()

@@ -23,17 +23,16 @@ from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.free_bodies import FreeBodies, Places
 from kic.transfer.rank import RANK_SHARE
 
-EPS = float(np.finfo(float).eps)
 # largest error of the null space of the joints at which components can be called determined
 NULL_SPACE_ATOL_MAX = 1e-3
-CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
+DETERMINED_CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
 # entries of the equilibrium matrices that are solved at the same time; bounds the memory
 BATCH_ENTRIES_MAX = 2**22
 # residual of prescribed efforts, as a share of the loads of the motion
@@ -43,25 +42,14 @@ EFFORT_RTOL = 1e-6
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a point
-    or a body it is external.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    names : tuple of str
-        Joints, points, bodies, distances, or single rows of them.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown or repeated name, a part without rows, or fewer rows than degrees of freedom.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
+    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
+    name, a part without rows, or fewer rows than degrees of freedom.
     """
 
-    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
         free = model.free_bodies
-        self.labels = model.actuators(names)
+        self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -102,21 +90,11 @@ class Actuators:
 
 @dataclass(frozen=True)
 class LoadSolution:
-    """Loads at w that give the free bodies the required motion.
+    """Loads at w that give the free bodies the required motion."""
 
-    Attributes
-    ----------
-    load : (B, n)
-        Loads at the rows, of minimum scaled norm.
-    variations : (B, n, k)
-        Orthonormal basis of their variations, in scaled loads.
-    condition : (B,)
-        Condition of the scaled rows.
-    """
-
-    load: np.ndarray
-    variations: np.ndarray
-    condition: np.ndarray
+    load: np.ndarray  # (B, n): loads at the rows, of minimum scaled norm
+    variations: np.ndarray  # (B, n, k): orthonormal basis of their variations, in scaled loads
+    condition: np.ndarray  # (B,): condition of the scaled rows
 
 
 def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
@@ -125,7 +103,9 @@ def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
     Q, R = np.linalg.qr(rows, mode="complete")
     R = R[:, :width]
     condition = np.linalg.cond(R) if count and width else np.ones(count)
-    R = np.where((condition < CONDITION_MAX)[:, None, None], R, np.eye(width))  # larger ones raise later
+    R = np.where(
+        (condition < DETERMINED_CONDITION_MAX)[:, None, None], R, np.eye(width)
+    )  # larger ones raise later
     smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
     return LoadSolution((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
@@ -135,14 +115,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to given first loads; return it, and the residual of each member.
 
-    Parameters
-    ----------
-    solution : LoadSolution
-        All loads that give the required motion.
-    efforts : (B, A)
-        The first A loads, scaled.
-    error : float
-        Error of the variations, for a condition of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
+    one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)
@@ -181,7 +155,7 @@ def joint_forces(
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
     labels = transfer.labels
-    actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
         for name, value in (("qd", qd), ("qdd", qdd))
@@ -217,7 +191,7 @@ def joint_forces(
         ]
     loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
     condition = loads.pop("condition")
-    if not (condition < CONDITION_MAX).all():
+    if not (condition < DETERMINED_CONDITION_MAX).all():
         _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
     residual = loads.pop("residual")
     if (residual > EFFORT_RTOL).any():
@@ -230,7 +204,7 @@ def joint_forces(
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(
+    made = JointForces(
         bodies,
         actuator_rows.labels,
         free.ties,
@@ -239,6 +213,8 @@ def joint_forces(
         split=split,
         contact_check=contact_force_check(model.description.closed_contacts),
     )
+    made._description = model.description
+    return made
 
 
 def _variation_error(model: CompiledModel) -> float:
@@ -274,6 +250,7 @@ def _member_loads(
     prevented, coordinate_rows = (free.first_order(of, places) for of in (free.prevented, free.left))
     # springs and dampers in the joints have known efforts
     law_efforts = _joint_law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists))
+    law_efforts -= _rotor_efforts(model, states, phid, phidd)
     inertia = free.inertia(places, rates, accelerations)
     required = inertia - load_on + rate_loads - np.einsum("bfnc,bf->bnc", coordinate_rows, law_efforts)
     ties = free.ties_first_order(places, coordinate_rows)
@@ -353,6 +330,26 @@ def _joint_law_efforts(model: CompiledModel, states: np.ndarray, rates: np.ndarr
     return -stiffness * stretch - damping * rates
 
 
+def _rotor_efforts(
+    model: CompiledModel, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+) -> np.ndarray:
+    """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
+    free = model.free_bodies
+    efforts = np.zeros((len(states), len(free.freedoms)))
+    for j, joint in enumerate(model.description.joints):
+        if not any(joint.armature):  # type: ignore[arg-type]
+            continue
+        if joint.components[0] in model.tree.column:
+            acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
+        else:
+            query = model.rows(joint.name, 2)
+            _, G, H = query.layout.split(query.table(states), (len(states),))
+            bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
+            acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
+        efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
+    return efforts
+
+
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:
     """Raise an error for prescribed efforts that do not produce the motion."""
     failed = np.flatnonzero(residual > EFFORT_RTOL)
@@ -370,7 +367,7 @@ def _raise_insufficient(
     model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray
 ) -> None:
     """Raise an error for actuators and joints that do not hold every motion, or are too ill-conditioned."""
-    failed = np.flatnonzero(~(condition < CONDITION_MAX))
+    failed = np.flatnonzero(~(condition < DETERMINED_CONDITION_MAX))
     b = int(failed[0])
     own = model.transfer(())
     scaled = own.values_and_rates(states[b : b + 1])[1] / own.scale[:, None] * own.column_scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kic.kernels.frames import frames, motion
-from kic.kernels.inertia import COMPOSITE_WIDTH, balls, christoffel, composites
+from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
 from kic.kernels.jit import entry
 from kic.kernels.layout import (
     BODIES,
@@ -50,6 +50,7 @@ def dynamics(plan, numbers, states, applied, scratch, T):
         if want & WANT_INERTIA:
             christoffel(cols, F, S, C, T[b])
             balls(cols, T[b])
+            add_armature(rest, size, T[b])
             start = size * size * (1 + size)
         if want & WANT_LOADS:
             t = T[b, start:]

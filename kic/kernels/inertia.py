@@ -8,10 +8,11 @@ In holonomic coordinates these are the Christoffel symbols of the first kind (af
 
 from __future__ import annotations
 
-from kic.kernels.frames import turns
+from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.layout import (
+    ARMATURE,
     AXIS,
     CENTRE,
     GROUP,
@@ -118,7 +119,7 @@ def screws(cols, F, k, S):
     n = k
     while n >= 0:
         s = take(F, n, AXIS)
-        if turns(cols, n):
+        if rotates(cols, n):
             put(S, n, 0, s)
             put(S, n, 3, cross(sub(take(F, n, ORIGIN), origin), s))
         else:
@@ -184,6 +185,13 @@ def christoffel(cols, F, S, C, t):
                     t[at(square + k * square + j * size + i)] = -down
                 i = cols[i, PARENT]
             j = cols[j, PARENT]
+
+
+@helper
+def add_armature(rest, size, t):
+    """Add the armature of the columns to I; it is constant, and P does not change."""
+    for n in range(size):
+        t[n * size + n] += rest[n, ARMATURE]
 
 
 @helper

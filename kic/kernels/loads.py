@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kic.kernels.frames import carried_point, carried_vector, turns
+from kic.kernels.frames import carried_point, carried_vector, rotates
 from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
-from kic.kernels.influence import acts, first
+from kic.kernels.influence import affects, first
 from kic.kernels.jit import helper
 from kic.kernels.layout import AXIS, BODY_AXES, KIND, MOMENT, OMEGA, PARENT, POINT, PRISMATIC, STATE
 from kic.kernels.vectors import cross, dot, scale, sub, take
@@ -16,7 +16,7 @@ def virtual_work(cols, F, frame, kind, p, force, t):
     """Add the generalized loads gᵀf (2-125) of a force at p (kind POINT) or a moment (kind OMEGA)."""
     n = frame
     while n >= 0:
-        if acts(cols, n, kind):
+        if affects(cols, n, kind):
             t[n] += dot(first(cols, F, n, kind, p), force)
         n = cols[n, PARENT]
 
@@ -26,7 +26,7 @@ def gravity_loads(cols, F, C, gravity, t):
     """Add the weight carried by each column, from its composite mass and first moment (2-147)."""
     for n in range(cols.shape[0]):
         s = take(F, n, AXIS)
-        if turns(cols, n):
+        if rotates(cols, n):
             t[n] += dot(s, cross(take(C, n, FIRST), gravity))
         else:
             t[n] += C[n, 0] * dot(s, gravity)
@@ -46,6 +46,14 @@ def applied_loads(cols, F, forces, places, applied, b, t):
 
 
 @helper
+def spring_pull(w, numbers, i):
+    """Return the tension of spring i per length of the vector w between its ends."""
+    if numbers[i, 7] == 0:
+        return numbers[i, 6]
+    return numbers[i, 6] * (1 - numbers[i, 7] / root(dot(w, w)))
+
+
+@helper
 def spring_loads(cols, F, springs, numbers, size, t, stretch):
     """Add springs and dampers between two points: tension along the line, damping of its rate.
 
@@ -56,19 +64,14 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
         pa = carried_point(F, a, take(numbers, i, 0))
         pb = carried_point(F, b, take(numbers, i, 3))
         w = sub(pb, pa)
-        stiffness, free, damping = numbers[i, 6], numbers[i, 7], numbers[i, 8]
-        pull = stiffness
-        if free != 0 or damping != 0:
-            length = root(dot(w, w))
-            if free != 0:
-                pull = stiffness * (1 - free / length)
-        f = scale(pull, w)
+        damping = numbers[i, 8]
+        f = scale(spring_pull(w, numbers, i), w)
         virtual_work(cols, F, a, POINT, pa, f, t)
         virtual_work(cols, F, b, POINT, pb, scale(-1, f), t)
         if damping != 0:
             for n in range(size):
                 stretch[n] = 0
-            along = scale(1 / length, w)
+            along = scale(1 / root(dot(w, w)), w)
             virtual_work(cols, F, b, POINT, pb, along, stretch)
             virtual_work(cols, F, a, POINT, pa, scale(-1, along), stretch)
             for m in range(size):

@@ -120,10 +120,7 @@ def _cosine(tree: Tree, a: int, b: int, u: np.ndarray, w: np.ndarray) -> Item:
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:
     """Return the coordinates of a cut joint: rates a·(ω₂ − ω₁) and a·(p₂ − p₁), angles by atan2.
 
-    Raises
-    ------
-    LoopError
-        For a joint without coordinates.
+    Raise `LoopError` for a joint without coordinates.
     """
     a, b = (tree.frame[body] for body in joint.bodies)
     at = joint.at or (0.0, 0.0, 0.0)

@@ -7,24 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.description.description import MechanismDescription
+from kic.description.units import row_unit
+from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 
 
-class Coefficients(jets.Jet):
+class Coefficients(Printable, Tabular, jets.Jet):
     """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
-    These are the kinematic influence coefficients of the source. The differentiating index comes first:
+    These are the kinematic influence coefficients of the source, (3-6) of outputs u and (3-7) of other
+    coordinates q with respect to those of the tree. The differentiating index comes first:
     ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric
     for rows or columns of angular velocity.
 
     Coefficients are the Taylor part of a map to third order, and can be combined like maps: ``a @ b`` is a
     after b, `inverse` inverts, `stack` concatenates rows, ``c["tip"]`` and `columns_of` select. Rows and
-    columns are matched by name.
+    columns are matched by name. `velocity`, `acceleration` and `jerk` take rates `qd`, accelerations `qdd`
+    and jerks `qddd` (..., M) of the coordinates.
 
     Attributes
     ----------
@@ -50,7 +55,6 @@ class Coefficients(jets.Jet):
 
     Examples
     --------
-    >>> import kic
     >>> tip = kic.load("horn-two-link").at([0.0, 0.5]).coefficients("tip")
     >>> tip.G.shape, tip.H.shape
     ((3, 2), (3, 2, 2))
@@ -90,6 +94,23 @@ class Coefficients(jets.Jet):
         else:
             self._quasi = frozenset(names_of(quasi, "quasi"))
         self.scaling = scaling
+        # of the mechanism, for the units of a table; None if made from arrays or combined
+        self._description: MechanismDescription | None = None
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        def unit(name: str) -> str:
+            return "" if self._description is None else row_unit(self._description, name)
+
+        axes = [TableAxis("coordinate" + f"_{k}" * (k > 1), self.columns) for k in (1, 2, 3)]
+        units = np.array([unit(row) for row in self.rows])
+        made = [Variable("unit", np.broadcast_to(units, (*self.batch, len(units))))] if any(units) else []
+        made += [] if self.values is None else [Variable("value", self.values)]
+        made += [
+            Variable(name, T, lambda *columns: per(*map(unit, columns)), tuple(axes[: k + 1]))
+            for k, (name, T) in enumerate(zip("GHD", self.tensors, strict=False))
+        ]
+        index = (*batch_axes(self.batch), TableAxis("row", self.rows))
+        return DataTable("coefficients", index, tuple(made)).select(names)
 
     @property
     def quasi(self) -> frozenset[str]:
@@ -131,11 +152,6 @@ class Coefficients(jets.Jet):
     def columns_of(self, names: str | Iterable[str]) -> Coefficients:
         """Select columns by name, in the order given, with the other coordinates at rest (4-33, 4-34).
 
-        Raises
-        ------
-        UnknownNameError
-            For an unknown name.
-
         Examples
         --------
         >>> Coefficients.identity(["a", "b"]).columns_of("b").G
@@ -149,11 +165,6 @@ class Coefficients(jets.Jet):
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
         """Rename rows and columns; `names` maps old names to new ones.
-
-        Raises
-        ------
-        UnknownNameError
-            For an unknown old name.
 
         Examples
         --------
@@ -188,7 +199,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.5])
         >>> c.coefficients("tip").stack(c.coefficients("reach")).rows
         ('tip.x', 'tip.y', 'tip.z', 'reach')
@@ -234,7 +244,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 0.5])
         >>> reach = c.coefficients("reach") @ c.coefficients(["tip.x", "tip.y"]).inverse()
         >>> reach.columns, (reach.G**2).sum().round(12)  # the radius grows by 1 along itself
@@ -268,7 +277,6 @@ class Coefficients(jets.Jet):
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
         >>> inverse = tip.inverse()
         >>> inverse.rows == tip.columns, (tip @ inverse).H.round(12).any()
@@ -319,14 +327,8 @@ class Coefficients(jets.Jet):
             columns, is round-off only; NaN where G is. Without `scaling`, rows and columns are scaled by
             their own entries.
 
-        Raises
-        ------
-        InputError
-            For symbols.
-
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]])
         >>> c.coefficients(["tip.x", "tip.y"]).condition().round(1)
         array([inf, 2.8])
@@ -387,12 +389,6 @@ class Coefficients(jets.Jet):
         elif self.D is not None:
             sheet.say(f"\nD {self.D.shape}: print with summary(order=3).text()")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def expect(name: str, value: Any) -> Coefficients:

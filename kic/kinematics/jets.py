@@ -15,8 +15,9 @@ import numpy as np
 
 from kic.errors import InputError, SingularError
 from kic.kinematics.products import contract, evaluate_form, transform
-from kic.kinematics.scaling import EPS, Scaling
+from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.tolerances import CONDITION_MAX, EPS
 
 Tensors = tuple[np.ndarray, ...]
 
@@ -24,8 +25,6 @@ Tensors = tuple[np.ndarray, ...]
 ZERO_ROW_RTOL = 1e-12
 # an entry counts as zero below this share of the largest entry
 ZERO_ENTRY_RTOL = 1e-14
-# errors reach 100 eps · condition; beyond this condition fewer than two digits remain
-CONDITION_MAX = 1e12
 # a singular value below this multiple of the estimated error of the entries counts as zero
 ERROR_FACTOR = 64.0
 # number of alternating divisions by the sizes of rows and columns
@@ -58,25 +57,10 @@ class Jet:
         return self.G.shape[:-2]
 
     def velocity(self, qd: Any) -> np.ndarray:
-        """Compute the velocity of the dependents, u̇ = G q̇ (2-7).
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Velocities of the coordinates.
-
-        Returns
-        -------
-        (..., P) ndarray
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7, 3-4, 3-8).
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip").velocity([1.0, 0.0])
         array([0., 2., 0.])
         """
@@ -90,25 +74,10 @@ class Jet:
         return list(arrays.values())
 
     def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the acceleration of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27).
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like
-            Velocities and accelerations of the coordinates.
-
-        Returns
-        -------
-        (..., P) ndarray
-
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or coefficients of order 1.
+        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27, 3-4, 3-9).
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip")
         >>> tip.acceleration([1.0, 0.0], [0.0, 0.0])
         array([-2.,  0.,  0.])
@@ -118,25 +87,10 @@ class Jet:
         return evaluate_form(self.G, (a,)) + evaluate_form(H, (v, v))
 
     def jerk(self, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
-        """Compute the jerk of the dependents, u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇) (2-44, corrected).
-
-        Parameters
-        ----------
-        qd, qdd, qddd : (..., M) array_like
-            Velocities, accelerations and jerks of the coordinates.
-
-        Returns
-        -------
-        (..., P) ndarray
-
-        Raises
-        ------
-        InputError
-            For another shape, entries that are not finite, or coefficients below order 3.
+        """Compute the jerk (..., P), u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇) (2-44, corrected).
 
         Examples
         --------
-        >>> import kic
         >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip", order=3)
         >>> tip.jerk([1.0, 0.0], [0.0, 0.0], [0.0, 0.0])
         array([ 0., -2.,  0.])
@@ -166,18 +120,6 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
         H'_ab  = H_mn A_ma A_nb + G_n B_nab
         D'_cab = D_lmn A_lc A_ma A_nb + H_mn B_mca A_nb + H_mn A_ma B_ncb + H_ln A_lc B_nab + G_n C_ncab
 
-    Parameters
-    ----------
-    outer : tuple of (..., P, N), (..., P, N, N), (..., P, N, N, N) ndarray
-        One to three tensors of u(φ).
-    inner : tuple of (..., N, M), (..., N, M, M), (..., N, M, M, M) ndarray
-        One to three tensors of φ(q).
-
-    Returns
-    -------
-    tuple of (..., P, M), (..., P, M, M), (..., P, M, M, M) ndarray
-        As many tensors as the shorter of the two has.
-
     Examples
     --------
     >>> square = (np.array([[6.0]]), np.array([[[2.0]]]), np.zeros((1, 1, 1, 1)))  # φ² at φ = 3
@@ -197,23 +139,12 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
 def invert(jet: Tensors) -> Tensors:
     """Return the jet of the inverse of a square map: the inverse of (3-15) and (3-19) to third order.
 
-    The third order, of (3-47), is left out in the source. One matrix inverse serves all orders. The
-    condition is not checked: see `diagnose`.
-
-    Parameters
-    ----------
-    jet : tuple of (..., M, M), (..., M, M, M), (..., M, M, M, M) ndarray
-        One to three tensors. Members with entries that are not finite become NaN.
-
-    Returns
-    -------
-    tuple of ndarray
-        Tensors of the same shapes.
+    (3-17) and (3-18) lead to (3-19) by generalized products, as here. The third order, of (3-47), is left
+    out in the source. One matrix inverse serves all orders. Members with entries that are not finite
+    become NaN. The condition is not checked: see `diagnose`.
 
     Raises
     ------
-    InputError
-        If G is not square.
     SingularError, numpy.linalg.LinAlgError
         If the determinant of symbols, or of numbers, is exactly zero.
 
@@ -305,16 +236,7 @@ def diagnose(
     error of the entries counts as zero. Without a scaling, rows and columns are divided by their own size
     in turn, five times. This would amplify round-off, which is set to zero before: rows and columns below
     1e-12 of all others, below 1e-14 of the largest entry, or, if H is given, below the change of G that a
-    rounding of the coordinates makes.
-
-    Parameters
-    ----------
-    G : (..., P, M) ndarray
-        First-order coefficients. Imaginary parts are ignored.
-    H : (..., P, M, M) ndarray, optional
-        Second-order coefficients.
-    scaling : Scaling, optional
-        Sizes of rows and columns, and the error of the entries.
+    rounding of the coordinates makes. Imaginary parts are ignored.
 
     Returns
     -------

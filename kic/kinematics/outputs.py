@@ -14,7 +14,7 @@ import numpy as np
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling
 from kic.description.motors import Motor
-from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.parts import Body, Distance, Frame, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, unknown
 from kic.kernels.layout import (
@@ -29,6 +29,7 @@ from kic.kernels.layout import (
     REVOLUTE,
 )
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
+from kic.kinematics.euler import EULER, GIMBAL_LOCK_ATOL, euler_part
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
@@ -39,30 +40,16 @@ _OMEGA = ("wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class Rows:
-    """Kernel items of a query, and the selected rows of their table.
+    """Kernel items of a query, and the selected rows of their table."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Names of the rows.
-    spans : dict of str to slice
-        Rows of each requested name.
-    valued : (P,) bool
-        True for rows with a value; angular velocities have none.
-    holonomic : bool
-        True if no row is a quasi-velocity.
-    select : (P,) int or None
-        Requested rows of the table; None for all.
-    """
-
-    labels: tuple[str, ...]
-    spans: dict[str, slice]
-    valued: np.ndarray
-    select: np.ndarray | None
+    labels: tuple[str, ...]  # names of the rows
+    spans: dict[str, slice]  # rows of each requested name
+    valued: np.ndarray  # (P,) bool: True for rows with a value; angular velocities have none
+    select: np.ndarray | None  # (P,) int or None: requested rows of the table; None for all
     items: np.ndarray
     vectors: np.ndarray
     height: int
-    holonomic: bool
+    holonomic: bool  # True if no row is a quasi-velocity
     source: tuple[Item, ...]
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
@@ -78,13 +65,27 @@ class Rows:
         """Complete the values (..., height) in place: reference values, and angles of cut joints by atan2."""
         for row, reference in self.offsets:
             values[..., row] += reference
+        if self.angles and values.dtype.kind == "O":
+            raise InputError("Symbols have no angles by arctan2. Name rows without angles of parts.")
         for row, sine, cosine, reference in self.angles:
-            s, c = values[..., sine], values[..., cosine]
+            s = values[..., sine]
+            c = np.sqrt(np.maximum(1 - s.real**2, 0.0)) if cosine < 0 else values[..., cosine]
+            if cosine < 0 and values.dtype.kind == "c":  # the step of s² + c² = 1
+                c = c - 1j * s.real * s.imag / c
             angle = np.arctan2(s.real, c.real).astype(values.dtype)
             if values.dtype.kind == "c":  # keep a complex step
                 angle += 1j * (c.real * s.imag - s.real * c.imag) / (c.real**2 + s.real**2)
             values[..., row] = reference + angle
         return values
+
+    def locked(self, values: np.ndarray) -> np.ndarray:
+        """Return a mask (...) of values (..., height) where Euler angles are in gimbal lock."""
+        mask = np.zeros(values.shape[:-1], dtype=bool)
+        for _, sine, cosine, _ in self.angles:
+            s = values[..., sine].real
+            size = 1 - s**2 if cosine < 0 else s**2 + values[..., cosine].real ** 2
+            mask |= size < GIMBAL_LOCK_ATOL**2
+        return mask
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
@@ -97,10 +98,7 @@ class Rows:
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
 
-    Raises
-    ------
-    UnknownNameError, InputError
-        For an unknown name, or a part without such rows.
+    Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """
     names = names_of(of, least=1)
     items: list[Item] = []
@@ -113,6 +111,8 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     for name in names:
         whole, _, part = name.partition(".")
         group = "omega" if part in _OMEGA else "angle" if part == "angle" else ""
+        if part.startswith(EULER):
+            group = part.partition(".")[0]
         key = f"{whole}.{group}" if group else whole
         if key not in known:
             made = _part(tree, key)
@@ -127,7 +127,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         else:
             raise unknown("row", name, tree.description.name, made.labels)
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
-        chosen += [start + k for k in picked]
+        chosen += [start + made.rows[k] for k in picked]
         labels += [made.labels[k] for k in picked]
         valued += [made.valued[k] for k in picked]
     everything = chosen == list(range(height))
@@ -143,7 +143,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         holonomic=all(valued),
         source=tuple(items),
         angles=tuple(
-            (start + row, start + sine, start + cosine, reference)
+            (start + row, start + sine, cosine if cosine < 0 else start + cosine, reference)
             for start, made in known.values()
             for row, sine, cosine, reference in made.angles
         ),
@@ -169,14 +169,16 @@ def _part(tree: Tree, key: str) -> Part:
     part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
-    if group == "omega" and isinstance(part, Body):
-        return Part([Item(OMEGA, tree.frame[name])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
+    if group.startswith(EULER):
+        return euler_part(tree, part, key)
+    if group == "omega" and isinstance(part, Body | Frame):
+        return Part([Item(OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
     if isinstance(part, Joint):
         return _joint(tree, part)
     if isinstance(part, Point):
         return Part([point_item(tree, part)], [f"{name}.{c}" for c in _XYZ], [True] * 3)
-    if isinstance(part, Body):
-        return _body(tree, part)
+    if isinstance(part, Body | Frame):
+        return _frame(tree, part)
     if isinstance(part, Distance):
         return Part([distance_item(tree, part)], [name], [True])
     if isinstance(part, Contact):
@@ -199,19 +201,19 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 
-def _body(tree: Tree, body: Body) -> Part:
-    """Return the items of the reference point and the angular velocity of a body."""
-    if body.reference is None:
+def _frame(tree: Tree, part: Body | Frame) -> Part:
+    """Return the items of the reference point and the angular velocity of a body or frame."""
+    if part.reference is None:
         raise InputError(
-            f"Body '{body.name}' has no reference point. Give it `at` (or `com`), or request "
-            f"'{body.name}.wx' … or a point of it."
+            f"Body '{part.name}' has no reference point. Give it `at` (or `com`), or request "
+            f"'{part.name}.wx' … or a point of it."
         )
-    frame = tree.frame[body.name]
+    frame = tree.frame[part.body]
     made = [
-        Item(POINT, frame, local_b=tuple(tree.local_point(frame, body.reference))),
+        Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
         Item(OMEGA, frame),
     ]
-    labels = [f"{body.name}.{c}" for c in (*_XYZ, *_OMEGA)]
+    labels = [f"{part.name}.{c}" for c in (*_XYZ, *_OMEGA)]
     return Part(made, labels, [True] * 3 + [False] * 3)
 
 

@@ -55,11 +55,6 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     (..., P, M, K) ndarray
         With `order` indices after P.
 
-    Raises
-    ------
-    InputError
-        If the shapes do not match.
-
     Examples
     --------
     >>> dot([[1.0, -1.0]], [[[1.0, 2.0]], [[4.0, 7.0]]])
@@ -94,11 +89,6 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
     (..., M, 3, K) ndarray
         Plane n is a_n × [B] (2-190). With ``order=0``, the matrix (..., 3, M) of columns a_n × b (2-172).
 
-    Raises
-    ------
-    InputError
-        If the shapes do not match.
-
     Examples
     --------
     >>> cross(np.eye(3), np.ones((5, 3, 2))).shape
@@ -119,20 +109,13 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    C : (..., N, M, M) array_like
-        Array of N planes.
-    D : (..., M, K) array_like
-        Matrix, square or not. (The source misprints its shape and that of the result.)
+    C, D : (..., N, M, M), (..., M, K) array_like
+        Array of N planes, and a matrix. (The source misprints its shape and that of the result.)
 
     Returns
     -------
     (..., N, K, K) ndarray
         Plane n is [D]ᵀ [C]_n; [D].
-
-    Raises
-    ------
-    InputError
-        If the shapes do not match.
 
     Examples
     --------
@@ -160,11 +143,6 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     -------
     (..., N, J, K) ndarray
         Plane n is [L]ᵀ [C]_n; [R].
-
-    Raises
-    ------
-    InputError
-        If the shapes do not match, or both sides are None.
 
     Examples
     --------
@@ -203,11 +181,6 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     (..., N) ndarray
         With the open indices, in order, after N.
 
-    Raises
-    ------
-    InputError
-        If the shapes do not match, or no vector is given.
-
     Examples
     --------
     >>> H = np.array([[[1.0, 2.0], [0.0, 5.0]]])
@@ -232,20 +205,9 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
 
 @_quiet
 def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
-    """Sum the last index of X with the first of T, each after its batch; core of `dot`.
+    """Sum the last index of X (..., *left, N) with the first of T (..., N, *right); core of `dot`.
 
-    Parameters
-    ----------
-    X : (..., *left, N) ndarray
-        Array with `left` indices between batch and N.
-    T : (..., N, *right) ndarray
-        Array with `right` indices after N.
-    left, right : int
-        Numbers of indices that remain.
-
-    Returns
-    -------
-    (..., *left, *right) ndarray
+    `left` and `right` are the numbers of the indices that remain.
 
     Examples
     --------

@@ -17,24 +17,17 @@ from kic.description.description import MechanismDescription
 from kic.description.units import row_unit
 from kic.errors import InputError, short_repr, unknown
 from kic.numerics.arrays import ordinary, reals
-
-EPS = float(np.finfo(float).eps)
+from kic.numerics.tolerances import EPS
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Sizes of the rows and columns of coefficients, and the error of their scaled entries.
+    """Sizes of the rows and columns of coefficients, and the error of their scaled entries."""
 
-    Attributes
-    ----------
-    rows, columns : (P,) and (M,)
-        Characteristic sizes. `G * columns / rows[:, None]` has no units.
-    error : float or (...)
-        Estimated absolute error of these scaled entries, for each member of the batch.
-    """
-
+    # (P,) and (M,): characteristic sizes. `G * columns / rows[:, None]` has no units.
     rows: np.ndarray
     columns: np.ndarray
+    # float or (...): estimated absolute error of these scaled entries, for each member of the batch
     error: Any = EPS
 
     def scaled(self, G: np.ndarray) -> np.ndarray:
@@ -127,10 +120,7 @@ def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
 def row_factors(description: MechanismDescription, rows: tuple[str, ...], length: Any) -> np.ndarray:
     """Return factors (P,) that bring rows to one unit: `length` for angular rows, 1 for others.
 
-    Raises
-    ------
-    InputError
-        If there are rows of both kinds and no length, or the length is not positive.
+    Raise `InputError` if there are rows of both kinds and no length, or the length is not positive.
     """
     units = [row_unit(description, row) for row in rows]
     if length is None:
@@ -151,12 +141,8 @@ def coordinate_limits(
 ) -> np.ndarray:
     """Return limits (M,) of velocities or efforts, given by name or in order; 1 by default.
 
-    Raises
-    ------
-    InputError
-        If coordinates have different units and no limits, or limits are missing or not positive.
-    UnknownNameError
-        For a name that is not a coordinate.
+    Raise `InputError` if coordinates have different units and no limits, or limits are missing or not
+    positive. Raise `UnknownNameError` for a name that is not a coordinate.
     """
     what = "velocities" if kind == "velocity" else "efforts"
     if limits is None:

@@ -236,9 +236,14 @@ class Tree:
         )
 
     @cached_property
+    def has_own_coordinates(self) -> bool:
+        """True for an open chain whose default coordinates are all the columns, in any order."""
+        return self.open and set(self.description.coordinate_names) == set(self.columns)
+
+    @cached_property
     def to_coordinates(self) -> np.ndarray | None:
         """Column of each default coordinate; None if these are the columns in order, or do not cover them."""
-        if not self.open or len(self.description.coordinate_names) != self.size:
+        if not self.has_own_coordinates:
             return None
         order = np.array([self.column[name] for name in self.description.coordinate_names], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order

@@ -15,19 +15,20 @@ import numpy as np
 
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError, SingularError, unknown
 from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import real_array
-from kic.position import initial_states
+from kic.position import initial_states, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending
+from kic.transfer.limits import Limits
 
 
-class Equilibrium:
+class Equilibrium(Printable):
     """A static equilibrium and its stability.
 
     Attributes
@@ -47,7 +48,6 @@ class Equilibrium:
 
     Examples
     --------
-    >>> import kic
     >>> found = kic.load("four-bar").find_equilibrium(stable=True)
     >>> found.descriptions()
     ['stable', 'swings at 2.877 Hz: A 1']
@@ -117,12 +117,6 @@ class Equilibrium:
         """Return True if a coordinate has a value."""
         return self.configuration._model.value_rows(name)[1]
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 # largest number of steps
 STEPS_MAX = 100
@@ -152,6 +146,7 @@ def find_equilibrium(
     applied: dict[str, Any] | None,
     motors: bool,
     stable: bool,
+    limits: Limits = None,
 ) -> Equilibrium:
     """Find the equilibrium near a configuration; see `Mechanism.find_equilibrium`."""
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
@@ -163,7 +158,9 @@ def find_equilibrium(
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
-    return search.run(Configuration(model, (), state[None]))
+    found = search.run(Configuration(model, (), state[None]))
+    within_limits(found.configuration, limits, "raise")
+    return found
 
 
 @dataclass

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.actuation.motors import dry_friction, motor_shafts
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
 from kic.kernels.layout import DIRECTION, OMEGA, POINT
@@ -28,19 +28,7 @@ _BLOCK_SIZE = 2**22
 
 
 class OutputDerivatives:
-    """Rows to some order, at states, in the coordinates of a transfer.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    of : list of Item, or tuple of str
-        The rows.
-    order : {1, 2, 3}
-        Highest order.
-    """
+    """Rows to some order, at states, in the coordinates of a transfer."""
 
     def __init__(
         self,
@@ -74,14 +62,7 @@ class OutputDerivatives:
 class Stiffness:
     """Stiffness ∂T/∂q of a mechanism in chosen coordinates: parts of the inertia and of the loads.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    transfer : Transfer
-        The coordinates.
-    order : {2, 3}
-        2 for mechanisms at rest, for which third order has no effect.
+    Order 2 suffices for mechanisms at rest, for which third order has no effect.
     """
 
     def __init__(self, model: CompiledModel, transfer: Transfer, order: int) -> None:
@@ -119,6 +100,10 @@ class Stiffness:
         self._axes = OutputQuery(tree, plain_rows(tree, axes), 1) if axes else None
         laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
         self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
+        rotors = tuple(j for j in model.description.joints if any(j.armature))  # type: ignore[arg-type]
+        names = tuple(j.name for j in rotors)
+        self._rotors = OutputDerivatives(model, transfer, names, order) if rotors else None
+        self._armature = np.array([x for j in rotors for x in j.armature])  # type: ignore[union-attr]
         self._joint_laws = np.array(
             [x for j in laws for x in zip(j.stiffness, j.rest, j.damping, strict=True)]  # type: ignore[arg-type]
         ).reshape(-1, 3)
@@ -128,14 +113,8 @@ class Stiffness:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
 
-        Parameters
-        ----------
-        states : (B, S)
-            The states.
-        v, a : (B, M)
-            Rates and accelerations.
-        force : (B or 1, n, 3)
-            Applied forces and moments, in world axes or in the axes of their frames.
+        `v` and `a` (B, M) are rates and accelerations. `force` (B or 1, n, 3) are applied forces and
+        moments, in world axes or in the axes of their frames.
         """
         width = max(self._bodies.width, self._loaded.width if self._loaded else 0, 1)
         block = max(1, _BLOCK_SIZE // width)
@@ -173,6 +152,11 @@ class Stiffness:
             k = len(self._acting) + len(self._turning)
             self._add_forces(G[:, :k], H[:, :k], axes[:, split:], force, loaded)
             self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
+        if self._rotors is not None:
+            _, *tensors = self._rotors(states)
+            force = self._armature * accelerations(tensors[0], tensors[1], v, a)
+            d_force = self._armature[:, None] * acceleration_derivatives(tensors, v, a)
+            inertial += geometric_stiffness(tensors[1], force) + projected_derivative(tensors[0], d_force)
         if self._joints is not None:
             values, G, H = self._joints(states)
             self._add_joint_loads(values, G, H, v, loaded)
@@ -355,12 +339,13 @@ def load_gains(
     return made
 
 
-class Linearization:
+class Linearization(Printable):
     """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
     K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
     ball joint), δq is the small rotation δθ about the same axes and K the quasi-derivative. Its rate is
-    d(δq)/dt = δq̇ + `commutator` δq.
+    d(δq)/dt = δq̇ + `commutator` δq. Arguments of methods are deviations (..., M) of coordinates, rates,
+    accelerations and efforts; those left out are zero.
 
     Attributes
     ----------
@@ -390,7 +375,6 @@ class Linearization:
 
     Examples
     --------
-    >>> import kic
     >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
     >>> lin.K.round(3)
     array([[19.571,  4.893],
@@ -448,23 +432,8 @@ class Linearization:
     def inverse_dynamics(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
         """Compute the change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).
 
-        Parameters
-        ----------
-        dq, dqd, dqdd : (..., M) array_like, optional
-            Deviations of coordinates, rates and accelerations; none if left out.
-
-        Returns
-        -------
-        (..., M)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
-
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
@@ -478,25 +447,10 @@ class Linearization:
         return total
 
     def rate(self, qddd: Any) -> np.ndarray:
-        """Compute the rate of the efforts along the nominal motion: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
-
-        Parameters
-        ----------
-        qddd : (..., M) array_like
-            Jerks of the coordinates.
-
-        Returns
-        -------
-        (..., M)
-
-        Raises
-        ------
-        InputError
-            For another shape or entries that are not finite.
+        """Compute the rate of the efforts for jerks `qddd`: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("horn-two-link").at([0.0, 0.0]).linearize([0.0, 0.0], [0.0, 0.0])
         >>> lin.rate([1.0, 0.0]).round(3)
         array([2.667, 0.833])
@@ -506,15 +460,6 @@ class Linearization:
     def forward_dynamics(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
         """Compute the change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).
 
-        Parameters
-        ----------
-        dq, dqd, effort : (..., M) array_like, optional
-            Deviations of coordinates, rates and efforts; none if left out.
-
-        Returns
-        -------
-        (..., M)
-
         Raises
         ------
         SingularError
@@ -522,7 +467,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
         >>> lin.forward_dynamics([0.001, 0.0]).round(5)
         array([-0.01258,  0.01678])
@@ -542,26 +486,10 @@ class Linearization:
         )
 
     def with_fixed(self, names: str | Iterable[str]) -> Linearization:
-        """Return the linearization with some coordinates fixed to the nominal motion.
-
-        Parameters
-        ----------
-        names : str or list of str
-            Coordinates without deviations.
-
-        Returns
-        -------
-        Linearization
-            The linearization of the other coordinates, in their order.
-
-        Raises
-        ------
-        UnknownNameError
-            If a name is not a coordinate.
+        """Return the linearization of the other coordinates, with those named fixed to the nominal motion.
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().with_fixed("elbow").K.round(3)
         array([[19.571]])
         """
@@ -596,7 +524,6 @@ class Linearization:
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
         array([2.68 , 7.189])
         """
@@ -623,12 +550,6 @@ class Linearization:
         if self.commutator[index].any():
             sheet.matrix("commutator, d(δq)/dt − δq̇ for δq", names, names, self.commutator[index])
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def linearize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 
 # real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
 # eigenvalues, which are accurate to the root of the rounding
@@ -15,7 +15,7 @@ _SYMMETRY_RTOL = 1e-9
 _SHOWN_SHARE_MIN = 0.1
 
 
-class Modes:
+class Modes(Printable):
     """Small motions δq = Re x e^{λt} about a configuration or motion, for constant efforts.
 
     Attributes
@@ -39,7 +39,6 @@ class Modes:
 
     Examples
     --------
-    >>> import kic
     >>> modes = kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes()
     >>> for line in modes.descriptions():
     ...     print(line)
@@ -151,12 +150,6 @@ class Modes:
             heading = f"eigenvalues (1/{self.time}) and damping ratios"
             sheet.matrix(heading, rows, ["real", "imaginary", "ratio"], table)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _normalized(vectors: np.ndarray) -> np.ndarray:

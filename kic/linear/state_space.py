@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.actuation.motors import motor_shafts
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -23,42 +23,33 @@ from kic.numerics.optional import import_optional
 
 @dataclass
 class StateSpaceBuilder:
-    """Builder of a state space from its parts.
+    """Builder of a state space from its parts."""
 
-    Attributes
-    ----------
-    lin : Linearization
-        Linearization of bodies, loads and rotors.
-    loads : dict of str to (..., M, 3)
-        Derivatives of the loads with respect to components of forces and moments (2-227).
-    train, shafts : DriveTrain, Coefficients, optional
-        Motors and their shafts to second order.
-    reduced : bool
-        True to neglect inductances.
-    """
-
-    lin: Linearization
+    lin: Linearization  # linearization of bodies, loads and rotors
+    # (..., M, 3): derivatives of the loads with respect to components of forces and moments
+    # (2-227)
     loads: dict[str, np.ndarray] = field(default_factory=dict)
+    # motors and their shafts to second order
     train: DriveTrain | None = None
     shafts: Coefficients | None = None
-    reduced: bool = False
+    reduced: bool = False  # True to neglect inductances
 
     def __post_init__(self) -> None:
         self.M = len(self.lin.coordinates)
         self.motors: tuple[str, ...] = ()
         self.batch = self.lin.batch
-        self.slow = np.zeros(0, dtype=bool)
+        self.is_inductive = np.zeros(0, dtype=bool)
         if self.train is not None and self.shafts is not None:
             self.motors = self.train.names
             self.N = np.broadcast_to(self.shafts.G, (*self.batch, *self.shafts.G.shape[-2:]))
             H = self.shafts.needed("H", 2)
             # ∂u̇/∂q of the shafts
             self.drift = np.einsum("...pln,...n->...pl", H, self.lin.qd)
-            self.slow = (self.train.inductance != 0) & (not self.reduced)
+            self.is_inductive = (self.train.inductance != 0) & (not self.reduced)
         self.states = (
             *self.lin.coordinates,
             *(f"{c}.rate" for c in self.lin.coordinates),
-            *(f"{m}.current" for m, s in zip(self.motors, self.slow, strict=True) if s),
+            *(f"{m}.current" for m, s in zip(self.motors, self.is_inductive, strict=True) if s),
         )
 
     def state_space(self, inputs: tuple[str, ...], outputs: list[tuple[str, np.ndarray]]) -> StateSpace:
@@ -132,8 +123,8 @@ class StateSpaceBuilder:
             return out
         speed = self._speed()
         for k in range(len(self.motors)):
-            if self.slow[k]:
-                out[..., k, 2 * M + int(self.slow[:k].sum())] = 1.0
+            if self.is_inductive[k]:
+                out[..., k, 2 * M + int(self.is_inductive[:k].sum())] = 1.0
             elif train.electrical[k]:
                 out[..., k, :] = -train.speed_constant[k] / train.resistance[k] * speed[..., k, :]
         return out
@@ -147,10 +138,10 @@ class StateSpaceBuilder:
     def _current_rates(self) -> np.ndarray:
         """Return rates of the currents that are states (2-251)."""
         assert self.train is not None  # for the type checker
-        train, slow = self.train, self.slow
-        rates = -train.speed_constant[slow, None] * self._speed()[..., slow, :]
-        rates = rates - train.resistance[slow, None] * self._currents()[..., slow, :]
-        return rates / train.inductance[slow, None]
+        train, inductive = self.train, self.is_inductive
+        rates = -train.speed_constant[inductive, None] * self._speed()[..., inductive, :]
+        rates = rates - train.resistance[inductive, None] * self._currents()[..., inductive, :]
+        return rates / train.inductance[inductive, None]
 
     def _inputs(
         self, names: tuple[str, ...], inverse: np.ndarray
@@ -196,8 +187,8 @@ class StateSpaceBuilder:
         """Fill the column of a motor: its voltage, or its torque for a torque source."""
         assert self.train is not None  # for the type checker: there are motors
         train, M = self.train, self.M
-        if self.slow[k]:
-            one[..., 2 * M + int(self.slow[:k].sum()), 0] = 1 / train.inductance[k]
+        if self.is_inductive[k]:
+            one[..., 2 * M + int(self.is_inductive[:k].sum()), 0] = 1 / train.inductance[k]
             return
         gain = np.ones(())
         if train.electrical[k]:
@@ -209,7 +200,7 @@ class StateSpaceBuilder:
 METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
 
 
-class StateSpace:
+class StateSpace(Printable):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
@@ -236,7 +227,6 @@ class StateSpace:
 
     Examples
     --------
-    >>> import kic
     >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
     >>> s.states, s.inputs, s.outputs
     (('A', 'A.rate'), ('A',), ('tip.x',))
@@ -300,10 +290,6 @@ class StateSpace:
         method : {"zoh", "foh", "impulse", "euler", "backward_diff", "bilinear"}
             Method of `scipy.signal.cont2discrete`; "zoh" is exact for piecewise constant inputs.
 
-        Returns
-        -------
-        StateSpace
-
         Raises
         ------
         InputError
@@ -311,7 +297,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
         >>> s.discretize(0.01).A.round(4)
         array([[1.0163, 0.0101],
@@ -386,7 +371,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> tip = c.coefficients(["tip.x", "tip.y"], order=3)
         >>> s = c.state_space([1.0, 0.0]).transfer(tip)
@@ -442,7 +426,6 @@ class StateSpace:
 
         Examples
         --------
-        >>> import kic
         >>> s = kic.load("four-bar").at({"A": 1.2}).state_space().to_scipy()
         >>> s.A.shape
         (2, 2)
@@ -458,8 +441,6 @@ class StateSpace:
 
         Raises
         ------
-        MissingExtraError
-            If python-control is not installed.
         InputError
             If the model is a batch.
         """
@@ -491,12 +472,6 @@ class StateSpace:
         if D.any():
             sheet.matrix("D", self.outputs, self.inputs, D)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:

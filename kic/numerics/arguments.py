@@ -15,10 +15,7 @@ from kic.numerics.arrays import reals
 def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
     """Return one name or several as a tuple.
 
-    Raises
-    ------
-    InputError
-        If an entry is not a string, or there are fewer than `least`.
+    Raise `InputError` if an entry is not a string, or there are fewer than `least`.
     """
     if isinstance(of, str):
         return (of,)
@@ -102,10 +99,7 @@ def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
 def item(items: tuple[Any, ...], k: Any) -> Any:
     """Return an item of a tuple by its place, or those of a slice.
 
-    Raises
-    ------
-    OutOfRangeError
-        If there is no such place; it is an IndexError, too.
+    Raise `OutOfRangeError` if there is no such place; it is an IndexError, too.
     """
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]

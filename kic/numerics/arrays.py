@@ -119,13 +119,8 @@ def step_vanishes(x: Any, *of: Any) -> bool:
 def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: bool = True) -> np.ndarray:
     """Return an array whose last axes have the given lengths; the axes in front are the batch.
 
-    Entries must be finite, unless `finite` is False, and not larger than `ARGUMENT_MAX`, unless `bounded` is
-    False.
-
-    Raises
-    ------
-    InputError
-        If the shape is wrong, or entries are not finite or too large.
+    Entries must be finite, unless `finite` is False, and not larger than `ARGUMENT_MAX`, unless `bounded`
+    is False. Raise `InputError` otherwise, or if the shape is wrong.
 
     Examples
     --------
@@ -166,22 +161,7 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
 
 
 def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None = None) -> None:
-    """Raise an error for results that are not finite.
-
-    Parameters
-    ----------
-    quantity, owner : str
-        Names for the message.
-    a : (..., n) ndarray
-        Results; symbols pass.
-    ok : (...) bool, optional
-        Solved members, which are checked; all by default.
-
-    Raises
-    ------
-    InputError
-        If a result is not finite. Carries `quantity`.
-    """
+    """Raise `InputError` with the `quantity` if results (..., n) of solved members are not finite."""
     if a.dtype.kind == "O" or np.isfinite(a if ok is None else a[ok]).all():
         return
     raise InputError(
@@ -206,11 +186,8 @@ def require_real(name: str, a: np.ndarray) -> np.ndarray:
 def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     """Return directions (..., size) scaled to unit length; of any size for None.
 
-    Raises
-    ------
-    InputError
-        If the shape is wrong, numbers are not real and finite, or a direction has zero length. Carries
-        `entries`, the index of the first such direction.
+    Raise `InputError` if the shape is wrong, numbers are not real and finite, or a direction has zero
+    length. Carries `entries`, the index of the first such direction.
 
     Examples
     --------
@@ -247,10 +224,7 @@ def scalar_hint(a: np.ndarray, *shape: int) -> str:
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
     """Return the common batch shape of named arguments.
 
-    Raises
-    ------
-    InputError
-        If the shapes do not broadcast.
+    Raise `InputError` if the shapes do not broadcast.
 
     Examples
     --------
@@ -299,23 +273,11 @@ def check_failures(failures: Any) -> None:
 
 
 def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
-    """Evaluate a function on the valid members of a batch.
+    """Return the mask of the members with a result, and the result of `answer` for them.
 
-    Parameters
-    ----------
-    ok : (...) bool
-        Solved members.
-    failures : {"raise", "mask"}
-        Treatment of members for which the function raises `MemberError`.
-    answer : callable
-        Function of the flat indices of members, or of a slice of all.
-
-    Returns
-    -------
-    good : (...) bool
-        Members with a result.
-    result
-        Result of `answer` for these members.
+    `answer` is a function of the flat indices of members, or of a slice of all. It is called for the
+    members that are `ok`. If it raises `MemberError` for some and `failures` is "mask", it is called again
+    for the others.
     """
     check_failures(failures)
     good = ok.copy()

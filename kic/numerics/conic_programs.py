@@ -15,41 +15,30 @@ from kic.errors import SingularError
 from kic.numerics.optional import import_optional
 
 # smallest significant margin, in a program of numbers of order one
-MAX_CONE_TIGHTENING = 1e-7
+CONE_TIGHTENING_MAX = 1e-7
 # smallest margin of a solution, relative to its largest number, which rounding cannot make negative
 MARGIN_RTOL = 1e-14
 # largest residual of consistent equalities, in a program of numbers of order one
-EQUALITY_TOL = 1e-9
+EQUALITY_RTOL = 1e-9
 # tolerances of the solver, tried in this order
 SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 
 @dataclass(frozen=True)
 class Program:
-    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone.
+    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone."""
 
-    Attributes
-    ----------
-    cost : (N,)
-        Linear cost.
-    E, e : (Q, N), (Q,)
-        Equalities with orthonormal rows; see `independent_rows`.
-    A, h : (R, N), (R,)
-        Inequalities, block by block.
-    sizes : tuple of int
-        Rows of each block. A single row is not negative; of several, the first is at least the norm of the
-        others.
-    square : (N, N), optional
-        Quadratic cost.
-    """
-
-    cost: np.ndarray
+    cost: np.ndarray  # (N,): linear cost
+    # (Q, N), (Q,): equalities with orthonormal rows; see `independent_rows`
     E: np.ndarray
     e: np.ndarray
+    # (R, N), (R,): inequalities, block by block
     A: np.ndarray
     h: np.ndarray
+    # Rows of each block. A single row is not negative; of several, the first is at least the norm of the
+    # others.
     sizes: tuple[int, ...]
-    square: np.ndarray | None = None
+    square: np.ndarray | None = None  # (N, N), optional: quadratic cost
 
     @property
     def starts(self) -> np.ndarray:
@@ -76,7 +65,7 @@ def independent_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if not E.size:
         return e, np.zeros((0, len(e)))
     U, sigma, _ = np.linalg.svd(E, full_matrices=False)
-    kept = sigma > EQUALITY_TOL * sigma[0]
+    kept = sigma > EQUALITY_RTOL * sigma[0]
     T = U[:, kept].T / sigma[kept, None]
     return e - U[:, kept] @ (U[:, kept].T @ e), T
 
@@ -86,12 +75,8 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
 
-    Raises
-    ------
-    SingularError
-        If the solver does not converge.
-    MissingExtraError
-        If Clarabel is required and not installed.
+    Raise `SingularError` if the solver does not converge. Raise `MissingExtraError` if Clarabel is
+    required and not installed.
     """
     # a cone of two rows is two inequalities
     sizes = np.array(program.sizes, dtype=np.intp)
@@ -144,21 +129,12 @@ def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class DeepestPoint:
-    """The point deepest inside all cones.
+    """The point deepest inside all cones."""
 
-    Attributes
-    ----------
-    x : (N,)
-        The point.
-    margin : float
-        Its smallest margin, at most 1; negative if no point is inside all cones.
-    y, z : (Q,), (R,)
-        Multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the cones, and
-        y·e + z·h is the margin.
-    """
-
-    x: np.ndarray
-    margin: float
+    x: np.ndarray  # (N,): the point
+    margin: float  # its smallest margin, at most 1; negative if no point is inside all cones
+    # (Q,), (R,): multipliers. For a negative margin they prove infeasibility: Eᵀy + Aᵀz = 0, z in the
+    # cones, and y·e + z·h is the margin.
     y: np.ndarray
     z: np.ndarray
 
@@ -188,12 +164,9 @@ def solve_feasible(p: Program) -> np.ndarray:
     """Solve a program with a point inside all cones; return x (N,) without negative margins.
 
     The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
-    program is solved again with tighter cones, by at most `MAX_CONE_TIGHTENING`.
+    program is solved again with tighter cones, by at most `CONE_TIGHTENING_MAX`.
 
-    Raises
-    ------
-    SingularError
-        If no such solution is found.
+    Raise `SingularError` if no such solution is found.
     """
     first = np.zeros(len(p.h))
     first[p.starts] = 1.0
@@ -204,9 +177,9 @@ def solve_feasible(p: Program) -> np.ndarray:
         floor = MARGIN_RTOL * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
         if worst >= floor:
             return x
-        if more == MAX_CONE_TIGHTENING:
+        if more == CONE_TIGHTENING_MAX:
             break
-        more = min(MAX_CONE_TIGHTENING, 4 * more + 4 * (floor - worst))
+        more = min(CONE_TIGHTENING_MAX, 4 * more + 4 * (floor - worst))
     raise SingularError(
         f"The solution violates a limit by {-worst:.1e} of the load, more than rounding. Change the units.",
         margin=worst,

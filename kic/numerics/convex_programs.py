@@ -26,30 +26,13 @@ _WIDTH_RTOL = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Find efforts within bounds with the least |z|, by least distance programming of Lawson and Hanson.
+    """Find efforts start + N z within bounds with the least |z|; None if there are none.
 
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, which may be infinite.
-
-    Returns
-    -------
-    (A,) or None
-        None if no efforts lie within the bounds.
-
-    Raises
-    ------
-    SingularError
-        If the problem is feasible, but the program does not converge.
+    The least distance programming of Lawson and Hanson is used. Bounds (A,) may be infinite, and N has
+    shape (A, K). Raise `SingularError` if the problem is feasible, but the program does not converge.
 
     Examples
     --------
-    >>> import numpy as np
     >>> one = np.ones(2)
     >>> nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     array([2., 2.])
@@ -112,29 +95,15 @@ def _within(
 def least_largest(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Find efforts that minimize the largest share of their bounds, then the next largest, and so on.
+    """Find efforts start + N z that minimize the largest share of finite bounds, then the next, and so on.
 
-    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
-    approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,
-    the efforts that have it in every solution. These are fixed, and the process repeats for the others.
-
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, all finite.
-
-    Returns
-    -------
-    (A,) or None
-        None if no efforts lie within the bounds.
+    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict
+    Chebyshev approximation of Rice, which is unique. A linear program gives the largest share and, by its
+    multipliers, the efforts that have it in every solution. These are fixed, and the process repeats for
+    the others. Return None if no efforts lie within the bounds.
 
     Examples
     --------
-    >>> import numpy as np
     >>> upper = np.array([4.0, 2.0])
     >>> least_largest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
     array([2., 1.])
@@ -178,38 +147,20 @@ def _null(a: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Reach:
-    """Largest feasible share of a demand.
+    """Largest feasible share of a demand."""
 
-    Attributes
-    ----------
-    scale : float or None
-        Largest share of the demand, 1 at most; None where they allow no share of it.
-    widen : float
-        If they allow none, the relative amount by which the bounds would have to be wider.
-    binding : tuple of int
-        Efforts with active bounds.
-    """
-
-    scale: float | None
-    widen: float
-    binding: tuple[int, ...]
+    scale: float | None  # largest share of the demand, 1 at most; None where they allow no share of it
+    widen: float  # if they allow none, the relative amount by which the bounds would have to be wider
+    binding: tuple[int, ...]  # efforts with active bounds
 
 
 def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:
     """Compute the largest share of a demand within bounds, or the widening of bounds that makes it feasible.
 
-    Parameters
-    ----------
-    start : (A,)
-        Efforts for z = 0, in proportion to the demand.
-    N : (A, K)
-        Directions in which the efforts may vary.
-    lower, upper : (A,)
-        Bounds of the efforts, which may be infinite.
+    Efforts are start + N z, with `start` in proportion to the demand. Bounds may be infinite.
 
     Examples
     --------
-    >>> import numpy as np
     >>> one = np.ones(2)
     >>> reach(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     Reach(scale=0.5, widen=0.0, binding=(0, 1))

@@ -16,19 +16,7 @@ CACHE_SIZE_MAX = 128
 
 
 class LRU(Generic[K, V]):
-    """Keep the `size` values used last, none of them None; safe under threads.
-
-    Examples
-    --------
-    >>> from kic.numerics.lru import LRU
-    >>> kept = LRU(2)
-    >>> kept["a"], kept["b"] = 1, 2
-    >>> kept.get("a")
-    1
-    >>> kept["c"] = 3
-    >>> print(kept.get("b"), len(kept))
-    None 2
-    """
+    """Keep the `size` values used last, none of them None; safe under threads."""
 
     def __init__(self, size: int = CACHE_SIZE_MAX) -> None:
         self._size = size

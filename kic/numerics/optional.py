@@ -10,35 +10,19 @@ from kic.errors import InputError, MissingExtraError, short_repr
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """Import a module of an optional package.
+    """Import a module of the optional packages in an extra of kic.
 
-    Parameters
-    ----------
-    module : str
-        Import name, such as ``"matplotlib.figure"``.
-    extra : str
-        The extra of kic that brings it.
-    purpose : str
-        Start of the error message, such as "Drawings require Matplotlib".
-
-    Returns
-    -------
-    module
-        The imported module.
-
-    Raises
-    ------
-    MissingExtraError
-        If the package is not installed.
-    InputError
-        If the environment prevents the import of Matplotlib.
+    Raise `MissingExtraError` with the start of a sentence `purpose`, such as "Drawings require
+    Matplotlib", if it is not installed. Raise `InputError` if the environment prevents the import of
+    Matplotlib.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != module.split(".")[0]:
             raise  # an installed package with a broken import
-        raise MissingExtraError(f"{purpose}: pip install 'kic[{extra}]'.", extra=extra) from None
+        remedy = f"pip install -e '.[{extra}]' in the checkout; once published, pip install 'kic[{extra}]'"
+        raise MissingExtraError(f"{purpose}: {remedy}.", extra=extra) from None
     except ValueError as error:
         backend = os.environ.get("MPLBACKEND")
         if not (module.startswith("matplotlib") and backend):

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
-from kic.errors import InputError, SingularError, short_repr
+from kic.display import Printable, Summary, member
+from kic.errors import InputError, SingularError
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
-from kic.numerics.arguments import choice
+from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.transfer.compiled_model import CompiledModel
 
@@ -30,7 +30,7 @@ OFF_AXIS_RTOL = 1e-12
 FLATNESS_RTOL = 1e-14
 
 
-class Ellipsoid:
+class Ellipsoid(Printable):
     """Image of the unit ball of rates or efforts of the coordinates under a task.
 
     With M coordinates, P task rows, limits ℓ (1 by default) and R = diag ℓ, all four are images of a ball::
@@ -68,7 +68,6 @@ class Ellipsoid:
 
     Examples
     --------
-    >>> import kic
     >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
     >>> e.semi_axes.round(3), e.manipulability.round(3), e.condition.round(3)
     (array([1.669, 0.598]), np.float64(0.997), np.float64(2.791))
@@ -145,7 +144,6 @@ class Ellipsoid:
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
         >>> c.ellipsoid("inertia", ["tip.x", "tip.y"]).masses.round(4)
         array([0.3332, 1.3368])
@@ -155,7 +153,7 @@ class Ellipsoid:
         return _reciprocal(self.semi_axes**2)
 
     def along(self, direction: Any) -> np.ndarray:
-        """Return the distance from the center to the surface along a direction.
+        """Return the distance (...,) from the center to the surface along a direction.
 
         Parameters
         ----------
@@ -168,14 +166,8 @@ class Ellipsoid:
             1/√(dᵀE⁻¹d) for the unit vector d: 0 out of the plane of a flat ellipsoid, inf if unbounded. For
             "inertia" 1/√(dᵀΛd).
 
-        Raises
-        ------
-        InputError
-            If the shape is wrong, an entry is not finite, or a direction has zero length.
-
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([[0.0, 1.5], [0.0, 0.0]])
         >>> c.ellipsoid("velocity", ["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
         array([0.93, 0.  ])
@@ -183,27 +175,13 @@ class Ellipsoid:
         return _reciprocal(np.sqrt(self._level(self._unit(direction))))
 
     def support(self, direction: Any) -> np.ndarray:
-        """Return the largest component along a direction, measured from the center.
+        """Return the largest component (...,) along a direction as in `along`, measured from the center.
 
-        Parameters
-        ----------
-        direction : (..., P) array_like
-            As in `along`.
-
-        Returns
-        -------
-        (...,)
-            √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
-            `OperationalSpace.mass`.
-
-        Raises
-        ------
-        InputError
-            As in `along`.
+        It is √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
+        `OperationalSpace.mass`.
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
         >>> e = c.ellipsoid("inertia", ["tip.x", "tip.y"])
         >>> (1 / e.support([1, 0]) ** 2).round(4)  # the mass that a force along x accelerates
@@ -215,20 +193,8 @@ class Ellipsoid:
     def level(self, x: Any) -> np.ndarray:
         """Return (x − center)ᵀ E⁻¹ (x − center): below 1 inside, 1 on the surface, above 1 outside.
 
-        Parameters
-        ----------
-        x : (..., P) array_like
-            Velocities, forces or accelerations of the task; angular rows times `length`.
-
-        Returns
-        -------
-        (...,)
-            Level; inf outside the plane of a flat ellipsoid.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong or an entry is not finite.
+        `x` (..., P) are velocities, forces or accelerations of the task, angular rows times `length`. The
+        level is inf outside the plane of a flat ellipsoid.
         """
         x = as_array("x", x, len(self.task))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
@@ -247,15 +213,8 @@ class Ellipsoid:
         (..., K, P)
             center + axes · (semi_axes × unit); NaN for unbounded members.
 
-        Raises
-        ------
-        InputError
-            If the shape is wrong, an entry is not finite, or a direction has zero length.
-
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
         >>> angle = np.linspace(0, 2 * np.pi, 100)
         >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
@@ -321,12 +280,6 @@ class Ellipsoid:
             )
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def _reciprocal(x: np.ndarray) -> np.ndarray:
     """Return 1/x, inf for 0."""
@@ -354,22 +307,10 @@ def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple
 
 
 def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the manipulability and the right inverse Gᵀ(G Gᵀ)⁻¹; complex steps pass.
+    """Return the manipulability w and the right inverse Gᵀ(G Gᵀ)⁻¹ (..., M, P) of a Jacobian.
 
-    Parameters
-    ----------
-    G : (..., P, M) ndarray
-        Jacobian with at most as many rows as coordinates.
-
-    Returns
-    -------
-    w, inverse : (...,), (..., M, P) ndarray
-        NaN if G is singular, where w is 0 and not differentiable.
-
-    Raises
-    ------
-    InputError
-        If there are more rows than coordinates.
+    Complex steps pass. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
+    `InputError` if there are more rows than coordinates.
 
     Examples
     --------
@@ -397,28 +338,13 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
-    """Compute the gradient of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
+    """Compute the gradient (..., M) of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
 
-    Parameters
-    ----------
-    G : (..., P, M) array_like
-        Jacobian with at most as many rows as coordinates, all of one unit; or scaled, S G R.
-    H : (..., P, M, M) array_like
-        Derivative of G, the differentiating index first; or S H R, which does not scale that index.
-
-    Returns
-    -------
-    (..., M)
-        NaN if G is singular, where w is 0 and not differentiable.
-
-    Raises
-    ------
-    InputError
-        If a shape is wrong, there are more rows than coordinates, or numbers are not real.
+    G (..., P, M) has at most as many rows as coordinates, all of one unit. It may be scaled as S G R; then
+    H is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
     >>> manipulability_gradient(c.G, c.H).round(4)  # of sin elbow
     array([0.    , 0.0707])
@@ -449,8 +375,7 @@ def make_ellipsoid(
     """Compute an ellipsoid; see `Configuration.ellipsoid`."""
     choice("kind", kind, KINDS)
     check_failures(failures)
-    if not isinstance(load, bool):
-        raise InputError(f"`load` must be True or False, got {short_repr(load)}.")
+    load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):
         raise InputError(f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.")
     if kind == "inertia" and limits is not None:

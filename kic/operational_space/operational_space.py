@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
@@ -33,21 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskTables:
-    """Inputs of the task kernels.
+    """Inputs of the task kernels."""
 
-    Attributes
-    ----------
-    evaluator : Evaluator
-        Evaluator that fills the tables.
-    rows : Rows
-        The P rows of the task in M coordinates.
-    plan : (…) int
-        Index plan; see `kic.kernels.operational_space`.
-    """
-
-    evaluator: Evaluator
-    rows: Rows
-    plan: np.ndarray
+    evaluator: Evaluator  # evaluator that fills the tables
+    rows: Rows  # the P rows of the task in M coordinates
+    plan: np.ndarray  # (…) int: index plan; see `kic.kernels.operational_space`
 
 
 def task_tables(
@@ -59,10 +49,7 @@ def task_tables(
 ) -> TaskTables:
     """Return the tables for a task.
 
-    Raises
-    ------
-    InputError
-        If the task has no rows, or more rows than the mechanism has degrees of freedom.
+    Raise `InputError` if the task has no rows, or more rows than the mechanism has degrees of freedom.
     """
     names = names_of(task, "task", least=1)
     evaluator = Evaluator(model, names, order, dynamics, wrt)
@@ -100,7 +87,7 @@ def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -
 _COST_US = 2.0
 
 
-class OperationalSpace:
+class OperationalSpace(Printable):
     """Operational-space dynamics of a task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
     F are forces at the P rows of the task, P ≤ M, equivalent to efforts T = GᵀF at the coordinates.
@@ -125,7 +112,6 @@ class OperationalSpace:
 
     Examples
     --------
-    >>> import kic
     >>> s = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).operational_space("flange")
     >>> s.Lambda.shape, s.mu.shape, s.p.shape
     ((3, 3), (3, 7, 7), (3,))
@@ -156,26 +142,12 @@ class OperationalSpace:
         return np.swapaxes(J, -1, -2)[..., None, :, :] @ self.mu @ J[..., None, :, :]
 
     def mass(self, direction: Any) -> np.ndarray:
-        """Return the effective mass that a force at the task accelerates along a direction.
+        """Return the effective mass (...,) that a force at the task accelerates along a direction (..., P).
 
-        Parameters
-        ----------
-        direction : (..., P) array_like
-            Direction in the rows of the task, of any length.
-
-        Returns
-        -------
-        (...,)
-            1 / (dᵀ Λ⁻¹ d) for the unit vector d.
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong or a direction has zero length.
+        It is 1 / (dᵀ Λ⁻¹ d) for the unit vector d.
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> round(float(arm.operational_space(["tip.x", "tip.y"]).mass([1, 0])), 4)
         0.3341
@@ -186,27 +158,15 @@ class OperationalSpace:
         return 1 / np.einsum("...p,...pr,...r->...", d, compliance, d)
 
     def force(self, qd: Any, udd: Any) -> np.ndarray:
-        """Compute the task force for an acceleration of the task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
+        """Compute the task force (..., P) for accelerations of the task: F = Λ ü + q̇ᵀ μ q̇ + p + J̄ᵀB q̇.
 
         Parameters
         ----------
-        qd : (..., M) array_like
-            Rates of the coordinates.
-        udd : (..., P) array_like
-            Acceleration of the task.
-
-        Returns
-        -------
-        (..., P)
-
-        Raises
-        ------
-        InputError
-            If a shape is wrong or an entry is not finite.
+        qd, udd : (..., M), (..., P) array_like
+            Rates of the coordinates, and accelerations of the task.
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link").at([0.0, 1.5])
         >>> s = arm.operational_space(["tip.x", "tip.y"])
         >>> s.effort(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
@@ -221,23 +181,9 @@ class OperationalSpace:
         )
 
     def effort(self, force: Any, null: Any = None) -> np.ndarray:
-        """Compute the efforts for a task force and null-space efforts: T = Gᵀ F + Nᵀ T₀.
+        """Compute the efforts (..., M) for a task force (..., P): T = Gᵀ F + Nᵀ T₀.
 
-        Parameters
-        ----------
-        force : (..., P) array_like
-            Force at the task.
-        null : (..., M) array_like, optional
-            Efforts T₀, whose null-space part is added.
-
-        Returns
-        -------
-        (..., M)
-
-        Raises
-        ------
-        InputError
-            If a shape is wrong or an entry is not finite.
+        Of efforts T₀ (`null`, (..., M)) only the null-space part Nᵀ T₀ is added.
         """
         M = len(self.coordinates)
         F, T0 = self._checked(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
@@ -265,12 +211,6 @@ class OperationalSpace:
             sheet.matrix("J̄ (dynamically consistent inverse)", names, task, self.inverse[index])
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 class OperationalSpaceEvaluator:
     """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
@@ -280,7 +220,6 @@ class OperationalSpaceEvaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("panda")
     >>> f = m.prepare_operational_space("flange")
     >>> s = f(m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).state)
@@ -315,14 +254,8 @@ class OperationalSpaceEvaluator:
         check : bool
             Check first that the states are closed and can be driven; see `Evaluator`.
 
-        Returns
-        -------
-        OperationalSpace
-
         Raises
         ------
-        InputError
-            If the state has the wrong length, or `out` does not fit.
         SingularError
             If the rows of the task are dependent, or a motion of the task moves no mass.
         """

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.state import integrate
-from kic.numerics.arguments import names_of
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
 from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _NUMBERS_ONLY = "A prepared evaluator computes numbers only. Use Configuration.resolve for this."
 
 
-class RedundancyResolution:
+class RedundancyResolution(Printable):
     """Rates, accelerations and jerks of M coordinates for a task of P ≤ M rows; see `Configuration.resolve`.
 
     Attributes
@@ -65,7 +65,6 @@ class RedundancyResolution:
 
     Examples
     --------
-    >>> import kic
     >>> r = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).resolve("flange", [0.1, 0.0, 0.0])
     >>> r.qd.shape, bool(abs(r.velocity_residual).max() < 1e-15)
     ((7,), True)
@@ -84,6 +83,7 @@ class RedundancyResolution:
         # set by `resolve`
         self._coefficients: Callable[[], Coefficients] | None = None
         self._dynamics: Callable[[], Dynamics] | None = None
+        self._efforts: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
         # set by an evaluator, which can refill the arrays
         self._evaluator: Any = None
         self._results: Any = None
@@ -108,17 +108,15 @@ class RedundancyResolution:
         ------
         InputError
             If no acceleration of the task was given, or an evaluator was not prepared for efforts.
-        InertiaError
-            If a body has no mass or inertia.
         """
         if self._effort is None:
             if self.qdd is None:
                 raise InputError("Efforts require accelerations. Give `udd`, the acceleration of the task.")
-            if self._dynamics is None:
+            if self._efforts is None:
                 raise InputError("This evaluator was prepared without efforts. Set effort=True.")
             # inverse_dynamics rejects the NaN of unsolved members
             known = [np.where(np.isnan(a), 0.0, a) for a in (self.qd, self.qdd)]
-            effort = self._dynamics().inverse_dynamics(*known)
+            effort = self._efforts(*known)
             self._effort = np.where(np.isnan(self.qd), np.nan, effort)
         return self._effort
 
@@ -150,14 +148,8 @@ class RedundancyResolution:
             which is (4-75) for "instantaneous", and the load Tᴸ_q (..., M). (The source prints −Rᵀ T_u
             for the load, which has the wrong dimension.)
 
-        Raises
-        ------
-        InputError, InertiaError
-            As `effort`.
-
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
         >>> d = r.dynamics()
@@ -194,12 +186,6 @@ class RedundancyResolution:
                 sheet.matrix(caption, rows, list(columns), np.stack(list(columns.values()), axis=-1))
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 # estimated cost of one configuration (µs), for sharing a batch among threads
 _COST_US = 3.0
@@ -221,7 +207,6 @@ class RedundancyEvaluator:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("panda")
     >>> f = m.prepare_resolve("flange", weight="minimum kinetic energy", effort=True)
     >>> r = f(m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).state, [0.1, 0.0, 0.0], [0.0, 0.0, 0.0])
@@ -243,9 +228,7 @@ class RedundancyEvaluator:
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
         if type(order) is not int or order not in (1, 2):
             raise InputError(f"`order` must be 1 or 2, got {short_repr(order)}.")
-        if not isinstance(effort, bool):
-            raise InputError(f"`effort` must be True or False, got {short_repr(effort)}.")
-        self._effort, self._order = effort, order
+        self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
             raise InputError("Efforts require accelerations. Prepare order 2.")
         dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
@@ -298,14 +281,8 @@ class RedundancyEvaluator:
         qd : (..., M) array_like, optional
             Given rates of the coordinates, instead of `ud`, for the law "instantaneous".
 
-        Returns
-        -------
-        RedundancyResolution
-
         Raises
         ------
-        InputError
-            If an array has the wrong shape, or `out` does not fit.
         SingularError
             If the rows of an undamped task are dependent, or a motion moves no mass.
 
@@ -532,7 +509,9 @@ def resolve(
     if "uddd" in given:
         out.qddd = scatter(jerks, good).reshape(*shape, M)
     out._coefficients = lambda: _coefficients(c, f, names, wrt, good, out.damping)
-    out._dynamics = lambda: c.dynamics(wrt, failures="mask" if failures == "mask" else "raise")
+    treatment: Literal["raise", "mask"] = "mask" if failures == "mask" else "raise"
+    out._dynamics = lambda: c.dynamics(wrt, failures=treatment)
+    out._efforts = lambda qd, qdd: c.inverse_dynamics(qd, qdd, wrt, failures=treatment)
     return out
 
 

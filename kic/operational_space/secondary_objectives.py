@@ -94,14 +94,8 @@ class JointLimits(_QuadraticObjective):
     weights : dict of str to float, optional
         Weights w of some rows; 1 for the others.
 
-    Raises
-    ------
-    InputError
-        If a limit or weight is invalid.
-
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> away = kic.JointLimits({"joint4": (-3.07, -0.07)}, gain=2.0)
     >>> c.resolve("flange", [0.0, 0.0, 0.0], secondary=away).qd.shape
@@ -145,14 +139,8 @@ class PreferredConfiguration(_QuadraticObjective):
     gain : float
         Gain of the objective. Without a task, rows approach their values as exp(−gain · time).
 
-    Raises
-    ------
-    InputError
-        If a value is not a number.
-
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredConfiguration({"joint3": 0.5}))
     >>> bool(r.qd[2] > 0)
@@ -182,7 +170,6 @@ class Manipulability(Objective):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
     >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)
@@ -226,12 +213,7 @@ class Manipulability(Objective):
 class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
-    Parameters
-    ----------
-    given : None, array_like, tuple of array_like, Objective, callable, or list of these
-        An array (..., M) holds rates z, a tuple z with ż and z̈.
-    size : int
-        The number M of coordinates.
+    An array (..., M) holds rates z, a tuple z with ż and z̈.
     """
 
     def __init__(self, given: Any, size: int) -> None:

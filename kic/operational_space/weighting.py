@@ -28,19 +28,7 @@ _LAWS = ("consistent", "instantaneous")
 
 
 class Weighting:
-    """Validated weight, acceleration law and damping.
-
-    Parameters
-    ----------
-    weight : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
-        The weight Q.
-    law : {"consistent", "instantaneous"}
-        The law of accelerations.
-    damping : float, (float, float) or None
-        λ, or the largest λ and the manipulability below which damping sets in.
-    size : int
-        The number M of coordinates.
-    """
+    """Validated weight, acceleration law and damping; see `Configuration.resolve`."""
 
     def __init__(self, weight: Weight, law: Law, damping: Damping, size: int) -> None:
         self.metric = GIVEN_METRIC
@@ -106,22 +94,13 @@ class RightInverse:
     Parameters
     ----------
     G, H : (..., P, M), (..., P, M, M)
-        Coefficients of the task.
-    Q : (..., M, M)
-        The weight.
-    P : (..., M, M, M) or None
-        P* if Q is I*, which changes with the configuration; None for a constant Q.
-    scaling : (..., P)
-        Diagonal of S.
-    damping : (..., 1)
-        λ².
+        Coefficients of the task. The attribute G (..., M, P) is the right inverse.
+    Q, P : (..., M, M), (..., M, M, M) or None
+        Weight, and P* if it is I*, which changes with the configuration; None for a constant Q.
+    scaling, damping : (..., P), (..., 1)
+        Diagonal of S, and λ².
     limits : (float, float)
         The largest λ and the manipulability below which damping sets in; 0 for constant damping.
-
-    Attributes
-    ----------
-    G : (..., M, P)
-        The right inverse.
     """
 
     def __init__(
@@ -185,28 +164,10 @@ class RightInverse:
 def task_scaling(
     model: CompiledModel, rows: Rows, weighting: Weighting, wrt: str | Iterable[str] | None, size: int
 ) -> np.ndarray:
-    """Return scale factors that make the rows of G Q⁻¹Gᵀ dimensionless.
+    """Return scale factors (B or 1, P) that make the rows of G Q⁻¹Gᵀ dimensionless.
 
     They are squared units of the rows over the mean diagonal entry of the weight. They measure damping and
-    rounding.
-
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    rows : Rows
-        The P rows of the task.
-    weighting : Weighting
-        The weight. I* is that of the tree in the reference configuration.
-    wrt : str or list of str, optional
-        The coordinates, as requested.
-    size : int
-        Number of coordinates.
-
-    Returns
-    -------
-    (B or 1, P)
-        One row for each member of a batch of weights.
+    rounding. A weight I* is that of the tree in the reference configuration.
     """
     tree = model.tree
     task = row_scales(tree, list(rows.source), model.length)

@@ -80,8 +80,6 @@ class Animation:
 
         Raises
         ------
-        InputError
-            If the suffix or `dpi` is invalid.
         FileError
             If the file cannot be written; an existing file stays unchanged.
         MissingExtraError
@@ -218,13 +216,9 @@ def animate(
     InputError
         If `motion` has another type, has no batch shape (F,) or no valid member; if `fps` or `speed` is
         invalid; if there are more than 3000 frames.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 50, endpoint=False)})
     >>> film = kic.animate(turn, trace="tip")
     >>> film.save("four-bar.gif")  # doctest: +SKIP

@@ -24,14 +24,7 @@ FONT_SIZE_PT = 6.5
 
 
 class Canvas:
-    """Axes in units of length.
-
-    Attributes
-    ----------
-    figure, axes : Matplotlib objects
-    points : float
-        Points of the page per unit of length.
-    """
+    """Axes in units of length; `points` is the number of points of the page per unit."""
 
     def __init__(self, axes: Any = None) -> None:
         self.own = axes is None

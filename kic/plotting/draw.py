@@ -12,6 +12,7 @@ from kic.errors import InputError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import form
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import broadcast_batches, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
@@ -43,7 +44,6 @@ class MechanismPicture(Picture):
 
     Examples
     --------
-    >>> import kic
     >>> c = kic.load("four-bar").at({"A": 1.0})
     >>> picture = kic.draw(c, names=True).velocity([2.0], "tip").forces(c.joint_forces([2.0]))
     """
@@ -73,14 +73,8 @@ class MechanismPicture(Picture):
             Drawing length per unit of velocity, for all velocities of the picture; by default the longest
             arrow fits. `scales` holds the value, to be used in other pictures.
 
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, the rates have another shape, or `scale` is not positive.
-
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
         >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
@@ -102,11 +96,6 @@ class MechanismPicture(Picture):
             Points and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of acceleration, as in `velocity`.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            See `velocity`.
         """
         names, motion = self._motion(of, 2)
         rates = self._rates("qd", qd)
@@ -226,8 +215,6 @@ class MechanismPicture(Picture):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         InputError
             If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
@@ -355,18 +342,24 @@ class MechanismPicture(Picture):
 
 
 def draw(
-    configuration: Configuration, *, names: bool = False, view: ViewName | None = None, ax: Any = None
+    configuration: Configuration | Mechanism,
+    *,
+    names: bool = False,
+    view: ViewName | None = None,
+    ax: Any = None,
 ) -> MechanismPicture:
     """Draw a mechanism to scale with standard kinematic symbols.
 
     Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
-    across the view are to scale. Joints of the mechanism's coordinates are vermilion. A revolute joint is
-    drawn at its `at`; spatial joints with a common position are offset along their axes.
+    across the view are to scale. Actuators are vermilion: those of the mechanism, or else its coordinates. A
+    revolute joint is drawn at its `at`; spatial joints with a common position are offset along their axes. A
+    distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
 
     Parameters
     ----------
-    configuration : Configuration
-        A configuration, or a batch. The first and the last member of a batch are drawn in full, at most ten
+    configuration : Configuration or Mechanism
+        A configuration, or a batch; a mechanism is drawn in its reference configuration. The
+        first and the last member of a batch are drawn in full, at most ten
         evenly spaced members between them are faded. Failed members are left out.
     names : bool
         Label joints, points and (in italics) bodies.
@@ -386,23 +379,17 @@ def draw(
     ------
     InputError
         If no member is valid, the numbers are not real, or the view is invalid.
-    MissingExtraError
-        If Matplotlib is not installed.
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> m = kic.load("four-bar")
     >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
     >>> picture = kic.draw(turn).trace("tip")
     >>> picture.save("four-bar.svg")  # doctest: +SKIP
     """
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            "`configuration` must be a Configuration, such as mechanism.at([...]), got "
-            f"{short_repr(configuration)}."
-        )
+    if isinstance(configuration, Mechanism):
+        configuration = configuration.at()
+    instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

@@ -136,8 +136,6 @@ class Picture:
 
         Raises
         ------
-        InputError
-            If the suffix or `dpi` is invalid.
         FileError
             If the file cannot be written; an existing file stays unchanged.
         """

@@ -31,26 +31,15 @@ LEADER_MIN_PT = 9.0
 
 @dataclass(frozen=True)
 class Label:
-    """Label to be placed.
-
-    Attributes
-    ----------
-    text : str
-    at : (k, 2)
-        Position of the part in points of the page; one, or several alternatives in order of preference.
-    size : (2,)
-        Width and height of the text in points.
-    radius : float
-        Radius of the part in points.
-    italic : bool
-        True for names of bodies.
-    """
+    """Label to be placed."""
 
     text: str
+    # (k, 2): position of the part in points of the page; one, or several alternatives in order of
+    # preference
     at: np.ndarray
-    size: np.ndarray
-    radius: float
-    italic: bool = False
+    size: np.ndarray  # (2,): width and height of the text in points
+    radius: float  # radius of the part in points
+    italic: bool = False  # True for names of bodies
 
 
 def labels_of(marks: Sequence[Mark], view: View, size: float, points: float) -> list[Label]:

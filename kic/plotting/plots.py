@@ -23,21 +23,11 @@ LINES_MAX = 24
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Lines of one unit over time.
+    """Lines of one unit over time."""
 
-    Attributes
-    ----------
-    what : str
-        Quantity, such as "value" or "effort".
-    unit : str
-        Unit; '' if dimensionless.
-    lines : dict of str to (T,)
-        Lines by name.
-    """
-
-    what: str
-    unit: str
-    lines: Mapping[str, np.ndarray]
+    what: str  # quantity, such as "value" or "effort"
+    unit: str  # unit; '' if dimensionless
+    lines: Mapping[str, np.ndarray]  # (T,) by name
 
     @property
     def label(self) -> str:
@@ -245,10 +235,7 @@ def part_panels(
 def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
     """Return the index of one motion in a batch of motions, without the time axis.
 
-    Raises
-    ------
-    InputError
-        If the batch has several members and `member` is None, or `member` does not exist.
+    Raise `InputError` if the batch has several members and `member` is None, or `member` does not exist.
     """
     index = () if member is None else tuple(np.atleast_1d(np.asarray(member)).tolist())
     fits = len(index) == len(batch) and all(

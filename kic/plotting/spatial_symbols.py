@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.plotting.depth_sort import depth_sorted
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION
+from kic.plotting.figures import INK, PURPLE
 from kic.plotting.link_shapes import hull
 from kic.plotting.symbols import (
     BOLD,
@@ -23,10 +23,14 @@ from kic.plotting.symbols import (
     Colour,
     Shape,
     arrow_head,
+    axis_arrows,
+    belt_outline,
     circle,
+    gear_outline,
     perpendicular,
     perpendicular_axes,
     rgba,
+    rim_radius,
     tint,
     zigzag,
 )
@@ -249,9 +253,25 @@ class SpatialSymbols:
         length = float(np.linalg.norm(b - a))
         u = (b - a) / length
         start, middle = a + min(0.1 * length, 1.2 * self.size) * u, a + 0.58 * length * u
+        self._barrel(mark, a, b, start, middle)
+
+    def _ram(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw a cylinder with its piston rod between two balls."""
+        a, b = p
+        length = float(np.linalg.norm(b - a))
+        u, shortest = (b - a) / length, length + min(0.0, *mark.travel)
+        self._barrel(mark, a, b, a + min(0.1 * shortest, 1.2 * self.size) * u, a + 0.62 * shortest * u)
+        for end in p:
+            self._ball(mark, end, 0.65)
+
+    def _barrel(
+        self, mark: Mark, a: np.ndarray, b: np.ndarray, start: np.ndarray, middle: np.ndarray
+    ) -> None:
+        """Draw a barrel from `start` to `middle` on the rod from a to b."""
+        u = (b - a) / float(np.linalg.norm(b - a))
         self._bar(mark, a, start, 0.3, rgba(STEEL))
         self._bar(mark, middle, b, 0.3, rgba(STEEL))
-        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
+        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark) if mark.body else rgba(FLOOR)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
         one, two = perpendicular_axes(u)
@@ -392,20 +412,32 @@ class SpatialSymbols:
         self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        one, two = perpendicular_axes(mark.directions[0])  # type: ignore[index]
-        ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
-        self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
+        """Draw a pulley as a disc, a gear with teeth."""
+        assert mark.directions is not None  # for the type checker: wheels have an axis
+        colour = tint(self.order.get(mark.body, 0), 0.45)
+        if len(mark.sizes) == 1:
+            ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
+        else:
+            axis, along = mark.directions
+            radius, teeth, phase = mark.sizes
+            axes = np.stack([along, np.cross(axis, along)])
+            ring = gear_outline(radius, int(teeth), phase) @ axes
+            if teeth < 0:  # a ring is a polygon with a slit, and outlines without it
+                rim = rim_radius(radius, int(teeth)) * circle(97, 0.0, 2 * np.pi - 1e-9) @ axes
+                self._face(mark, p[0] + np.concatenate([rim, ring[::-1], ring[-1:]]), colour, None)
+                for line in (np.concatenate([ring, ring[:1]]), rim):
+                    self._line(mark, p[0] + line, None, FINE, rgba(INK, 0.3))
+                return
+        self._face(mark, p[0] + ring, colour, rgba(INK, 0.3))
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw an open belt around both pulleys, in pieces that are sorted independently."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        u = d / between
-        v = np.cross(mark.directions[0], u)  # type: ignore[index]
-        sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
-        for side in (1, -1):
-            n = sine * u + side * np.sqrt(1 - sine**2) * v
-            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
-            self._line(mark, run)
+        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])  # type: ignore[index]
+        path = p[0] + belt_outline(mark.sizes, between) @ axes
+        for one, other in zip(path, np.roll(path, -1, axis=0), strict=True):
+            self._line(mark, np.stack([one, other]), None, BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a coupling with general ratios: dashes between the joints, in front of them."""
@@ -450,13 +482,9 @@ class SpatialSymbols:
         self._put(mark, disc, float(self.view.depth(centre)) + toward * self.size, face, edge, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the axes of a tool."""
+        """Draw the axes of a frame."""
         depth = float(self.view.depth(p[0])) + 1.3 * self.size
-        start = self.view.project(p[0])
-        for axis, colour in zip(mark.directions, (VERMILION, GREEN, BLUE), strict=True):  # type: ignore[arg-type]
-            d = 4.0 * self.size * self.view.project(axis)
-            length = float(np.linalg.norm(d))
-            if length > 0.8 * self.size:
-                shaft = np.stack([start, start + d * (1 - 0.5 * self.size / length)])
-                self._line(mark, shaft, depth, BOLD, rgba(colour))
-                self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
+        axes = self.view.project(mark.directions)
+        for shaft, head, colour in axis_arrows(self.view.project(p[0]), axes, self.size):
+            self._line(mark, shaft, depth, BOLD, colour)
+            self._put(mark, head, depth, colour, None)

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
-from kic.description.parts import Distance, Joint, Point
-from kic.description.units import coordinate_units, row_unit
+from kic.description.parts import Distance, Frame, Joint, Point
+from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, KicError
+from kic.errors import InputError, KicError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.rotations import vector_from_matrix
@@ -39,7 +40,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
 
     The coordinates of a spherical joint in a loop have no values and are NaN.
     """
-    if configuration._model.tree.open:
+    if configuration._model.is_open_chain:
         return configuration.phi
     return single_values(configuration, configuration.coordinates)
 
@@ -107,7 +108,7 @@ class ReportBuilder:
     def coordinates(self) -> None:
         """Write values of the coordinates and the joints to which they belong."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if not self.mechanism._model.tree.open:  # append dependent joints that have a value
+        if not self.mechanism._model.is_open_chain:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
@@ -115,12 +116,15 @@ class ReportBuilder:
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
-        owner = {c: joint for joint in joints for c in joint.components}
-        owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.dof}
+        owner: dict[str, tuple[str, tuple[str, str]]] = {
+            d.name: ("distance", d.points) for d in self.mechanism.distances
+        }
+        owner |= {c: (joint.type, joint.bodies) for joint in joints for c in joint.components}
+        owner = {c: owner[c] for c in names} | {j.name: (j.type, j.bodies) for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
         cells = [
-            [shown.get(c, ""), degrees.get(c, ""), joint.type, " – ".join(joint.bodies)]
-            for c, joint in owner.items()
+            [shown.get(c, ""), degrees.get(c, ""), kind, " – ".join(ends)]
+            for c, (kind, ends) in owner.items()
         ]
         is_reference = np.array_equal(self.configuration.state, self.mechanism.at().state)
         caption = "coordinates" + " (reference configuration)" * is_reference
@@ -166,6 +170,18 @@ class ReportBuilder:
             places = self._xyz([self.configuration.value(p.name) for p in points])
             cells = [[p.body, *xyz] for p, xyz in zip(points, places, strict=True)]
             self.output.texts("points", [p.name for p in points], ["of", "x", "y", f"z ({unit})"], cells)
+        if frames := self.mechanism.frames:
+            poses = [self.configuration.pose(f.name) for f in frames]
+            angles = np.degrees([pose.rotation.as_euler("xyz", suppress_warnings=True) for pose in poses])
+            turned = [list(line) for line in zip(*(column(a) for a in angles.T), strict=True)]
+            cells = [
+                [f.body, *xyz, *turns]
+                for f, xyz, turns in zip(
+                    frames, self._xyz([pose.translation for pose in poses]), turned, strict=True
+                )
+            ]
+            heads = ["of", "x", "y", f"z ({unit})", "roll", "pitch", "yaw (degrees)"]
+            self.output.texts("frames", [f.name for f in frames], heads, cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
             cells = [
@@ -184,6 +200,8 @@ class ReportBuilder:
         part = self.mechanism.part(name)
         if isinstance(part, Point):
             return f"point of {part.body}"
+        if isinstance(part, Frame):
+            return f"frame of {part.body}"
         if isinstance(part, Distance):
             return f"distance {' – '.join(part.points)}"
         return f"{part.type} joint" if isinstance(part, Joint) else "body"
@@ -272,6 +290,27 @@ class ReportBuilder:
             part = gravity_load(mechanism, self.configuration, d, self.wrt)
             heads, columns = ["gravity", "others", *heads], [part, d.load - part, *columns]
         self.output.matrix("applied load Tᴸ", labels, heads, np.stack(columns, axis=1), largest=top)
+        self._actuators(top)
+
+    def _actuators(self, top: float) -> None:
+        """Write the static efforts of the declared actuators, unless they are the coordinates."""
+        mechanism = self.mechanism
+        if mechanism.actuators is None or mechanism.actuator_names == mechanism.coordinate_names:
+            return
+        try:
+            names, efforts = static_efforts(self.configuration)
+        except (InputError, SingularError) as error:
+            self.output.say(f"\nStatic efforts of the actuators are not available. {error}")
+            return
+        shared = ", shared by the least sum of squares" if len(names) > mechanism.dof else ""
+        rows = [f"{name} ({effort_unit(mechanism, name)})" for name in names]
+        self.output.matrix(
+            f"static efforts of {len(names)} actuators{shared}",
+            rows,
+            ["effort"],
+            efforts[:, None],
+            largest=top,
+        )
 
 
 def report(
@@ -311,7 +350,6 @@ def report(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.report.report import report
     >>> arm = kic.load("horn-two-link")
     >>> print(report(arm, arm.at([0.0, 0.5]), of=["reach"]).text().splitlines()[0])
@@ -374,7 +412,6 @@ def report_data(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.report.report import report_data
     >>> arm = kic.load("horn-two-link")
     >>> report_data(arm, arm.at([0.0, 0.0]), of=["tip"])["G"]
@@ -397,6 +434,7 @@ def report_data(
         "gravity": list(mechanism.gravity),
         "points": {p.name: plain_lists(configuration.value(p.name)) for p in mechanism.points},
         "poses": {b.name: plain_lists(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "frames": {f.name: plain_lists(configuration.pose(f.name).as_matrix()) for f in mechanism.frames},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
         "holonomic": rows.holonomic if rows else None,
@@ -417,7 +455,7 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.dof, "degree of freedom", "degrees of freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind in ("points", "couplings", "fixed_distances", "contacts", "motors"):
+    for kind in ("points", "frames", "couplings", "fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
             counts.append(_count(len(parts), kind[:-1].replace("_", " ")))
     cuts = mechanism.cuts

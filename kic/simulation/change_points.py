@@ -58,21 +58,12 @@ OFFSET_ATOL = 1e-13
 
 @dataclass(frozen=True)
 class _Line:
-    """Samples on a line across the change point.
+    """Samples on a line across the change point."""
 
-    Attributes
-    ----------
-    places : (n,)
-        Signed distances of the samples from the center of the branch, negative before the change point.
-    states : (n, S)
-        Closed states.
-    tables : dict
-        Results of evaluators at the samples.
-    """
-
+    # (n,): signed distances of the samples from the center of the branch, negative before the change point
     places: np.ndarray
-    states: np.ndarray
-    tables: dict[Evaluator, Results] = field(default_factory=dict)
+    states: np.ndarray  # (n, S): closed states
+    tables: dict[Evaluator, Results] = field(default_factory=dict)  # results of evaluators at the samples
 
     def table(self, evaluator: Evaluator) -> Results:
         """Return the results of an evaluator at the samples."""
@@ -127,10 +118,7 @@ class Branch:
     def state(self, x: np.ndarray) -> np.ndarray:
         """Return the closed state (S,) at coordinates (M,).
 
-        Raises
-        ------
-        ConfigurationError
-            If the loops do not close there on this branch.
+        Raise `ConfigurationError` if the loops do not close there on this branch.
         """
         s = self._place(x)
         if abs(s) > self.gap:
@@ -235,14 +223,9 @@ class Branch:
 
 
 def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
-    """Return the smooth branch through the change point ahead of the anchor of a chart, or None.
+    """Return the smooth branch through the change point ahead of the regular anchor of a chart, or None.
 
-    Parameters
-    ----------
-    chart : Chart
-        The coordinates; its anchor must be regular.
-    direction : (M,)
-        Direction of the motion, in the coordinates.
+    `direction` (M,) is that of the motion, in the coordinates of the chart.
     """
     for d in (_descent(chart), direction / chart.position_scale):
         tangent = None if d is None else chart.tangent(d)
@@ -274,12 +257,7 @@ def _descent(chart: Chart) -> np.ndarray | None:
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
     """Return the smooth branch through an anchor that is at a change point or beside it, or None.
 
-    Parameters
-    ----------
-    chart : Chart
-        The coordinates.
-    tangent : (columns,)
-        Scaled rates of the tree's columns on the branch.
+    `tangent` (columns,) has the scaled rates of the tree's columns on the branch.
     """
     tangent = tangent / np.abs(tangent).max()
     d = chart.rates_of_tangent(tangent)

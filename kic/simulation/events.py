@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers
+from kic.numerics.tolerances import EPS
 from kic.simulation.motion import Snapshot
 
 # samples next to the ends of a step, which show an extremum of an event there
@@ -35,59 +36,42 @@ DIP_RTOL = 1e-2
 START_RTOL = 1e-6
 # distance of a start beyond a limit, as a share of the limit, that is rounding
 LIMIT_RTOL = 1e-9
-ROOT_RTOL = 4 * float(np.finfo(float).eps)
+ROOT_RTOL = 4 * EPS
 
 Event = Callable[[float, Snapshot], Any]
 
 
 class Limit:
-    """Limit of a coordinate, as an event that stops the run. Its value is the distance beyond the limit.
+    """Limit of a row or swing, as an event that stops the run. Its value is the distance beyond the limit.
 
-    Parameters
-    ----------
-    name : str
-        The coordinate.
-    k : int
-        Its index among the user's coordinates.
-    bound : float
-        The limit.
-    sign : int
-        +1 for an upper limit, -1 for a lower one.
+    `read` returns the value of row `name` of a `Snapshot`; `sign` is +1 for an upper limit, −1 for a lower
+    one.
     """
 
     terminal, direction = True, 1
 
-    def __init__(self, name: str, k: int, bound: float, sign: int) -> None:
-        self.k, self.bound, self.sign = k, bound, sign
+    def __init__(self, name: str, read: Callable[[Snapshot], float], bound: float, sign: int) -> None:
+        self.read, self.bound, self.sign = read, bound, sign
         self.__name__ = f"the {'upper' if sign > 0 else 'lower'} limit of {name}"
 
     def __call__(self, t: float, now: Snapshot) -> float:
         """Return the distance beyond the limit."""
-        return self.sign * float(now.q[self.k] - self.bound)
+        return self.sign * (self.read(now) - self.bound)
 
     def check(self, now: Snapshot) -> None:
         """Check that the start is within the limit.
 
-        Raises
-        ------
-        InputError
-            If it is beyond the limit by more than rounding.
+        Raise `InputError` if it is beyond the limit by more than rounding.
         """
         if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
             raise InputError(
-                f"The motion starts beyond {self.__name__}, at {now.q[self.k]:.9g}; the limit is "
+                f"The motion starts beyond {self.__name__}, at {self.read(now):.9g}; the limit is "
                 f"{self.bound:.9g}. Start within the limits."
             )
 
 
 class Events:
-    """The events of a run.
-
-    Parameters
-    ----------
-    events : sequence of callable
-        Functions of (t, now).
-    """
+    """The events of a run: functions of (t, now)."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.all = tuple(events)
@@ -113,10 +97,7 @@ class Events:
 
         Each interval of the samples is checked by one more sample, which interpolation must predict.
 
-        Raises
-        ------
-        SimulationError
-            If the event varies too fast for the most evaluations within a step.
+        Raise `SimulationError` if the event varies too fast for the most evaluations within a step.
         """
         level = self._levels[which]
         count = INTERVALS * 2**level
@@ -168,17 +149,9 @@ class Events:
     ) -> list[tuple[float, int]]:
         """Return the zeros within a step in order, as (time, index); none after one that stops the run.
 
-        An event that is zero at the start of a run counts from then on. A limit that is reached at the start
-        stops the run at once if the motion goes beyond it.
-
-        Parameters
-        ----------
-        snapshot : callable
-            The snapshot that events receive at a time of the step.
-        begin, end : float
-            The step.
-        first : bool
-            True for the first step of the run.
+        An event that is zero at the start of a run counts from then on. A limit that is reached at the
+        start stops the run at once if the motion goes beyond it. `snapshot` returns the argument of events
+        at a time of the step; `first` is True for the first step.
         """
         hits, moments = [], dict[float, Snapshot]()
 
@@ -247,15 +220,9 @@ def crossings(
 ) -> list[tuple[float, int]]:
     """Return zeros of a smooth function, with +1 where it rises, -1 where it falls, 0 where it touches.
 
-    Between the times at which it is known the function may reach zero and turn. Where it dips towards zero,
-    its minimum is searched for. A zero at the first time does not count; one at the last time does.
-
-    Parameters
-    ----------
-    value : callable
-        The function of time.
-    times, values : (n,)
-        Increasing times, and the values there.
+    Between the increasing times at which its values are known the function may reach zero and turn. Where
+    it dips towards zero, its minimum is searched for. A zero at the first time does not count; one at the
+    last time does.
 
     Examples
     --------

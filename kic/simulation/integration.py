@@ -87,7 +87,7 @@ FIRST_RETRY_STEP = 1e-3
 # failed steps at one time before the loops are closed by the global solver
 RETRIES_MAX = 2
 # smallest singular value of prescribed coordinates at a dead centre; applies where steps fail (else GOOD)
-DEAD_CENTRE_TOL = 0.03
+DEAD_CENTRE_MIN = 0.03
 # allowed difference between integrated prescribed rates and prescribed values: a share of the range of the
 # values, and a multiple of the integrator's tolerance
 PRESCRIBED_RTOL, PRESCRIBED_TOLERANCE_FACTOR = 1e-2, 100.0
@@ -97,7 +97,7 @@ LOOKAHEAD_STEPS = 1.5
 CHANGE_POINT_ATOL = 1e-7
 # scaled change over the remaining time below which the mechanism is at rest, and the share of the remaining
 # time that the first step from rest takes
-REST_TOL, REST_FIRST_STEP = 1e-9, 1e-4
+REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
 def _ignore_overflow() -> np.errstate:
@@ -118,24 +118,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial conditions of a run.
+    """Initial conditions of a run."""
 
-    Attributes
-    ----------
-    state : (S,)
-        Closed state.
-    q, qd : (M,)
-        Values and rates of the user's coordinates.
-    rates : (columns,) or None
-        Rates of the tree, if they are known.
-    current : (n,)
-        Currents of the n motors with inductance, if there are voltages.
-    """
-
-    state: np.ndarray
+    state: np.ndarray  # (S,): closed state
+    # (M,): values and rates of the user's coordinates
     q: np.ndarray
     qd: np.ndarray
-    rates: np.ndarray | None = None
+    rates: np.ndarray | None = None  # (columns,) or None: rates of the tree, if they are known
+    # (n,): currents of the n motors with inductance, if there are voltages
     current: np.ndarray = field(default_factory=lambda: NONE)
 
 
@@ -283,15 +273,12 @@ class Integration:
         step, which reaches configurations far away.
         """
         rates, last = self.chart(self.t, self.y), float(self.times[-1])
-        return bool((np.abs(rates) * (last - self.t) < REST_TOL * self.chart.scale).all())
+        return bool((np.abs(rates) * (last - self.t) < REST_RTOL * self.chart.scale).all())
 
     def _step(self, solver: Any) -> None:
         """Take one step of the integrator.
 
-        Raises
-        ------
-        SimulationError
-            If the step limit is reached or the integrator fails.
+        Raise `SimulationError` if the step limit is reached or the integrator fails.
         """
         if self.steps >= self.settings.max_steps:
             raise SimulationError(
@@ -333,7 +320,7 @@ class Integration:
         )
         self.first_step = STEP_SHRINK * size
         if fails >= RETRIES_MAX:
-            self._check_prescribed(DEAD_CENTRE_TOL)
+            self._check_prescribed(DEAD_CENTRE_MIN)
         self.chart.use_global_solver = self.chart.use_global_solver or fails >= RETRIES_MAX
         if self.first_step < STEP_MIN_SHARE * span:
             # the remedies of Mechanism.at do not apply to a run
@@ -445,7 +432,7 @@ class Integration:
         if chart.is_full_state or chart.branch is not None or not chart.rank:
             return False
         _, (U, sigma, V) = self._decomposition()
-        _, state, _, _ = chart.evaluate(solver.t, solver.y)
+        state = chart.evaluate(solver.t, solver.y).state
         n = chart.rank
         now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():
@@ -512,10 +499,7 @@ class Integration:
     def _check_consistent(self, t: float, y: np.ndarray) -> None:
         """Check that prescribed rates and accelerations are the derivatives of the prescribed values.
 
-        Raises
-        ------
-        SimulationError
-            If the integrated values or rates differ from the prescribed ones.
+        Raise `SimulationError` if the integrated values or rates differ from the prescribed ones.
         """
         motion, s = self.motion, self.settings
         if not motion.held.size:

@@ -13,37 +13,24 @@ from kic.simulation.motion import Motion, Snapshot
 
 @dataclass(frozen=True)
 class ShaftKinematics:
-    """Motion of the motor shafts at one time.
+    """Motion of the motor shafts at one time."""
 
-    Attributes
-    ----------
-    N : (K, M)
-        Jacobian of the shaft angles, u̇ = N q̇.
-    speed, bias : (K,)
-        u̇, and ü at q̈ = 0.
-    """
-
-    N: np.ndarray
+    N: np.ndarray  # (K, M): Jacobian of the shaft angles, u̇ = N q̇
+    # (K,): u̇, and ü at q̈ = 0
     speed: np.ndarray
     bias: np.ndarray
 
 
 @dataclass(frozen=True)
 class MotorState:
-    """Electrical state of the motors at one time; NaN where a plain source of torque has no such quantity.
+    """Electrical state of the motors at one time; NaN where a plain source of torque has no such quantity."""
 
-    Attributes
-    ----------
-    torque, voltage, current, current_rate : (K,)
-        As in `MotorDemand`; the rate is NaN for motors without inductance.
-    power, heat : float
-        Power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇.
-    """
-
+    # (K,): as in `MotorDemand`; the rate is NaN for motors without inductance
     torque: np.ndarray
     voltage: np.ndarray
     current: np.ndarray
     current_rate: np.ndarray
+    # power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇
     power: float
     heat: float
 
@@ -51,25 +38,12 @@ class MotorState:
 class Motoring:
     """Motors of a motion, in one set of coordinates.
 
-    Parameters
-    ----------
-    motion : Motion
-        Efforts, voltages and prescribed motions.
-    train : DriveTrain
-        The motors.
-    names : tuple of str
-        The coordinates.
-
-    Attributes
-    ----------
-    rows : tuple of str
-        Joints whose coefficients to second order are needed; none if they are coordinates themselves.
-    slow : (K,) bool
-        Motors with inductance, whose current is an unknown.
+    Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
+    themselves. The mask `is_inductive` (K,) has the motors with inductance, whose current is an unknown.
     """
 
     def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
-        self._motion, self.train, self.slow = motion, train, train.slow
+        self._motion, self.train, self.is_inductive = motion, train, train.is_inductive
         self.rows = () if set(train.joints) <= set(names) else train.joints
         self._fixed = np.zeros((len(train.names), len(names)))
         if not self.rows:
@@ -86,20 +60,21 @@ class Motoring:
 
     def currents(self, unknowns: np.ndarray) -> np.ndarray:
         """Return currents (K,) from the unknowns of the integrator; NaN for motors without inductance."""
-        current = np.full(len(self.slow), np.nan)
-        current[self.slow] = unknowns
+        current = np.full(len(self.is_inductive), np.nan)
+        current[self.is_inductive] = unknowns
         return current
 
     def state(self, t: float, snapshot: Snapshot, shafts: ShaftKinematics) -> MotorState:
         """Return the state of the motors: L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236)."""
-        train, slow = self.train, self.slow
+        train, inductive = self.train, self.is_inductive
         given = self._motion.voltages(t, snapshot)
-        back_emf = train.drop(np.zeros(len(slow)), shafts.speed)
-        current = np.where(slow, snapshot.current, (given - back_emf) / train.resistance)
-        rate = np.full(len(slow), np.nan)
-        rate[slow] = ((given - train.drop(current, shafts.speed)) / np.where(slow, train.inductance, 1.0))[
-            slow
-        ]
+        back_emf = train.steady_voltages(np.zeros(len(inductive)), shafts.speed)
+        current = np.where(inductive, snapshot.current, (given - back_emf) / train.resistance)
+        rate = np.full(len(inductive), np.nan)
+        rate[inductive] = (
+            (given - train.steady_voltages(current, shafts.speed))
+            / np.where(inductive, train.inductance, 1.0)
+        )[inductive]
         torque = np.where(train.electrical, train.torque_constant * current, given)
         taken = np.where(train.electrical, given * current, given * shafts.speed)
         # power lost between supply and shaft where the two constants differ
@@ -111,19 +86,14 @@ class Motoring:
     def scale(self, shafts: ShaftKinematics, inertia: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Return the scale of each current that is an unknown: it causes a unit scaled acceleration.
 
-        Parameters
-        ----------
-        shafts : ShaftKinematics
-            Motion of the shafts.
-        inertia, rates : (M,)
-            Inertia of each coordinate, and the scale of its rate.
+        `inertia` and `rates` (M,) are the inertia of each coordinate, and the scale of its rate.
         """
         train = self.train
         acceleration = (
             np.abs(shafts.N) * train.torque_constant[:, None] / np.where(inertia > 0, inertia * rates, np.inf)
         )
         most = acceleration.max(axis=1, initial=0.0)
-        return np.asarray(1 / np.where(most > 0, most, 1.0))[self.slow]
+        return np.asarray(1 / np.where(most > 0, most, 1.0))[self.is_inductive]
 
 
 def interpolate_currents(
@@ -131,17 +101,9 @@ def interpolate_currents(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return currents (n, K) between samples by cubic Hermite interpolation, and an error measure (n,).
 
-    The measure compares the change of the current with the trapezoidal rule of its rates, as a share of the
-    largest current.
-
-    Parameters
-    ----------
-    t : (T,)
-        Times of the samples.
-    current, rate : (T, K)
-        Currents and their rates; NaN rates for motors whose current is no smooth function of time.
-    when, k : (n,)
-        Times, and the indices of the samples before them.
+    The measure compares the change of the current with the trapezoidal rule of its rates, as a share of
+    the largest current. Rates (T, K) are NaN for motors whose current is no smooth function of time. `k`
+    (n,) are the indices of the samples before the times `when` (n,).
     """
     if len(t) == 1:
         return np.where(np.isnan(rate), np.nan, current)[k], np.zeros(len(k))

@@ -48,10 +48,7 @@ class _RunFileError(ValueError):
 def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arguments of `Simulation` that a run file holds.
 
-    Raises
-    ------
-    ModelFileError
-        If the file cannot be read, or holds no run.
+    Raise `ModelFileError` if the file cannot be read, or holds no run.
     """
     try:
         arrays, texts = _unpacked(path)

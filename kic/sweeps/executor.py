@@ -15,16 +15,10 @@ POLL_S = 0.5
 
 
 class ParallelMap:
-    """Run jobs that share data on an executor, or serially if `executor` is None.
+    """Run jobs of at most `chunk` members on an executor, or serially if `executor` is None.
 
-    Parameters
-    ----------
-    shared : object
-        First argument of all jobs. It is pickled once, and unpickled once in each other process.
-    executor : concurrent.futures.Executor or None
-        The executor.
-    chunk : int
-        Largest number of members in a job.
+    `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each other
+    process.
     """
 
     def __init__(self, shared: Any, executor: Any, chunk: int) -> None:
@@ -63,10 +57,7 @@ class ParallelMap:
 def pickled(shared: Any) -> bytes:
     """Return the shared data as bytes for other processes.
 
-    Raises
-    ------
-    InputError
-        If it contains something that cannot be pickled, such as a lambda.
+    Raise `InputError` if it contains something that cannot be pickled, such as a lambda.
     """
     try:
         return pickle.dumps(shared)

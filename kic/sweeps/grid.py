@@ -15,18 +15,10 @@ from kic.numerics.arrays import reals
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Axes of a grid, and the inputs that all cells share.
+    """Axes of a grid, and the inputs that all cells share."""
 
-    Attributes
-    ----------
-    axes : dict of str to (n,) ndarray
-        Values along each axis, increasing or decreasing.
-    fixed : dict of str to value
-        Inputs that all cells have in common.
-    """
-
-    axes: dict[str, np.ndarray]
-    fixed: dict[str, Any]
+    axes: dict[str, np.ndarray]  # (n,): values along each axis, increasing or decreasing
+    fixed: dict[str, Any]  # inputs that all cells have in common
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -71,10 +63,7 @@ class Grid:
 def make_grid(grid: Any) -> Grid:
     """Return a grid from a dict of names to lists, which are axes, or single values, which are fixed.
 
-    Raises
-    ------
-    InputError
-        For anything else, axes that are not monotonic, or no axis.
+    Raise `InputError` for anything else, axes that are not monotonic, or no axis.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
@@ -58,12 +59,9 @@ class Metric:
 
 
 def value(row: str) -> Metric:
-    """Return the metric "value of a row": a coordinate, a row of a point, or a distance.
+    """Return the metric "value of a row", such as "tip.x": a coordinate, a row of a point, or a distance.
 
-    Parameters
-    ----------
-    row : str
-        A row such as "tip.x". In `kic.sweep` the bare name of the row means this metric.
+    In `kic.sweep` the bare name of the row means this metric.
     """
     return Metric(row, _value, {"row": row}, _unit_of_value)
 
@@ -73,20 +71,12 @@ def inverse_condition_number(
 ) -> Metric:
     """Return the metric "inverse condition number" of a task's Jacobian (G).
 
-    It is the shortest by the longest semi-axis of the velocity ellipsoid.
-
-    1 where the task moves equally well in all directions, 0 where it is singular.
-
-    Parameters
-    ----------
-    *of : str
-        Rows of the task.
-    wrt, limits, length
-        As in `Configuration.ellipsoid`.
+    It is the ratio of the shortest and the longest semi-axis of the velocity ellipsoid: 1 where the task
+    moves equally well in all directions, 0 where it is singular. Arguments are those of
+    `Configuration.ellipsoid`.
 
     Examples
     --------
-    >>> import kic
     >>> fit = kic.metrics.inverse_condition_number("tip.x", "tip.y")
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
@@ -107,16 +97,10 @@ def manipulability(
 ) -> Metric:
     """Return the metric "manipulability" of a task, √det(G Gᵀ) after Yoshikawa, 0 where it is singular.
 
-    Parameters
-    ----------
-    *of : str
-        Rows of the task.
-    wrt, limits, length
-        As in `Configuration.ellipsoid`.
+    Arguments are those of `Configuration.ellipsoid`.
 
     Examples
     --------
-    >>> import kic
     >>> w = kic.metrics.manipulability("tip.x", "tip.y")
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
@@ -142,7 +126,6 @@ def transmission(*inputs: str) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.transmission("A")(kic.load("four-bar").at({"A": [1.2, 1.3]})).shape
     (2,)
     """
@@ -159,10 +142,7 @@ def transmission(*inputs: str) -> Metric:
 def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
     """Return the metric "smallest singular value" of inputs, outputs and closure, 0 at any singularity.
 
-    Parameters
-    ----------
-    inputs, outputs
-        As in `Configuration.singularities`.
+    Arguments are those of `Configuration.singularities`.
     """
     given, wanted = _given(inputs), _given(outputs)
     singular: dict[str, tuple[str, ...] | None] = {"inputs": given}
@@ -186,7 +166,6 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3333)
     """
@@ -210,7 +189,6 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     >>> m(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3341)
@@ -226,13 +204,13 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
     Parameters
     ----------
     coordinate : str, optional
-        Coordinate of the effort; by default the largest effort by magnitude.
+        Actuator or coordinate of the effort; by default the largest effort by magnitude.
     wrt : str or list of str, optional
-        The coordinates, as in `Configuration.dynamics`.
+        The coordinates, as in `Configuration.dynamics`; by default the actuators of the mechanism. If these
+        are more than the degrees of freedom, they share the load with the least sum of squares.
 
     Examples
     --------
-    >>> import kic
     >>> kic.metrics.static_effort("shoulder")(kic.load("horn-two-link").at([0.0, 0.0]))
     np.float64(19.62)
     """
@@ -271,7 +249,6 @@ def force(
 
     Examples
     --------
-    >>> import kic
     >>> up = kic.metrics.force("tip.y", limits=[30.0, 10.0], direction=[1.0])
     >>> up(kic.load("horn-two-link").at([0.0, 0.0])).round(3)  # the elbow: 10 − 4.905 at 1 m
     np.float64(5.095)
@@ -316,13 +293,11 @@ def _mass(c: Configuration, of: Any, direction: Any, wrt: Any) -> np.ndarray:
 
 
 def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
-    d = c.dynamics(wrt)
+    names, efforts = static_efforts(c, wrt)
     if coordinate is None:
-        coordinate_limits(
-            c._model.description, d.coordinates, None, "force"
-        )  # raises unless all have one unit
-        return np.abs(d.load).max(axis=-1)
-    return -d.load[..., _place(c, coordinate, d.coordinates)]
+        coordinate_limits(c._model.description, names, None, "force")  # raises unless all have one unit
+        return np.abs(efforts).max(axis=-1)
+    return efforts[..., _place(c, coordinate, names)][()]  # a number for one configuration
 
 
 def _force(
@@ -376,7 +351,7 @@ def _unit_of_mass(description: MechanismDescription, of: tuple[str, ...], **rest
 
 
 def _unit_of_effort(description: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
-    names = (coordinate,) if coordinate else wrt or description.coordinate_names
+    names = (coordinate,) if coordinate else wrt or description.actuator_names
     return effort_unit(description, names[0])
 
 

@@ -21,41 +21,26 @@ from kic.transfer.targets import PoseTarget
 
 
 class CellResult(NamedTuple):
-    """Metrics of some cells.
+    """Metrics of some cells."""
 
-    Attributes
-    ----------
-    values : dict of (str, str) to (n, ...) ndarray
-        Values by metric and name; NaN where undefined. A metric that is undefined in all cells has no entry.
-    sides : dict of (str, str) to (n,) ndarray
-        For a metric and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
-        where they are singular.
-    reasons : list of str
-        Why a metric is undefined in a cell; '' for the others.
-    """
-
+    # (n, ...): values by metric and name; NaN where undefined. A metric that is
+    # undefined in all cells has no entry.
     values: dict[tuple[str, str], np.ndarray]
+    # (n,): for a metric and the rows on which it depends ("inputs A, E"), a
+    # determinant that changes its sign where they are singular
     sides: dict[tuple[str, str], np.ndarray]
-    reasons: list[str]
+    reasons: list[str]  # why a metric is undefined in a cell; '' for the others
 
 
 @dataclass(frozen=True, eq=False)
 class SweepProblem:
-    """Data shared by all sweep workers: mechanism, closure settings, requested metrics.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    names, held
-        Rows and bodies that the grid gives, as in `Targets`.
-    metrics : dict of str to callable
-        Functions of a `Configuration` (n,).
-    """
+    """Data shared by all sweep workers: mechanism, closure settings, requested metrics."""
 
     mechanism: Mechanism
+    # rows and bodies that the grid gives, as in `Targets`
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
+    # functions of a `Configuration` (n,)
     metrics: Mapping[str, Callable[[Configuration], Any]]
 
     @cached_property

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import ROUNDOFF, Summary
+from kic.display import ROUNDOFF, Printable, Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
 
 
-class Sweep:
+class Sweep(Printable, Tabular):
     """Metrics of a mechanism over a grid; made by `sweep`. ``s["name"]`` gives the values of one metric.
 
     Attributes
@@ -45,8 +46,6 @@ class Sweep:
 
     Examples
     --------
-    >>> import kic
-    >>> import numpy as np
     >>> x = np.linspace(0.2, 2.6, 4)
     >>> s = kic.sweep(kic.load("horn-two-link"), {"tip.x": x, "tip.y": 0.3}, "elbow",
     ...               near=kic.load("horn-two-link").at([0.3, 1.0]))
@@ -86,6 +85,16 @@ class Sweep:
         ok = self.reached
         return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        index = tuple(TableAxis(axis, x, row_unit(self.mechanism, axis)) for axis, x in self.axes.items())
+        made = []
+        for name, values in self.values.items():
+            more = values.shape[len(self.shape) :]
+            axes = tuple(TableAxis(f"{name}_{k + 1}", range(n)) for k, n in enumerate(more))
+            made.append(Variable(name, values, self.units.get(name, ""), axes))
+        made.append(Variable("reached", self.reached))
+        return DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
+
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the values of a metric, of the grid's shape."""
         if not isinstance(name, str) or name not in self.values:
@@ -121,19 +130,11 @@ class Sweep:
         width : float
             In inches.
 
-        Returns
-        -------
-        Picture
-
         Raises
         ------
-        UnknownNameError
-            For an unknown metric or axis.
         InputError
             For more than two axes that are not cut, a cut beyond the grid, values that are no scalars, or if
             there is nothing to show.
-        MissingExtraError
-            Without Matplotlib.
         """
         if name is None:
             if len(self.values) != 1:
@@ -183,9 +184,7 @@ class Sweep:
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Return the index of the shown cells, and a description of the cut."""
-        if at is not None and not isinstance(at, Mapping):
-            raise InputError(f"`at` must be a dict of axes to values, got {short_repr(at)}.")
-        for axis in at or {}:
+        for axis in mapping("at", at, "axes to values") if at is not None else {}:
             if axis not in self.axes:
                 raise unknown("axis", axis, "the sweep", self.axes)
         where: list[Any] = []
@@ -232,12 +231,6 @@ class Sweep:
             if reason:
                 sheet.say(f"{count} cells reached without a value: {reason}")
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _bounds(bounds: Any) -> tuple[float, float] | None:

@@ -22,26 +22,11 @@ JOIN_RTOL = 1e-9
 def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
     """Return a straight path at constant rate, to be timed by `fastest` or used as it is.
 
-    Parameters
-    ----------
-    start, end : dict of str to float or list, or (M,) array_like
-        Positions at start and end.
-    duration : float
-        Duration.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    InputError
-        For other shapes, names that differ, or a duration that is not positive.
+    Positions `start` and `end` are (M,) array_like, or dicts of str to float or list.
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> trajectory.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
+    >>> kic.trajectory.line({"tip.x": 1.0}, {"tip.x": 3.0})(0.5).q.tolist()
     [2.0]
     """
     of, ends = _ends(start, end)
@@ -60,28 +45,11 @@ def quintic(
 ) -> Trajectory:
     """Return one polynomial of degree five between two states of motion; at rest by default.
 
-    Parameters
-    ----------
-    start, end : dict of str to float or list, or (M,) array_like
-        Positions at start and end.
-    duration : float
-        Duration.
-    start_rate, end_rate, start_acceleration, end_acceleration : as `start`, optional
-        Derivatives at start and end; 0 by default.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    InputError
-        For other shapes, names that differ, or a duration that is not positive.
+    Positions and derivatives at start and end are (M,) array_like, or dicts of str to float or list.
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.quintic([0.0, 0.0], [1.0, 2.0], 1.0, end_rate=[0.0, 1.0])
+    >>> t = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], 1.0, end_rate=[0.0, 1.0])
     >>> t(1.0).qd.tolist()
     [0.0, 1.0]
     """
@@ -103,8 +71,7 @@ def septic(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> trajectory.septic([0.0], [1.0], 1.0)([0.0, 1.0]).qddd.tolist()
+    >>> kic.trajectory.septic([0.0], [1.0], 1.0)([0.0, 1.0]).qddd.tolist()
     [[0.0], [0.0]]
     """
     rates, accelerations = (start_rate, end_rate), (start_acceleration, end_acceleration)
@@ -161,8 +128,7 @@ def trapezoid(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
+    >>> t = kic.trajectory.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
     >>> t.duration, t(2.0).q.tolist()
     (4.0, [1.5, -0.5])
     """
@@ -184,8 +150,7 @@ def s_curve(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> trajectory.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
+    >>> kic.trajectory.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
     4.0
     """
     given = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
@@ -258,10 +223,6 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
         Trajectories in the same coordinates. Positions and rates must agree where they meet, to a billionth
         of their largest values; accelerations may jump.
 
-    Returns
-    -------
-    Trajectory
-
     Raises
     ------
     InputError
@@ -270,9 +231,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> there = trajectory.quintic([0.0], [1.0], 1.0)
-    >>> trajectory.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
+    >>> there = kic.trajectory.quintic([0.0], [1.0], 1.0)
+    >>> kic.trajectory.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
     given = list(parts) if np.iterable(parts) else []

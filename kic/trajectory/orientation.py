@@ -72,11 +72,6 @@ class OrientationTrajectory:
         -------
         RotationSegments
             A SciPy `Rotation`, and ω, ω̇, ω̈ (..., 3) in world axes.
-
-        Raises
-        ------
-        InputError
-            For times that are not finite numbers, or beyond the ends.
         """
         motion = self.trajectory(t, beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:
@@ -159,10 +154,6 @@ def rotation(
     duration, degree, ends, stops
         As for `spline`.
 
-    Returns
-    -------
-    OrientationTrajectory
-
     Raises
     ------
     InputError
@@ -172,8 +163,7 @@ def rotation(
     Examples
     --------
     >>> from scipy.spatial.transform import Rotation
-    >>> from kic import trajectory
-    >>> turn = trajectory.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
+    >>> turn = kic.trajectory.rotation(Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), duration=2.0)
     >>> turn(1.0).w.round(12).tolist(), turn(1.0).rotation.as_rotvec().round(12).tolist()
     ([0.0, 0.0, 0.9375], [0.0, 0.0, 0.5])
     """

@@ -29,10 +29,6 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     rates, accelerations, jerks : as `points`
         Derivatives there. Accelerations and jerks may be left out: they are free then, and jump.
 
-    Returns
-    -------
-    Trajectory
-
     Raises
     ------
     InputError
@@ -41,8 +37,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.hermite([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0], rates=[[1.0], [0.0], [-1.0]])
+    >>> t = kic.trajectory.hermite([[0.0], [1.0], [0.0]], [0.0, 1.0, 2.0], rates=[[1.0], [0.0], [-1.0]])
     >>> t([0.0, 1.0]).qd.tolist()
     [[1.0], [0.0]]
     """
@@ -84,10 +79,6 @@ def spline(
     stops : bool or iterable of int
         Points (counted from 0, -1 the last) at which it comes to rest; True for all.
 
-    Returns
-    -------
-    Trajectory
-
     Raises
     ------
     InputError
@@ -96,8 +87,7 @@ def spline(
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> t = trajectory.spline({"A": [0.0, 1.0, 0.5]}, times=[0.0, 1.0, 3.0])
+    >>> t = kic.trajectory.spline({"A": [0.0, 1.0, 0.5]}, times=[0.0, 1.0, 3.0])
     >>> t([0.0, 1.0, 3.0]).q[:, 0].round(12).tolist()
     [0.0, 1.0, 0.5]
     >>> bool(abs(t.jumps(3)).max() < 1e-10)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.parts import Body
+from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.numerics.arrays import broadcast_batches, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.targets import reference_of
+from kic.transfer.targets import placed_reference
 
 # value, rotation (3, 3), rate and acceleration of some rows; a body has its position as value
 Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
@@ -21,30 +22,16 @@ Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 # number of intervals between times that are checked, place in the interval, and width of the differences
 CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
 # tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
-RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
+RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
 
 
 def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sample], t: np.ndarray) -> None:
-    """Check that stated rates and accelerations are the derivatives of the values.
+    """Check that stated rates and accelerations are the derivatives of the values at increasing times (K,).
 
-    Central differences over two widths are taken inside some of the intervals between times. The difference
-    between the two widths, for example at a kink, is not counted as an error of the function.
-
-    Parameters
-    ----------
-    name : str
-        Name of the path, for messages.
-    labels : tuple of str
-        Label of each number of a rate.
-    sample : callable
-        The function: value (..., a), rotation, rate (..., n) and acceleration or None at a time.
-    t : (K,) ndarray
-        Increasing times.
-
-    Raises
-    ------
-    InputError
-        With the time, the stated number, and the derivative of the values.
+    Central differences over two widths are taken inside some of the intervals between times. The
+    difference between the two widths, for example at a kink, is not counted as an error of the function.
+    `sample` returns value (..., a), rotation, rate (..., n), and acceleration or None at a time. Raise
+    `InputError` with the time, the stated number, and the derivative of the values.
     """
     checks = np.unique(np.linspace(0, len(t) - 2, CHECKS).round().astype(int))
     steps = np.diff(t)[checks]
@@ -113,23 +100,8 @@ STEP = 1e-40
 class TaskPath:
     """Desired values of a task's rows in time, with rates, and accelerations if they are known.
 
-    Parameters
-    ----------
-    model : CompiledModel
-        The mechanism.
-    path : Trajectory, or dict of str to callable or array_like
-        Rows with a value, and bodies, by name; see `Mechanism.follow`.
-    t : (n,) ndarray
-        Times of the samples.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The rows of the task.
-    batch : tuple of int
-        Shape of the batch of paths.
-    scale : (P,)
-        Scale of each row: a characteristic length, or 1.
+    `path` is that of `Mechanism.follow`, and `t` (n,) are the times of the samples. `batch` is the shape
+    of the batch of paths, and `scale` (P,) the scale of each row: a characteristic length, or 1.
     """
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:
@@ -199,19 +171,19 @@ class _Entry:
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
-        body = isinstance(model.description.parts.get(name), Body)
+        part = model.description.parts.get(name)
         given = motion(float(t[0])) if callable(motion) and not _is_pose(motion) else motion
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
         self.valued: str = name
         if _is_pose(first):
-            if not body:
-                raise InputError(f"'{name}' is no body; only bodies follow poses.", name=name)
+            if not isinstance(part, Body | Frame):
+                raise InputError(f"'{name}' is no body or frame; only these follow poses.", name=name)
             self.whole = hasattr(first, "translation")
             if not self.whole:
                 self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
             self.size = 6 if self.whole else 3
-            self._reference = reference_of(model.tree, name)
+            self._part = part
             self._made = self._posed(motion, t)
             self.batch: tuple[int, ...] = ()
             if callable(motion) and not _is_pose(motion):
@@ -306,7 +278,7 @@ class _Entry:
                     )
                 pose = found[0]
                 rotation = pose.rotation if self.whole else pose
-                place = np.asarray(pose.apply(self._reference)) if self.whole else none
+                place = placed_reference(self._part, pose) if self.whole else none
                 later = [
                     self._array(w, a, self.size)
                     for w, a in zip(("rate", "acceleration"), found[1:3], strict=False)
@@ -327,7 +299,7 @@ class _Entry:
         places = None
         if self.whole:
             k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
-            spline = make_interp_spline(t, motion.apply(self._reference), k=k)
+            spline = make_interp_spline(t, placed_reference(self._part, motion), k=k)
             places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
 
         def posed(time: float) -> Sample:

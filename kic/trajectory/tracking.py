@@ -9,30 +9,35 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary, member
+from kic.description.columns import motion_columns
+from kic.description.units import row_unit
+from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
+from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
-from kic.position import initial_states
+from kic.position import initial_states, within_limits
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTONSTEPS_MAX, DAMPEDSTEPS_MAX = 60, 3
+NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
 STEPS_MAX = 400
 
 
-class TrackingResult:
+class TrackingResult(Printable, Tabular):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
     Attributes
@@ -73,6 +78,19 @@ class TrackingResult:
         """Shape of the batch, which begins with the n times."""
         return self.configuration.batch
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        description = self.configuration._model.description
+        time = TableAxis("t", self.t, description.units.time)
+        made = list(self.configuration._table(self.coordinates if names is None else names).variables)
+        if names is None:
+            motion = [np.empty(self.qd.shape), self.qd, *([] if self.qdd is None else [self.qdd])]
+            made += motion_columns(description, self.coordinates, motion)[len(self.coordinates) :]
+            made += [
+                Variable(f"{row}.error", self.error[..., k], row_unit(description, row))
+                for k, row in enumerate(self.task)
+            ]
+        return DataTable(description.name, (time, *batch_axes(self.batch[1:])), tuple(made))
+
     @property
     def phi(self) -> np.ndarray:
         """Array (n, ..., N) of the coordinates of the spanning tree, as `Configuration.phi`."""
@@ -101,8 +119,6 @@ class TrackingResult:
 
         Examples
         --------
-        >>> import kic
-        >>> import numpy as np
         >>> m = kic.load("panda")
         >>> c = m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> home = c.value("flange")
@@ -149,8 +165,6 @@ class TrackingResult:
         ------
         InputError
             For a batch without `member`, or a member out of range.
-        MissingExtraError
-            Without Matplotlib.
         """
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = c._model.description
@@ -186,12 +200,6 @@ class TrackingResult:
             sheet.matrix("coordinates", names, ["start", "end", "end − start", "range"], ends)
         return sheet
 
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
-
 
 def follow(
     model: CompiledModel,
@@ -205,6 +213,7 @@ def follow(
     exact: bool,
     wrt: str | Iterable[str] | None,
     tolerance: float,
+    limits: Limits = None,
 ) -> TrackingResult:
     """Follow a path; see `Mechanism.follow`."""
     model.require_real("Following a path", "Use Configuration.resolve().")
@@ -214,8 +223,7 @@ def follow(
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
-    if not isinstance(exact, bool):
-        raise InputError(f"`exact` must be True or False, got {short_repr(exact)}.")
+    exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
@@ -236,6 +244,7 @@ def follow(
         errors.append(task_path.error(states, time, shape))
     whole = (len(times), *shape)
     c = Configuration(model, whole, np.concatenate(found).reshape(-1, start.shape[-1]))
+    within_limits(c, limits, "raise", times=times)
     error = (
         np.concatenate(errors).reshape(*whole, -1)
         if prod(whole)
@@ -363,8 +372,8 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTONSTEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPEDSTEPS_MAX)) & (share > STEP_SHARE_MIN)
+        for k in range(NEWTON_STEPS_MAX):
+            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
             try:

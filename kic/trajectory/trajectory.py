@@ -9,14 +9,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.columns import motion_columns
 from kic.description.units import rate_unit, row_unit
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, reals
 from kic.numerics.polynomials import Piecewise
+from kic.numerics.tables import DataTable, TableAxis, Tabular
 from kic.plotting.figures import Picture
 from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
 
@@ -176,7 +178,7 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledMotion:
+class SampledMotion(Tabular):
     """Mechanism sampled along a trajectory; made by `Trajectory.on`.
 
     Attributes
@@ -203,47 +205,38 @@ class SampledMotion:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> reach = kic.trajectory.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0}, 1.0)
         >>> motion = reach.on(arm, 3, near=arm.at([0.3, 1.0]))
         >>> motion.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
         """
-        _, qd, qdd, qddd = self.motion
-        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
-        assert c.values is not None  # for the type checker
-        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
+        return Motion(*self.configuration.motion(names, *self.motion[1:], wrt=self.wrt))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Return the efforts of the motion (eq 2-198).
+        """Return the efforts (T, M) of the motion (eq 2-198).
 
         Parameters
         ----------
         actuators : str or list of str, optional
             Coordinates at which they act, as many as degrees of freedom; by default those of the trajectory.
 
-        Returns
-        -------
-        (T, M)
-
         Raises
         ------
-        InertiaError, SingularError
+        SingularError
             As `Configuration.dynamics`.
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("horn-two-link")
         >>> hold = kic.trajectory.line([0.0, 0.0], [0.0, 0.0], 1.0).on(arm, 2)
         >>> hold.effort()[0].tolist()
         [19.62, 4.905]
         """
         if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).inverse_dynamics(self.motion.qd, self.motion.qdd)
+            return self.configuration.inverse_dynamics(self.motion.qd, self.motion.qdd, self.wrt)
         moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).inverse_dynamics(moved.qd, moved.qdd)
+        return self.configuration.inverse_dynamics(moved.qd, moved.qdd, actuators)
 
     def drive(self) -> MotorDemand:
         """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
@@ -255,7 +248,6 @@ class SampledMotion:
 
         Examples
         --------
-        >>> import kic
         >>> arm = kic.load("puma560-motors")
         >>> swing = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
         >>> swing.on(arm, 5).drive().voltage.shape
@@ -289,6 +281,13 @@ class SampledMotion:
         ]
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        m = self.configuration._model.description
+        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names", 1)
+        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
+        made = motion_columns(m, rows, self.of(names))
+        return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
+
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)
         return f"motion of '{self.configuration.name}' in {names}, {len(self.t)} times"
@@ -301,7 +300,7 @@ DURATION_MIN, DURATION_MAX = 1e-60, 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory:
+class Trajectory(Printable):
     """Named coordinates as piecewise polynomials of time. Immutable; made by the functions of this package.
 
     Call it with times. Coordinates may be any inputs of `Mechanism.at`: joints, points, single rows.
@@ -315,8 +314,7 @@ class Trajectory:
 
     Examples
     --------
-    >>> from kic import trajectory
-    >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+    >>> swing = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
     >>> q, qd, qdd, qddd = swing([0.0, 1.0, 2.0])
     >>> q[:, 0].tolist(), qd[:, 0].tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.9375, 0.0])
@@ -371,11 +369,6 @@ class Trajectory:
         -------
         Motion
             q, q̇, q̈, q⃛, each (..., M).
-
-        Raises
-        ------
-        InputError
-            For times that are not finite numbers, or beyond the ends.
         """
         times = self._times(t)
         choice("beyond", beyond, ("raise", "hold"))
@@ -436,15 +429,9 @@ class Trajectory:
             Each returns position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
             trajectory rests at both; otherwise such times raise an error.
 
-        Raises
-        ------
-        InputError
-            For a wrong number of names.
-
         Examples
         --------
-        >>> from kic import trajectory
-        >>> swing = trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
+        >>> swing = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=2.0)
         >>> float(swing.sampled()["A"](1.0).qd)
         0.9375
         """
@@ -478,10 +465,6 @@ class Trajectory:
             Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
             reference configuration.
 
-        Returns
-        -------
-        SampledMotion
-
         Raises
         ------
         InputError
@@ -492,7 +475,6 @@ class Trajectory:
 
         Examples
         --------
-        >>> import kic
         >>> lift = kic.trajectory.quintic({"A": 1.2}, {"A": 1.6}, duration=0.5)
         >>> motion = lift.on(kic.load("four-bar"), 5)
         >>> motion.configuration.batch, motion.of("tip").qdd.shape
@@ -512,21 +494,11 @@ class Trajectory:
         return sampled
 
     def extremes(self, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the exact minimum and maximum of the position, rate, acceleration or jerk.
-
-        Parameters
-        ----------
-        order : {0, 1, 2, 3}
-            Order of the derivative.
-
-        Returns
-        -------
-        lower, upper : (M,)
+        """Return the exact minima and maxima (M,) of the derivative of an order, 0 to 3; 0 is the position.
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
+        >>> kic.trajectory.quintic([0.0], [1.0], duration=1.0).extremes(1)[1].tolist()
         [1.875]
         """
         return self.pieces.extremes(_order(order))
@@ -541,8 +513,7 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
+        >>> kic.trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
         3.0
         """
         factor = positive("factor", factor)
@@ -560,8 +531,7 @@ class Trajectory:
 
         Examples
         --------
-        >>> from kic import trajectory
-        >>> trajectory.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
+        >>> kic.trajectory.line([0.0], [1.0], duration=1.0).reversed()(0.25).q.tolist()
         [0.75]
         """
         return replace(self, pieces=self.pieces.reversed())
@@ -624,12 +594,6 @@ class Trajectory:
         cells = np.stack([first, last, *reach[0], *sizes], axis=1)
         sheet.matrix("ends and extremes", self.naming.labels, columns, cells)
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def _order(order: Any) -> int:

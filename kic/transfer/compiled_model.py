@@ -11,23 +11,32 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, DRAWN, KIND, POINT, PRISMATIC
+from kic.errors import InputError, SingularError
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import reference_states
+from kic.kinematics.state import free_joints_as_poses, reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, row_scales
+from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
-from kic.transfer.targets import PoseTarget, Targets, motion_subspace, pose_items, targets_of
+from kic.transfer.targets import (
+    PoseTarget,
+    Targets,
+    axis_items,
+    frame_part,
+    motion_subspace,
+    pose_items,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from kic.dynamics.drive_train import DriveTrain
@@ -41,7 +50,7 @@ class CompiledModel:
     def __init__(self, description: Mechanism) -> None:
         self.description = description
         self._row_queries: LRU[object, OutputQuery] = LRU()
-        self._queries: LRU[object, TransferQuery | IdentityQuery] = LRU()
+        self._queries: LRU[object, Any] = LRU()
         self._transfers: LRU[tuple[str, ...], CoordinateTransfer] = LRU()
         self._closures: LRU[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = LRU()
         # models with caches of their own
@@ -78,7 +87,7 @@ class CompiledModel:
     @cached_property
     def is_open_chain(self) -> bool:
         """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return self.tree.open and len(self.coordinates) == self.tree.size
+        return self.tree.has_own_coordinates
 
     @cached_property
     def has_complex_step(self) -> bool:
@@ -107,6 +116,7 @@ class CompiledModel:
         """Reference positions (n, 3) of joints, points, contacts and bodies."""
         places = [joint.at for joint in self.description.joints if joint.at]
         places += [point.at for point in self.description.points]
+        places += [frame.origin for frame in self.description.frames]
         places += [contact.at for contact in self.description.contacts]
         places += [body.reference for body in self.description.bodies if body.reference]
         return np.array(places).real.reshape(-1, 3)
@@ -147,17 +157,27 @@ class CompiledModel:
             found = self._row_queries[key] = OutputQuery(self.tree, make_rows(self.tree, names), order)
         return found
 
-    def pose(self, body: str) -> OutputQuery:
-        """Return the query for the displacement of a body: those of the origin and of the unit vectors."""
-        found = self._row_queries.get(("pose", body))
+    def pose(self, name: str) -> OutputQuery:
+        """Return the query for the pose of a body or frame: its origin and its axes."""
+        found = self._row_queries.get(("pose", name))
         if found is None:
-            tree = self.tree
-            frame = tree.frame[body]
-            items = [Item(POINT, frame, local_b=tuple(tree.local_point(frame, np.zeros(3))))]
-            items += [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            found = OutputQuery(tree, plain_rows(tree, items), 1)
-            self._row_queries["pose", body] = found
+            tree, part = self.tree, frame_part(self.tree, name)
+            frame = tree.frame[part.body]
+            origin = Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
+            found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
+            self._row_queries["pose", name] = found
         return found
+
+    def poses(self, name: str, states: np.ndarray) -> np.ndarray:
+        """Return the poses (B, 4, 4) of a frame or body at states (B, S)."""
+        query = self.pose(name)
+        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        T = np.zeros((len(states), 4, 4), p.dtype)
+        T[:, 3, 3] = 1
+        T[:, :3, 3] = p[:, 0]
+        # columns of the rotation: the axes
+        T[:, :3, :3] = np.swapaxes(p[:, 1:], -1, -2)
+        return T
 
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
         """Return the values (B, P) of rows at states (B, S)."""
@@ -175,8 +195,9 @@ class CompiledModel:
 
     @cached_property
     def cut_joint_loads(self) -> tuple[Joint, ...]:
-        """Cut joints with springs or dampers."""
-        return tuple(j for j in self.tree.cuts if any(j.stiffness) or any(j.damping))  # type: ignore[arg-type]
+        """Cut joints with springs, dampers or armature."""
+        laws = ("stiffness", "damping", "armature")
+        return tuple(j for j in self.tree.cuts if any(any(getattr(j, key)) for key in laws))
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN coefficients of a distance, whose two points coincide."""
@@ -188,6 +209,27 @@ class CompiledModel:
                 "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
+
+    def check_gimbal(
+        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
+
+        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
+        """
+        if not rows.angles or values.dtype.kind == "O":
+            return ok
+        locked = rows.locked(values)
+        if not locked.any():
+            return ok
+        if failures == "mask":
+            return ~locked if ok is None else ok & ~locked
+        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
+        raise SingularError(
+            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
+            "first and third axis are parallel. Use another sequence, or pose().",
+            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
+        )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
@@ -235,6 +277,7 @@ class CompiledModel:
 
     def targets(self, inputs: Any) -> Targets:
         """Return the targets of inputs, as many as the degrees of freedom."""
+        inputs = free_joints_as_poses(self.description, inputs)
         targets = targets_of(self.tree, self.value_rows, self.length, inputs)
         self.check_number(targets.names, targets.held)
         return targets
@@ -332,8 +375,20 @@ class CompiledModel:
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
-    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
+    def actuators(
+        self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom.
+
+        If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
+        the coordinates.
+        """
+        if given is not None:
+            names = names_of(given, "actuators")
+        elif self.description.actuators is not None or default is None:
+            names = self.description.actuator_names
+        else:
+            names = default
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -354,7 +409,8 @@ class CompiledModel:
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
-                f"named: {', '.join(labels) or 'none'}. Name {self.dof} or more.",
+                f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
+                f"{self.dof} or more in `actuators`.",
                 mobility=self.dof,
             )
         return labels
@@ -376,17 +432,41 @@ class CompiledModel:
             found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
         return found
 
+    def motion_query(self, transfer: Transfer, want: int) -> Any:
+        """Return the query for efforts or accelerations along motions, from a cache."""
+        key = transfer, "motion", want
+        found = self._queries.get(key)
+        if found is None:
+            found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
+        return found
+
+    def cut_joint_terms(self, transfer: Transfer, states: np.ndarray, want: int) -> list[np.ndarray]:
+        """Return I* and P*, load and damping, as wanted, of joints that are no columns of the tree."""
+        query = self.query(transfer, want=want & (WANT_INERTIA | WANT_LOADS))
+        K = np.zeros((len(states), query.dynamics.width), states.dtype)
+        self.add_cut_joint_loads(transfer, query, states, K, slice(None))
+        return query.dynamics.split(K, (len(states),))
+
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
     ) -> None:
-        """Add loads and damping in joints that are no columns of the tree to members of a table K (B, …)."""
+        """Add inertia, loads and damping of joints that are no columns of the tree, to a table K (B, …)."""
         states, table = states[members], K[members]
-        load, damping = query.dynamics.split(table, (len(table),))[-2:]
+        parts = query.dynamics.split(table, (len(table),))
+        inertia, loads = (parts[:2], parts[2:]) if parts[0].ndim == 3 else ([], parts)
         for joint in self.cut_joint_loads:
-            own = self.query(transfer, joint.name)
+            rotor = np.array(joint.armature)
+            own = self.query(transfer, joint.name, order=2 if inertia else 1)
             rows = own.outputs.rows
             T = transfer.evaluate(own, states).T
             c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
+            if inertia:
+                I, P = inertia
+                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
+                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.H)
+            if not loads:
+                continue
+            load, damping = loads
             stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
             load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
             damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
@@ -462,7 +542,9 @@ class CompiledModel:
         G, H, D = (*tensors, None, None)[:3]
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot, error)
-        return Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made = Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made._description = self.description
+        return made
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.parts import Body, Distance
+from kic.description.description import MechanismDescription
+from kic.description.parts import Body, Distance, Frame
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, KIND, LARGEST, POINT, PRISMATIC
+from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
@@ -24,12 +26,12 @@ PLANARITY_TOL = 1e-10
 
 @dataclass(frozen=True)
 class PoseTarget:
-    """Body of which the pose or only the orientation is given.
+    """Body or frame of which the pose or only the orientation is given.
 
     Attributes
     ----------
     body : str
-        Name of the body.
+        Name of the body or frame.
     whole : bool
         True if the pose is given, False if only the orientation is.
     """
@@ -85,25 +87,44 @@ class BatchTargets:
 
 
 def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
-    """Return the rows of a body's pose: a reference point and three unit vectors.
+    """Return the rows of the pose of a body or frame: its reference point and its three axes.
 
-    If only the orientation is given, the point is omitted. The unit vectors are those of the reference
-    configuration, carried by the body. Their nine components fix three dof; like redundant closure rows, they
-    are consistent.
+    If only the orientation is given, the point is omitted. The nine components of the axes fix three dof;
+    like redundant closure rows, they are consistent.
     """
-    frame = tree.frame[held.body]
-    items = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
+    part = frame_part(tree, held.body)
+    items = axis_items(tree, part)
     if held.whole:
-        place = tuple(tree.local_point(frame, reference_of(tree, held.body)))
-        items.insert(0, Item(POINT, frame, local_b=place))
+        frame = tree.frame[part.body]
+        items.insert(0, Item(POINT, frame, local_b=tuple(tree.local_point(frame, reference_of(part)))))
     return items
 
 
-def reference_of(tree: Tree, name: str) -> np.ndarray:
-    """Return the reference point of a body; by default the origin, in the reference configuration."""
-    body = tree.description.part(name, "bodies")
-    assert isinstance(body, Body)  # for the type checker: `part` searches bodies only
-    return np.array(body.reference or (0.0, 0.0, 0.0))
+def axis_items(tree: Tree, part: Body | Frame) -> list[Item]:
+    """Return the rows of the three axes of a frame; those of a body are the world's when undisplaced."""
+    frame = tree.frame[part.body]
+    return [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in part.axes]
+
+
+def frame_part(tree: Tree, name: str) -> Body | Frame:
+    """Return the body or frame of a name."""
+    part = tree.description.part(name, "bodies", "frames")
+    assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
+    return part
+
+
+def reference_of(part: Body | Frame) -> np.ndarray:
+    """Return the reference point of a body or frame in the reference configuration, or else its origin."""
+    return np.array(part.reference or part.origin)
+
+
+def placed_reference(part: Body | Frame, pose: Any) -> np.ndarray:
+    """Return the reference point (..., 3) of a body or frame at a pose, a SciPy `RigidTransform`.
+
+    The pose of a frame is that of its axes in the world, so that its translation is that of the origin. The
+    pose of a body is that of a frame which coincides with the world in the reference configuration.
+    """
+    return displaced(pose, reference_of(part) - np.array(part.origin))
 
 
 @dataclass(frozen=True)
@@ -167,21 +188,23 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     placed: list[np.ndarray] = []
     reasons: list[np.ndarray] = []
     batches: dict[str, tuple[int, ...]] = {}
-    for key, value in inputs.items():
+    for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
-        if isinstance(drawing.parts.get(key), Body) and hasattr(value, "as_matrix"):
+        key, value = _orientation(drawing, key, value)
+        framed = drawing.parts.get(key)
+        if isinstance(framed, Body | Frame) and hasattr(value, "as_matrix"):
             one = PoseTarget(key, whole=hasattr(value, "translation"))
             rotation = value.rotation if one.whole else value
-            reference = reference_of(tree, key)
-            place = displaced(value, reference) if one.whole else None
+            place = placed_reference(framed, value) if one.whole else None
+            move = None if place is None else place - reference_of(framed)
             R = rotation.as_matrix()
             parts = [R[..., i, k] for k in range(3) for i in range(3)]
             if place is not None:
                 parts = [*np.moveaxis(place, -1, 0), *parts]
             held.append(one)
             placed += parts
-            reasons.append(_out_of_room(room, key, R, None if place is None else place - reference, length))
+            reasons.append(_out_of_room(room, key, R @ np.array(framed.axes), move, length))
         else:
             parts = _values(rows, key, value, tree.scalar)
             names.append(key)
@@ -199,6 +222,42 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
             continue
         impossible = np.where(impossible == "", np.broadcast_to(why, batch), impossible)
     return Targets(tuple(names), tuple(held), values, batch, impossible)
+
+
+def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
+    rest = dict(inputs)
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    for whole in dict.fromkeys(turned):
+        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if all(name in rest for name in names):
+            parts = {name: numbers(name, rest.pop(name)) for name in names}
+            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
+    return rest
+
+
+def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
+
+    Three angles are an orientation, which is regular also in gimbal lock.
+    """
+    name, _, row = key.partition(".")
+    part = drawing.parts.get(name)
+    if not row.startswith(EULER) or part is None:
+        return key, value
+    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
+    if "." in row or not isinstance(part, Body | Frame):
+        raise InputError(
+            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
+            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
+            name=key,
+        )
+    from scipy.spatial.transform import Rotation
+
+    angles = as_array(key, value, 3)
+    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
+    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
 def _values(
@@ -224,7 +283,7 @@ def _values(
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Return reasons against values whose squares are not finite, '' for the others."""
-    if wanted.dtype == object or not (np.abs(wanted.real) > LARGEST).any():
+    if wanted.dtype == object or not (np.abs(wanted.real) > ARGUMENT_MAX).any():
         return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():

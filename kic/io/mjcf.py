@@ -1,0 +1,465 @@
+"""MJCF files and MuJoCo models: read through the user's own `mujoco`, as the compiled model has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from kic.errors import InputError, short_repr
+from kic.io.robot import (
+    WORLD,
+    Drive,
+    Link,
+    Robot,
+    RobotCoupling,
+    RobotFrame,
+    RobotJoint,
+    RobotLoop,
+    mechanism_of,
+    transform,
+)
+from kic.io.urdf import motion
+from kic.io.xml import Element, Source, parse, read_source
+from kic.mechanism import Mechanism
+from kic.numerics.optional import import_optional
+
+# elements that have no effect on the motion of rigid bodies
+_QUIET = (
+    "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact", "equality",
+    "tendon", "actuator", "custom", "keyframe", "include", "extension",
+)  # fmt: skip
+# relative error of a rotation about the same point that counts as one
+_SAME_ATOL = 1e-9
+
+
+def from_mujoco(
+    model: Any,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
+
+    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
+    on is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are
+    left out; equality constraints are exact.
+
+    Parameters
+    ----------
+    model : str, path or mujoco.MjModel
+        Path of the file, its text, which starts with "<", or a compiled model.
+    coordinates : sequence of str, optional
+        Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
+        joints if they can drive it, else the best conditioned.
+    start : dict of str to float, optional
+        Values of joints from which the loops are closed. By default the zero of the file is tried first, then
+        its key frames, and then samples within the limits.
+    strict : bool
+        True to raise an error where something with an effect on motion is left out.
+
+    Returns
+    -------
+    Mechanism
+        In a closed configuration. Coordinates have the values of `qpos`. `Mechanism.remarks` lists what was
+        merged, renamed, replaced and left out.
+
+    Raises
+    ------
+    ModelFileError
+        For a file that cannot be read or contradicts itself, and for loops that do not close.
+    MissingExtraError
+        If `mujoco` is not installed.
+    """
+    mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
+    lines: dict[tuple[str, str], int] = {}
+    left: list[tuple[int, str]] = []
+    unknown: set[str] = set()
+    if isinstance(model, mujoco.MjModel):
+        source, compiled = Source(None, b"", "MuJoCo model"), model
+    elif isinstance(model, str | os.PathLike):
+        source = read_source(model, "MJCF")
+        compiled, lines, left, unknown = _compiled(mujoco, source)
+    else:
+        raise InputError(
+            f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
+        )
+    name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
+    robot = Robot(source, name, strict=strict)
+    for line, text in left:
+        robot.remark(line, text)
+    _Reader(mujoco, compiled, robot, lines, unknown).read()
+    return mechanism_of(robot, coordinates, start)
+
+
+def _compiled(
+    mujoco: Any, source: Source
+) -> tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]]:
+    """Return the compiled model of a file without needless geometry, the lines of its parts, and remarks.
+
+    The last are the names of bodies whose inertia is unknown, because it is that of a missing mesh.
+    """
+    root = parse(source)
+    if root.tag not in ("mujoco", "mujocoinclude", "robot"):
+        root.fail("the root of an MJCF file must be <mujoco>.")
+    lines: dict[tuple[str, str], int] = {}
+    remarks: list[tuple[int, str]] = []
+    _walk(root, source, lines)
+    for element in root.children:
+        if element.tag not in _QUIET:
+            remarks.append((element.line, f"<{element.tag}> is left out."))
+    try:
+        if source.path is None:
+            spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
+        else:
+            spec = mujoco.MjSpec.from_file(str(source.path))
+        left = _without_geometry(mujoco, spec)
+        unknown = _without_missing_files(spec, source)
+        compiled = spec.compile()
+    except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())
+        raise source.error(0, f"mujoco cannot compile it: {words}") from None
+    return compiled, lines, [*remarks, *left], unknown
+
+
+def _walk(element: Element, source: Source, lines: dict[tuple[str, str], int], depth: int = 0) -> None:
+    """Note the lines of named parts, and check that no file outside the folder is included."""
+    for child in element.children:
+        tag = "joint" if child.tag == "freejoint" else child.tag
+        name = child.attributes.get("name")
+        if name:
+            lines.setdefault((tag, name), child.line)
+        if child.tag == "plugin":
+            child.fail("plugins cannot be read. Remove them.")
+        if child.tag == "include":
+            path = Path(child.get("file"))
+            if source.path is None or path.is_absolute() or ".." in path.parts:
+                child.fail(
+                    f"the included file must be in the folder of the model, got {short_repr(str(path))}."
+                )
+            if depth > 8:
+                child.fail("files include each other.")
+            included = read_source(source.path.parent / path, "MJCF")
+            _walk(parse(included), included, {}, depth + 1)
+        _walk(child, source, lines, depth)
+
+
+def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
+    """Delete geometry on which no inertia depends, and what refers to it; return remarks."""
+    kept, count = set(), 0
+    for parts in (spec.sensors, spec.pairs, spec.excludes, spec.skins, spec.flexes, spec.textures):
+        for one in list(parts):
+            spec.delete(one)
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    moves = {spec.worldbody.name: False}
+    for body in spec.bodies[1:]:
+        moves[body.name] = moves.get(body.parent.name, True) or bool(body.joints)
+        needed = moves[body.name] and not body.explicitinertial
+        for geom in list(body.geoms):
+            mesh = geom.type == mujoco.mjtGeom.mjGEOM_MESH
+            if mesh and needed:
+                kept.add(geom.meshname)
+            elif mesh or geom.type == mujoco.mjtGeom.mjGEOM_HFIELD:
+                spec.delete(geom)
+                count += 1
+    for geom in list(spec.worldbody.geoms):
+        spec.delete(geom)
+    for mesh in list(spec.meshes):
+        if mesh.name not in kept:
+            spec.delete(mesh)
+    for field in list(spec.hfields):
+        spec.delete(field)
+    return [(0, f"{count} mesh geoms, on which no inertia depends, are left out.")] if count else []
+
+
+def _without_missing_files(spec: Any, source: Source) -> set[str]:
+    """Delete meshes whose files are missing; return the bodies whose inertia they would have given."""
+    folder = Path() if source.path is None else source.path.parent
+    missing = {
+        mesh.name for mesh in spec.meshes if mesh.file and not (folder / spec.meshdir / mesh.file).is_file()
+    }
+    unknown = set()
+    for body in spec.bodies if missing else ():
+        for geom in list(body.geoms):
+            if geom.meshname in missing:
+                spec.delete(geom)
+                # any inertia serves, because it is not read
+                body.mass, body.inertia, body.explicitinertial = 1.0, [1.0] * 3, True
+                unknown.add(body.name)
+    for mesh in list(spec.meshes):
+        if mesh.name in missing:
+            spec.delete(mesh)
+    return unknown
+
+
+class _Reader:
+    """Contents of a compiled model."""
+
+    def __init__(
+        self, mujoco: Any, model: Any, robot: Robot, lines: Mapping[tuple[str, str], int], unknown: set[str]
+    ) -> None:
+        self.mj, self.m, self.robot, self.lines, self.unknown = mujoco, model, robot, lines, unknown
+        self.joint_name = [self.name("joint", j, f"joint{j}") for j in range(model.njnt)]
+
+    def name(self, kind: str, index: int, default: str) -> str:
+        """Return the name of a part."""
+        found = self.mj.mj_id2name(self.m, getattr(self.mj.mjtObj, f"mjOBJ_{kind.upper()}"), index)
+        return found or default
+
+    def line(self, kind: str, name: str) -> int:
+        """Return the line of a part."""
+        return self.lines.get((kind, name), 0)
+
+    def read(self) -> None:
+        """Fill the robot."""
+        m, robot = self.m, self.robot
+        disabled = int(m.opt.disableflags)
+        flag = self.mj.mjtDisableBit
+        if disabled & int(flag.mjDSBL_GRAVITY):
+            robot.gravity = (0.0, 0.0, 0.0)
+        else:
+            robot.gravity = tuple(m.opt.gravity.tolist())
+        springs = not disabled & int(getattr(flag, "mjDSBL_SPRING", 0))
+        dampers = not disabled & int(getattr(flag, "mjDSBL_DAMPER", 0))
+        self.links = [WORLD]
+        for b in range(1, m.nbody):
+            self._body(b, springs, dampers)
+        if m.ngravcomp:
+            robot.remark(0, "gravity compensation of bodies is left out.", lost=True)
+        if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
+            robot.remark(0, "forces of the fluid are left out.", lost=True)
+        for s in range(m.nsite):
+            name = self.name("site", s, f"site{s}")
+            place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
+            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
+        self._tendons()
+        for e in range(m.neq):
+            self._equality(e)
+        for a in range(m.nu):
+            self._actuator(a)
+        for k in range(m.nkey):
+            robot.starts.append(
+                {
+                    self.joint_name[j]: float(m.key_qpos[k, m.jnt_qposadr[j]])
+                    for j in range(m.njnt)
+                    if self._type(j) in ("revolute", "prismatic")
+                }
+            )
+        if m.nflex:
+            robot.remark(0, "flexible bodies are left out.", lost=True)
+
+    def _type(self, j: int) -> str:
+        """Return the type of a joint."""
+        kinds = self.mj.mjtJoint
+        return {
+            int(kinds.mjJNT_FREE): "free",
+            int(kinds.mjJNT_BALL): "spherical",
+            int(kinds.mjJNT_SLIDE): "prismatic",
+            int(kinds.mjJNT_HINGE): "revolute",
+        }[int(self.m.jnt_type[j])]
+
+    def _body(self, b: int, springs: bool, dampers: bool) -> None:
+        """Add a body with its joints; all but the last of several joints carry massless links."""
+        m, robot = self.m, self.robot
+        name = self.name("body", b, f"body{b}")
+        line = self.line("body", name)
+        R = _matrix(m.body_iquat[b])
+        link = Link(
+            name, line, float(m.body_mass[b]), m.body_ipos[b].copy(), R @ np.diag(m.body_inertia[b]) @ R.T
+        )
+        if name in self.unknown:
+            link.mass = None
+            robot.remark(
+                line, f"mass of body '{name}' is unknown: the file of its mesh is missing.", lost=True
+            )
+        place = transform(m.body_pos[b], _matrix(m.body_quat[b]))
+        parent = self.links[m.body_parentid[b]]
+        joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
+        if m.body_mocapid[b] >= 0:
+            robot.remark(line, f"mocap body '{name}' is fixed to the world.", lost=True)
+        if not joints:
+            fixed = f"{name} fixed"
+            robot.add_joint(RobotJoint(fixed, "fixed", parent, name, place, line))
+        for k, j in enumerate(joints):
+            child = name if j == joints[-1] else f"{name} before {self.joint_name[j + 1]}"
+            if child != name:
+                robot.add_link(Link(child, line))
+            robot.add_joint(self._joint(j, parent, child, place if k == 0 else np.eye(4), springs, dampers))
+            parent = child
+        robot.add_link(link)
+        self.links.append(name)
+
+    def _joint(
+        self, j: int, parent: str, child: str, place: np.ndarray, springs: bool, dampers: bool
+    ) -> RobotJoint:
+        """Return a joint. A free body is placed in the world's frame, so that its pose is that of the joint."""
+        m, robot, kind, name = self.m, self.robot, self._type(j), self.joint_name[j]
+        line = self.line("joint", name)
+        dof, q = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
+        if kind == "free":
+            place = np.eye(4)
+        joint = RobotJoint(name, kind, parent, child, place, line, at=tuple(m.jnt_pos[j].tolist()))
+        if kind == "free":
+            joint.at = (0.0, 0.0, 0.0)
+        if kind in ("revolute", "prismatic"):
+            joint.axis, joint.zero = tuple(m.jnt_axis[j].tolist()), float(m.qpos0[q])
+            joint.rest = float(m.qpos_spring[q])
+        joint.armature = float(m.dof_armature[dof])
+        joint.damping = float(m.dof_damping[dof]) if dampers else 0.0
+        joint.friction = float(m.dof_frictionloss[dof])
+        joint.stiffness = float(m.jnt_stiffness[j]) if springs else 0.0
+        for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
+            table = getattr(m, key, None)
+            if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
+                robot.remark(
+                    line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.", lost=True
+                )
+        if joint.stiffness and kind in ("spherical", "free"):
+            robot.remark(line, f"the spring of joint '{name}', which is {kind}, is left out.", lost=True)
+            joint.stiffness = 0.0
+        if m.jnt_limited[j] and joint.axis:
+            joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
+        if m.jnt_actfrclimited[j]:
+            joint.effort = float(np.abs(m.jnt_actfrcrange[j]).max())
+        return joint
+
+    def _equality(self, e: int) -> None:
+        """Add an equality constraint as a closing joint or a coupling."""
+        m, robot, kinds = self.m, self.robot, self.mj.mjtEq
+        kind, data = int(m.eq_type[e]), m.eq_data[e]
+        name = self.name("equality", e, f"equality{e}")
+        line = self.line("connect", name) or self.line("weld", name) or self.line("joint", name)
+        one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+        if not m.eq_active0[e]:
+            robot.remark(line, f"equality '{name}' is inactive and left out.")
+        elif kind == int(kinds.mjEQ_CONNECT) or kind == int(kinds.mjEQ_WELD):
+            self._loop(e, name, line, kind == int(kinds.mjEQ_WELD))
+        elif kind == int(kinds.mjEQ_JOINT):
+            if two < 0 and np.any(data[1:5]) and self._type(one) not in ("revolute", "prismatic"):
+                robot.remark(line, f"equality '{name}' is left out.", lost=True)
+                return
+            names = tuple(self.joint_name[j] for j in (one, two) if j >= 0)
+            if two >= 0 and np.any(data[2:5]):
+                robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
+            elif two >= 0 and data[1]:
+                robot.couplings.append(
+                    RobotCoupling(name, names, (1.0, -float(data[1])), float(data[0]), line)
+                )
+            else:
+                self._lock(names[0], float(data[0]), name, line)
+        elif kind == int(kinds.mjEQ_TENDON) and self._tendon_terms(one) and not np.any(data[1:5]):
+            terms = self._tendon_terms(one) or {}
+            if two >= 0:
+                robot.remark(line, f"equality '{name}' of two tendons is left out.", lost=True)
+            elif len(terms) == 1:
+                joint, ratio = next(iter(terms.items()))
+                self._lock(joint, float(data[0]) / ratio, name, line)
+            else:
+                robot.couplings.append(
+                    RobotCoupling(name, tuple(terms), tuple(terms.values()), float(data[0]), line)
+                )
+        else:
+            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+
+    def _lock(self, joint: str, change: float, name: str, line: int) -> None:
+        """Fix a joint at a value."""
+        own = self.robot.joints[joint]
+        own.place = own.place @ motion(own, change)
+        own.type = "fixed"
+        self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
+
+    def _loop(self, e: int, name: str, line: int, weld: bool) -> None:
+        """Add a connect or weld; points and orientation are those of the compiled model."""
+        m, data = self.m, self.m.eq_data[e]
+        one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+        if int(m.eq_objtype[e]) == int(self.mj.mjtObj.mjOBJ_SITE):
+            links = tuple(self.links[m.site_bodyid[s]] for s in (one, two))
+            frames = tuple(transform(m.site_pos[s], _matrix(m.site_quat[s])) for s in (one, two))
+        else:
+            links = tuple(self.links[b] for b in (one, two))
+            if weld:
+                # data: anchor in the second body, point and orientation relative to the first
+                frames = transform(data[3:6], _matrix(data[6:10])), transform(data[:3])
+            else:
+                frames = transform(data[:3]), transform(data[3:6])
+        self.robot.loops.append(
+            RobotLoop(name, "fixed" if weld else "spherical", links, frames, line)  # type: ignore[arg-type]
+        )
+
+    def _tendon_terms(self, t: int) -> dict[str, float] | None:
+        """Return the joints of a fixed tendon with their coefficients; None for a spatial tendon."""
+        m = self.m
+        span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
+        if not all(int(m.wrap_type[w]) == int(self.mj.mjtWrap.mjWRAP_JOINT) for w in span):
+            return None
+        return {self.joint_name[m.wrap_objid[w]]: float(m.wrap_prm[w]) for w in span}
+
+    def _tendons(self) -> None:
+        """Add springs and dampers of tendons that are straight lines between two sites."""
+        m, robot = self.m, self.robot
+        site = int(self.mj.mjtWrap.mjWRAP_SITE)
+        for t in range(m.ntendon):
+            name = self.name("tendon", t, f"tendon{t}")
+            line = self.line("spatial", name) or self.line("fixed", name)
+            span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
+            numbers = [float(m.tendon_stiffness[t]), float(m.tendon_damping[t])]
+            straight = len(span) == 2 and all(int(m.wrap_type[w]) == site for w in span)
+            low, high = m.tendon_lengthspring[t]
+            others = m.tendon_frictionloss[t] or m.tendon_armature[t]
+            if straight and low == high and not others:
+                if any(numbers):
+                    ends = [self.name("site", int(m.wrap_objid[w]), f"site{m.wrap_objid[w]}") for w in span]
+                    robot.springs.append((name, *ends, numbers[0], float(low), numbers[1], line))  # type: ignore[arg-type]
+            elif any(numbers) or others:
+                robot.remark(
+                    line, f"spring, damper, friction and armature of tendon '{name}' are left out.", lost=True
+                )
+            elif self._tendon_terms(t) is None:
+                robot.remark(line, f"tendon '{name}' is left out.")
+
+    def _actuator(self, a: int) -> None:
+        """Add an actuator of joints as an ideal motor."""
+        m, robot, kinds = self.m, self.robot, self.mj.mjtTrn
+        name = self.name("actuator", a, f"actuator{a}")
+        line = next((line for (_, n), line in self.lines.items() if n == name and _ in _ACTUATORS), 0)
+        kind, target, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+        terms: dict[str, float] | None = None
+        if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
+            if self._type(target) in ("revolute", "prismatic"):
+                terms = {self.joint_name[target]: 1.0}
+        elif kind == int(kinds.mjTRN_TENDON):
+            terms = self._tendon_terms(target)
+        terms = {
+            joint: ratio * float(gear[0])
+            for joint, ratio in (terms or {}).items()
+            if ratio * gear[0] and robot.joints[joint].type != "fixed"
+        }
+        if not terms:
+            robot.remark(
+                line,
+                f"actuator '{name}' does not act on joints with one coordinate and is left out.",
+                lost=True,
+            )
+            return
+        armature, damping = (
+            float(getattr(m, f"actuator_{key}", np.zeros(m.nu))[a]) for key in ("armature", "damping")
+        )
+        if armature or damping:
+            robot.remark(line, f"armature and damping of actuator '{name}' are left out.", lost=True)
+        robot.drives.append(Drive(name, tuple(terms), tuple(terms.values()), line))
+
+
+_ACTUATORS = (
+    "motor", "position", "velocity", "intvelocity", "general", "damper", "cylinder", "muscle", "adhesion",
+    "dcmotor", "plugin",
+)  # fmt: skip
+
+
+def _matrix(quaternion: np.ndarray) -> np.ndarray:
+    """Return the rotation of a unit quaternion (w, x, y, z)."""
+    return Rotation.from_quat(np.asarray(quaternion)[[1, 2, 3, 0]]).as_matrix()

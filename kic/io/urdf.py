@@ -1,0 +1,333 @@
+"""URDF files: robots as trees of links, with loops given beside the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from kic.errors import InputError, short_repr
+from kic.io.robot import (
+    FREE_JOINT,
+    GRAVITY,
+    WORLD,
+    Drive,
+    Link,
+    Robot,
+    RobotCoupling,
+    RobotJoint,
+    RobotLoop,
+    mechanism_of,
+    rpy,
+    transform,
+)
+from kic.io.xml import Element, parse, read_source
+from kic.mechanism import Mechanism
+
+LOOP_TYPES = ("spherical", "revolute", "fixed", "cylindrical", "prismatic", "universal", "planar")
+_TYPES = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+    "spherical": "spherical",
+}
+# parts of links and robots without an effect on motion; others get a remark
+_QUIET = ("material", "gazebo", "link", "joint", "transmission", "group", "drake")
+
+
+def from_urdf(
+    model: str | os.PathLike[str],
+    loops: Iterable[Any] = (),
+    floating_base: bool = False,
+    gravity: Any = GRAVITY,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Read a robot from a URDF file, and close its loops.
+
+    Parameters
+    ----------
+    model : str or path
+        Path of the file, or its text, which starts with "<".
+    loops : sequence of (str, str) or (str, str, str)
+        Frames that coincide where loops close, because URDF describes trees only. A frame is a link, or the
+        link below a joint. The third word is the type of the closing joint: "spherical" (the default),
+        "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and about x)
+        or "planar" (along z and x).
+    floating_base : bool
+        True to let the root link move freely, by a free joint called "root_joint".
+    gravity : (3,) float
+        Acceleration of gravity, which URDF does not say.
+    coordinates : sequence of str, optional
+        Joints of the default coordinates. By default all of an open chain; in a closed one those of the
+        file's transmissions if they can drive it, else the best conditioned.
+    start : dict of str to float, optional
+        Values of joints from which the loops are closed. By default the zero of the file is tried first, and
+        then samples within the limits.
+    strict : bool
+        True to raise an error where something with an effect on motion is left out.
+
+    Returns
+    -------
+    Mechanism
+        In a closed configuration. Coordinates have the values of the file. `Mechanism.remarks` lists what was
+        merged, renamed, replaced and left out.
+
+    Raises
+    ------
+    ModelFileError
+        For a file that cannot be read or contradicts itself, and for loops that do not close. It carries
+        `path` and `line`.
+
+    Examples
+    --------
+    >>> text = '''<robot name="pendulum"><link name="base"/>
+    ... <link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+    ... <inertia ixx="0.2" iyy="0.2" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    ... <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/>
+    ... <axis xyz="0 1 0"/></joint></robot>'''
+    >>> kic.from_urdf(text).at([0.0]).dynamics().I.round(6).tolist()
+    [[0.7]]
+    """
+    source = read_source(model, "URDF")
+    root = parse(source)
+    if root.tag != "robot":
+        root.fail("the root of a URDF file must be <robot>.")
+    robot = Robot(source, root.get("name", "robot"), strict=strict, gravity=gravity)
+    dropped: dict[str, int] = {}
+    for element in root.all("link"):
+        robot.add_link(_link(element))
+        for child in element.children:
+            if child.tag in ("visual", "collision"):
+                dropped.setdefault(child.tag, child.line)
+    for element in root.all("joint"):
+        robot.add_joint(_joint(element, robot))
+    for tag, line in dropped.items():
+        robot.remark(line, f"{tag} geometry of links is left out.")
+    for element in root.children:
+        if element.tag == "gazebo":
+            _gazebo(element, robot)
+        elif element.tag not in _QUIET:
+            robot.remark(element.line, f"<{element.tag}> is left out.", lost=True)
+    _mimics(root, robot)
+    _transmissions(root, robot)
+    _roots(robot, floating_base)
+    for k, loop in enumerate(loops):
+        robot.loops.append(_loop(robot, k, loop))
+    return mechanism_of(robot, coordinates, start)
+
+
+def placement(element: Element | None) -> np.ndarray:
+    """Return the frame (4, 4) of an <origin>."""
+    if element is None:
+        return np.eye(4)
+    if "quat_xyzw" in element.attributes:  # an extension of urdfdom
+        q = np.array(element.vector("quat_xyzw", count=4))
+        if not q.any():
+            element.fail("`quat_xyzw` must not be zero.")
+        return transform(element.vector("xyz", "0 0 0"), Rotation.from_quat(q).as_matrix())
+    return transform(element.vector("xyz", "0 0 0"), rpy(element.vector("rpy", "0 0 0")))
+
+
+def inertial(element: Element | None, link: Link, T: np.ndarray, numbers: Mapping[str, float]) -> None:
+    """Set the inertia of a link from numbers ixx … in the axes of a frame."""
+    moments = [[numbers["ixx"], numbers["ixy"], numbers["ixz"]],
+               [numbers["ixy"], numbers["iyy"], numbers["iyz"]],
+               [numbers["ixz"], numbers["iyz"], numbers["izz"]]]  # fmt: skip
+    link.com = T[:3, 3]
+    link.inertia = T[:3, :3] @ np.array(moments) @ T[:3, :3].T
+
+
+def _link(element: Element) -> Link:
+    """Return a link; without <inertial> it is massless."""
+    link = Link(element.get("name"), element.line)
+    own = element.find("inertial")
+    if own is None:
+        return link
+    mass, moments = own.find("mass"), own.find("inertia")
+    if mass is None:
+        own.fail("<mass> is missing.")
+    link.mass = mass.number("value")
+    if link.mass < 0:
+        mass.fail(f"`value` must not be negative, got {link.mass:g}.")
+    keys = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+    numbers = dict.fromkeys(keys, 0.0)
+    if moments is not None:
+        numbers = {key: moments.number(key, "0" if key in ("ixy", "ixz", "iyz") else None) for key in keys}
+    inertial(own, link, placement(own.find("origin")), numbers)
+    return link
+
+
+def _joint(element: Element, robot: Robot) -> RobotJoint:
+    """Return a joint."""
+    name, kind = element.get("name"), element.get("type")
+    if kind not in _TYPES:
+        element.fail(f"joint '{name}': `type` must be one of {', '.join(_TYPES)}, got {short_repr(kind)}.")
+    parent, child = element.find("parent"), element.find("child")
+    if parent is None or child is None:
+        element.fail(f"joint '{name}' must have <parent> and <child>.")
+    joint = RobotJoint(
+        name,
+        _TYPES[kind],
+        parent.get("link"),
+        child.get("link"),
+        placement(element.find("origin")),
+        element.line,
+    )
+    own = element.find("axis")
+    axis = np.array((1.0, 0.0, 0.0) if own is None else own.vector("xyz", "1 0 0"))
+    size = float(np.linalg.norm(axis))
+    if kind in ("revolute", "continuous", "prismatic", "planar"):
+        if not size > 1e-12:
+            (own or element).fail(f"joint '{name}': the axis is zero. Give a direction.")
+        axis = axis / size
+        joint.axis = tuple(axis.tolist())
+    if kind == "planar":
+        # translations along two axes of the plane; x and y if its normal is z
+        first = np.array([1.0, 0.0, 0.0]) - axis[0] * axis
+        if np.linalg.norm(first) < 1e-6:
+            first = np.array([0.0, 1.0, 0.0])
+        first /= np.linalg.norm(first)
+        joint.axis, joint.axis2 = tuple(first.tolist()), tuple(np.cross(axis, first).tolist())
+    dynamics, limit = element.find("dynamics"), element.find("limit")
+    if dynamics is not None:
+        joint.damping, joint.friction = dynamics.number("damping", "0"), dynamics.number("friction", "0")
+        joint.armature = dynamics.number("armature", "0")
+        joint.stiffness = dynamics.number("spring_stiffness", "0")
+        joint.rest = dynamics.number("spring_reference", "0")
+        for key in ("damping", "friction", "armature", "stiffness"):
+            if getattr(joint, key) < 0:
+                robot.remark(dynamics.line, f"joint '{name}': negative {key} is left out.", lost=True)
+                setattr(joint, key, 0.0)
+    if limit is not None and kind in ("revolute", "prismatic"):
+        joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
+    if limit is not None:
+        joint.speed = limit.number("velocity", "1e308")
+        joint.effort = limit.number("effort", "1e308")
+    safety = element.find("safety_controller")
+    if safety is not None:
+        robot.remark(safety.line, f"the safety controller of joint '{name}' is left out.")
+    return joint
+
+
+def _mimics(root: Element, robot: Robot) -> None:
+    """Add the couplings of mimic joints."""
+    for element in root.all("joint"):
+        mimic = element.find("mimic")
+        if mimic is None:
+            continue
+        name, other = element.get("name"), mimic.get("joint")
+        factor, offset = mimic.number("multiplier", "1"), mimic.number("offset", "0")
+        if other not in robot.joints:
+            mimic.fail(f"joint '{name}' mimics '{other}', which does not exist.")
+        if other == name:
+            mimic.fail(f"joint '{name}' mimics itself.")
+        joints = (robot.joints[name], robot.joints[other])
+        if any(joint.type not in ("revolute", "prismatic") for joint in joints):
+            mimic.fail(f"joint '{name}' mimics '{other}'; both must be revolute or prismatic.")
+        if not factor:
+            joints[0].place = joints[0].place @ motion(joints[0], offset)
+            joints[0].type = "fixed"
+            robot.remark(mimic.line, f"joint '{name}' mimics by a factor of 0 and is fixed at {offset:g}.")
+            continue
+        robot.couplings.append(
+            RobotCoupling(f"{name} mimics {other}", (name, other), (1.0, -factor), offset, mimic.line)
+        )
+
+
+def motion(joint: RobotJoint, value: float) -> np.ndarray:
+    """Return the displacement (4, 4) of a link by its joint, in the link's frame at zero."""
+    axis, at = np.array(joint.axis), np.array(joint.at)
+    if joint.type == "prismatic":
+        return transform(value * axis)
+    R = Rotation.from_rotvec(value * axis).as_matrix()
+    return transform(at - R @ at, R)
+
+
+def _transmissions(root: Element, robot: Robot) -> None:
+    """Add the actuators of transmissions: the shaft turns by the reduction times the joint."""
+    for element in root.all("transmission"):
+        name = element.attributes.get("name", "transmission")
+        own = element.find("joint")
+        reductions = [
+            float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
+        ]
+        joint = robot.joints.get(own.get("name", "")) if own is not None else None
+        if joint is None or len(list(element.all("joint"))) > 1:
+            robot.remark(element.line, f"transmission '{name}' is left out.", lost=True)
+        elif joint.type not in ("revolute", "prismatic"):
+            robot.remark(
+                element.line, f"transmission '{name}' of a {joint.type} joint is left out.", lost=True
+            )
+        else:
+            robot.drives.append(Drive(name, (joint.name,), ((reductions or [1.0])[0] or 1.0,), element.line))
+
+
+def _below(element: Element, tag: str) -> list[Element]:
+    """Return all descendants of a tag."""
+    found = []
+    for child in element.children:
+        found += [child, *_below(child, tag)] if child.tag == tag else _below(child, tag)
+    return found
+
+
+def _gazebo(element: Element, robot: Robot) -> None:
+    """Remark on the parts of a <gazebo> extension that affect motion."""
+    for child in element.children:
+        if child.tag in ("joint", "plugin", "sensor"):
+            robot.remark(
+                child.line, f"<{child.tag}> of a <gazebo> extension is left out.", lost=child.tag == "joint"
+            )
+
+
+def _roots(robot: Robot, floating_base: bool) -> None:
+    """Fix the root link to the world, or let it move freely."""
+    children = {joint.child for joint in robot.joints.values()}
+    roots = [name for name in robot.links if name not in children]
+    if not robot.links:
+        raise robot.source.error(0, "has no links.")
+    if len(roots) > 1:
+        raise robot.source.error(
+            robot.links[roots[1]].line,
+            f"several links have no parent: {', '.join(map(repr, roots[:5]))}. Connect them by joints.",
+        )
+    if not floating_base:
+        robot.roots = roots
+    elif roots:
+        root = roots[0]
+        name = FREE_JOINT
+        while name in robot.joints:
+            name += "_"
+        robot.joints = {
+            name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
+            **robot.joints,
+        }
+
+
+def _loop(robot: Robot, k: int, given: Any) -> RobotLoop:
+    """Return the closing joint of two frames."""
+    words = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
+        raise InputError(
+            f"`loops[{k}]` must be two frames, and a type of joint if it is not spherical, got {short_repr(given)}."
+        )
+    kind = words[2] if len(words) == 3 else "spherical"
+    if kind not in LOOP_TYPES:
+        raise InputError(
+            f"`loops[{k}]`: the type must be one of {', '.join(LOOP_TYPES)}, got {short_repr(kind)}."
+        )
+    links = []
+    for word in words[:2]:
+        link = word if word in robot.links else getattr(robot.joints.get(word), "child", None)
+        if link is None:
+            raise InputError(f"`loops[{k}]`: '{robot.name}' has no link or joint '{word}'.", name=word)
+        links.append(link)
+    name = f"{words[0]} to {words[1]}"
+    return RobotLoop(name, kind, (links[0], links[1]), (np.eye(4), np.eye(4)), 0)

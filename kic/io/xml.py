@@ -1,0 +1,182 @@
+"""Read XML of unknown origin: no entities, no document types, bounded size and depth, line numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+from kic.errors import InputError, ModelFileError, short_repr
+
+# a file within these bounds is read, or fails, in about 2 s
+BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 100_000, 200
+# characters of an element's text that are kept; the rest is no list of numbers
+TEXT_MAX = 100_000
+
+
+@dataclass
+class Source:
+    """Text of a file with the name that errors and remarks give."""
+
+    path: Path | None
+    data: bytes
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Short name of the file."""
+        return f"{self.kind} text" if self.path is None else self.path.name
+
+    def place(self, line: int) -> str:
+        """Return the name with a line."""
+        return f"{self.name}:{line}" if line else self.name
+
+    def error(self, line: int, message: str) -> ModelFileError:
+        """Return an error at a line."""
+        whole = f"{self.kind} text" if self.path is None else str(self.path)
+        place = f"{whole}:{line}" if line else whole
+        return ModelFileError(f"{place}: {message}", path=self.path, key="", line=line)
+
+
+@dataclass
+class Element:
+    """Element of a file: tag, attributes, text and children."""
+
+    source: Source
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise an error at this element."""
+        raise self.source.error(self.line, f"<{self.tag}>: {message}")
+
+    def all(self, *tags: str) -> Iterator[Element]:
+        """Iterate over the children with one of some tags."""
+        return (child for child in self.children if child.tag in tags)
+
+    def find(self, *path: str) -> Element | None:
+        """Return the first descendant along a path of tags, or None."""
+        found: Element | None = self
+        for tag in path:
+            found = None if found is None else next(found.all(tag), None)
+        return found
+
+    def get(self, key: str, default: str | None = None) -> str:
+        """Return an attribute; without a default it must be there."""
+        value = self.attributes.get(key, default)
+        if value is None:
+            self.fail(f"attribute `{key}` is missing.")
+        return value
+
+    def numbers(self, text: str, count: int, what: str) -> tuple[float, ...]:
+        """Return `count` finite numbers of a text."""
+        try:
+            values = tuple(float(word) for word in text.split())
+        except ValueError:
+            values = ()
+        if len(values) != count or not all(map(isfinite, values)):
+            expected = "a finite number" if count == 1 else f"{count} finite numbers"
+            self.fail(f"{what} must be {expected}, got {short_repr(text)}.")
+        return values
+
+    def vector(self, key: str, default: str | None = None, count: int = 3) -> tuple[float, ...]:
+        """Return the numbers of an attribute."""
+        return self.numbers(self.get(key, default), count, f"`{key}`")
+
+    def number(self, key: str, default: str | None = None) -> float:
+        """Return the number of an attribute."""
+        return self.vector(key, default, 1)[0]
+
+    def content(self, tag: str, count: int, default: str | None = None) -> tuple[float, ...]:
+        """Return the numbers in the text of a child."""
+        child = self.find(tag)
+        if child is None and default is None:
+            self.fail(f"<{tag}> is missing.")
+        return (child or self).numbers(default or "" if child is None else child.text, count, f"<{tag}>")
+
+
+def read_source(given: object, kind: str) -> Source:
+    """Return the text of a path, or a text that starts with "<".
+
+    Raises
+    ------
+    InputError, ModelFileError
+        For another type, or a file that cannot be read or is too large.
+    """
+    if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
+        data = given.encode("utf-8", "surrogatepass")
+        source = Source(None, data, kind)
+    elif isinstance(given, str | os.PathLike) and isinstance(os.fspath(given), str):
+        source = Source(Path(given), b"", kind)
+        try:
+            with open(given, "rb") as file:
+                source.data = file.read(BYTES_MAX + 1)  # a device may have no end
+        except OSError as error:
+            raise source.error(0, f"cannot be read: {error.strerror}.") from None
+        except ValueError as error:  # an invalid path
+            raise source.error(0, f"cannot be read: {error}.") from None
+    else:
+        raise InputError(f"`model` must be a path or the text of a file, got {short_repr(given)}.")
+    if len(source.data) > BYTES_MAX:
+        raise source.error(0, f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more.")
+    return source
+
+
+def parse(source: Source) -> Element:
+    """Return the root element.
+
+    Raises
+    ------
+    ModelFileError
+        For malformed text, document types, entities, and too many or too deeply nested elements.
+    """
+    if not source.data.strip():
+        raise source.error(0, "is empty.")
+    parser = expat.ParserCreate()
+    top = Element(source, "", {}, 0)
+    open_elements, count = [top], 0
+
+    def refuse(*_: object) -> NoReturn:
+        raise source.error(
+            parser.CurrentLineNumber, "must not declare a document type or entities. Remove the DOCTYPE."
+        )
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        line = parser.CurrentLineNumber
+        if count > ELEMENTS_MAX:
+            raise source.error(line, f"must have at most {ELEMENTS_MAX:,} elements, and has more.")
+        if len(open_elements) > DEPTH_MAX:
+            raise source.error(line, f"must be nested at most {DEPTH_MAX} levels deep, and is deeper.")
+        element = Element(source, tag.rpartition(":")[2], attributes, line)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
+
+    def end(_: str) -> None:
+        open_elements.pop()
+
+    def text(data: str) -> None:
+        if len(open_elements[-1].text) < TEXT_MAX:  # adding to a long text takes time with its square
+            open_elements[-1].text += data
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = text
+    parser.buffer_text = True
+    try:
+        parser.Parse(source.data, True)
+    except expat.ExpatError as error:
+        raise source.error(error.lineno, f"is not XML: {expat.ErrorString(error.code)}.") from None
+    except (LookupError, ValueError) as error:  # an unknown encoding
+        raise source.error(0, f"is not XML: {error}.") from None
+    return top.children[0]
