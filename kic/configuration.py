@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from kic.description.parts import Frame, Joint
+from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
@@ -26,6 +27,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration(Printable):
+class Configuration(Printable, Tabular):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -348,6 +351,81 @@ class Configuration(Printable):
         """
         return self.value(f"{name}.{EULER}{sequence}")
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        names = self.coordinates if names is None else names_of(names, "names", 1)
+        return DataTable(self.name, batch_axes(self.batch), tuple(self._columns(names)))
+
+    def _columns(self, names: Iterable[str]) -> Iterator[Variable]:
+        """Yield the values of rows as columns of a table, NaN for angular velocities."""
+        for name in names:
+            rows = self._model.rows(name, 1).layout.rows
+            for label, has_value in zip(rows.labels, rows.valued, strict=True):
+                values = self.value(label) if has_value else np.full(self.batch, np.nan)
+                yield Variable(label, values, row_unit(self._model.description, label))
+
+    def potential_energy(self) -> np.ndarray:
+        """Return the potential energy of gravity and of springs between points and in joints.
+
+        Weights are measured from the origin of the reference configuration, springs from their free length.
+        Forces and moments of the model have no potential, nor have dampers.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
+        np.float64(19.62)
+        """
+        description = self._model.description
+        U = np.zeros(self.batch)
+        g = np.array(description.gravity)
+        for body in description.bodies:
+            if body.mass and g.any():
+                T = self.displacement(body.name)
+                U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
+        for point in description.points:
+            if point.mass and g.any():
+                U = U - point.mass * (self.value(point.name) @ g)
+        for spring in description.springs:
+            r = self.value(spring.points[1]) - self.value(spring.points[0])
+            stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
+            U = U + spring.stiffness * stretch**2 / 2
+        for joint in description.joints:
+            for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
+                if k:
+                    U = U + k * (self.value(name) - rest) ** 2 / 2
+        return U
+
+    def kinetic_energy(self, qd: Any, wrt: str | Iterable[str] | None = None) -> np.ndarray:
+        """Return the kinetic energy ½ q̇ᵀ I* q̇ of the bodies.
+
+        Parameters
+        ----------
+        qd : (..., M) array_like
+            Rates of the coordinates.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Raises
+        ------
+        InertiaError, SingularError, InputError
+            As `dynamics`; also for another shape.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
+        np.float64(1.3333)
+        """
+        return self.dynamics(wrt).kinetic_energy(qd)
+
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
         sheet = Summary(f"{self.name}: configuration")
@@ -557,9 +635,53 @@ class Configuration(Printable):
             return e.reshape(*shape, e.shape[-1])
 
         I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        return Dynamics(
+        made = Dynamics(
             transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
         )
+        made._description = model.description
+        return made
+
+    def motion(
+        self,
+        of: str | Iterable[str],
+        qd: Any = None,
+        qdd: Any = None,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Compute values, velocities, accelerations and jerks of outputs along a motion.
+
+        The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
+
+        Parameters
+        ----------
+        of, wrt, failures
+            As in `coefficients`.
+        qd, qdd, qddd : (..., M) array_like, optional
+            Velocities, accelerations and jerks of the coordinates, by default zero.
+
+        Returns
+        -------
+        values, velocities, accelerations, jerks : (..., P) ndarray
+            Values of angular velocities are NaN.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            As `coefficients`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
+        >>> velocities, accelerations
+        (array([0., 2., 0.]), array([-2.,  0.,  0.]))
+        """
+        from kic.motion_dynamics import output_motion
+
+        return output_motion(self, of, qd, qdd, qddd, wrt, failures)
 
     def inverse_dynamics(
         self,
@@ -598,7 +720,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
@@ -636,7 +757,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])
@@ -644,6 +764,73 @@ class Configuration(Printable):
         from kic.motion_dynamics import forward_dynamics
 
         return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
+    def center_of_mass(
+        self,
+        bodies: str | Iterable[str] | None = None,
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Coefficients:
+        """Compute the centre of mass of the moving bodies, or of some, with its derivatives.
+
+        Parameters
+        ----------
+        bodies : str or list of str, optional
+            Bodies that count, each with its point masses; by default all that move.
+        order : {1, 2, 3}
+            Highest order.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Coefficients
+            Rows com.x, com.y, com.z with values, G, H and D.
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            For an unknown body, or missing masses.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
+        [1.0, 0.0, 0.0]
+        """
+        from kic.analysis.whole_body import center_of_mass
+
+        return center_of_mass(self, bodies, order, wrt, failures)
+
+    def centroidal_momentum(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> CentroidalMomentum:
+        """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        CentroidalMomentum
+            The matrix A of h = A q̇ and its derivatives.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
+        np.float64(2.0)
+        """
+        from kic.analysis.whole_body import centroidal_momentum
+
+        return centroidal_momentum(self, wrt, failures)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"

@@ -195,6 +195,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
 
+@pytest.mark.slow
 def test_the_inverse_position_of_an_arm() -> None:
     m, rng = kic.load("puma560"), np.random.default_rng(4)
     phi = rng.uniform(-2, 2, size=(20, 6))

@@ -500,7 +500,6 @@ class Frame:
 
     Examples
     --------
-    >>> import kic
     >>> from dataclasses import replace
     >>> tool = kic.Frame("tool", "link2", (2, 0, 0), axes=[(0, 1, 0), (-1, 0, 0), (0, 0, 1)])
     >>> arm = replace(kic.load("horn-two-link"), frames=[tool])

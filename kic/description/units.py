@@ -117,7 +117,6 @@ def effort_unit(description: MechanismDescription, row: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> effort_unit(kic.load("five-bar"), "A")
     'lbf in'
     """
@@ -136,7 +135,6 @@ def motor_unit(description: MechanismDescription, quantity: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
     ('A', '')
     """

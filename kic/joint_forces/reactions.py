@@ -204,7 +204,7 @@ def joint_forces(
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(
+    made = JointForces(
         bodies,
         actuator_rows.labels,
         free.ties,
@@ -213,6 +213,8 @@ def joint_forces(
         split=split,
         contact_check=contact_force_check(model.description.closed_contacts),
     )
+    made._description = model.description
+    return made
 
 
 def _variation_error(model: CompiledModel) -> float:
