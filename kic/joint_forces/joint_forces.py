@@ -322,8 +322,8 @@ class JointForces(Printable, Tabular):
             sheet.say(f"\nundetermined ({how}): {_listed(self.undetermined)}")
             if not self.split and set(self.actuators) & set(self.undetermined):
                 sheet.say(
-                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or give "
-                    "`effort`, such as that of distribute()"
+                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or "
+                    "give `effort`, such as that of distribute()"
                 )
         for remark in self.remarks:
             sheet.say(remark)
