@@ -202,6 +202,15 @@ def initial_states(
     return near.state, near.batch
 
 
+def not_finite(labels: tuple[str, ...], values: np.ndarray) -> str:
+    """Return the reason against target values (P,) that are not finite, the first of which it names."""
+    bad = np.flatnonzero(~np.isfinite(values))
+    if not bad.size:
+        return "the start of the solution is NaN"
+    what = "NaN" if np.isnan(values[bad[0]]) else f"{values[bad[0]]:g}"
+    return f"{labels[min(bad[0], len(labels) - 1)]} is {what}, and inputs must be finite"
+
+
 class _PositionProblem:
     """Members of a batch with their starts, targets and results.
 
@@ -215,9 +224,10 @@ class _PositionProblem:
     ) -> None:
         self.closure, self.start, self.target, self.asked = closure, start, target, asked
         finite = np.isfinite(target).all(axis=1) & np.isfinite(start).all(axis=1)
+        labels = (*closure.transfer.labels, *(name for name, _, _ in closure.held))
         self.reasons = [
-            why or ("" if fine else "inputs must be finite")
-            for why, fine in zip(reasons, finite, strict=True)
+            why or ("" if fine else not_finite(labels, values))
+            for why, fine, values in zip(reasons, finite, target, strict=True)
         ]
         self.told = np.ones(len(start), dtype=bool)
         self.states = np.full(start.shape, np.nan)

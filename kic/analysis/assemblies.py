@@ -16,7 +16,7 @@ from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
 from kic.numerics.rotations import vector_from_matrix
-from kic.position import initial_states
+from kic.position import initial_states, not_finite
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -217,7 +217,9 @@ def assembly_search(
 def find_for_target(search: AssemblySearch) -> Assemblies:
     """Return the distinct solutions found for one target."""
     model, targets, closure = search.model, search.targets, search.closure
-    why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
+    why = str(targets.impossible)
+    if not why and not np.isfinite(targets.values).all():
+        why = not_finite(closure.transfer.labels, targets.values)
     if why:
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs: {why}.",
@@ -347,7 +349,9 @@ def raise_not_found(
     """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
     best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
     flipped = [reason for reason in reasons if "wrong way" in reason]
-    reason = flipped[0] if flipped else f"the smallest residual is {residuals[best]:.2e}"
+    reason = (
+        flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {model.description.units.length}"
+    )
     members, model = search.members, search.model
     where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise ConfigurationError(

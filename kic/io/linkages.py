@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.description.parts import Body, Joint, Point
-from kic.display import Summary
+from kic.display import Printable, Summary
 from kic.errors import InputError
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, positive
@@ -42,8 +42,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True)
-class FourBarMotion:
+@dataclass(frozen=True, repr=False)
+class FourBarMotion(Printable):
     """Grashof class and range of motion of a four-bar linkage.
 
     Parameters
@@ -87,12 +87,6 @@ class FourBarMotion:
             "ranges", ["crank", "rocker", "transmission"], ["least (degrees)", "largest (degrees)"], ranges
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
