@@ -119,8 +119,9 @@ def step_vanishes(x: Any, *of: Any) -> bool:
 def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: bool = True) -> np.ndarray:
     """Return an array whose last axes have the given lengths; the axes in front are the batch.
 
-    One number is accepted where the lengths are (1,). Entries must be finite, unless `finite` is False, and not larger than `ARGUMENT_MAX`, unless `bounded`
-    is False. Raise `InputError` otherwise, or if the shape is wrong.
+    One number is accepted where the lengths are (1,). Entries must be finite, unless `finite` is False, and
+    not larger than `ARGUMENT_MAX`, unless `bounded` is False. Raise `InputError` otherwise, or if the shape
+    is wrong.
 
     Examples
     --------
