@@ -218,7 +218,7 @@ class Body:
 
     @property
     def axes(self) -> Axes:
-        """Axes of the frame of the body, those of the world in the reference configuration."""
+        """Directions of its frame, those of the world axes in the reference configuration."""
         return WORLD
 
 

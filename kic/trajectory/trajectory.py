@@ -376,8 +376,8 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
     instance("path", path, Configuration)
     if len(path.batch) != 1 or path.batch[0] < 2 or not path.ok.all():
         raise InputError(
-            f"`path` must be a batch (T,) of at least two solved configurations, got {path.batch}. Make it with "
-            "Mechanism.path."
+            f"`path` must be a batch (T,) of at least two solved configurations, got {path.batch}. Make it "
+            "with Mechanism.path."
         )
     chosen = None if wrt is None else names_of(wrt, "wrt", 1)
     rows = path.coefficients(chosen or path.coordinates, order=1, wrt=chosen)
