@@ -579,7 +579,7 @@ def stewart(
         parts.joints += [
             Joint(f"U{k}", "universal", ("ground", f"cylinder{k}"), tuple(b), tuple(first), tuple(across)),
             Joint(
-                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), tuple(middle), tuple(leg),
+                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), axis=tuple(leg),
                 value=float(np.linalg.norm(leg)),
             ),
             Joint(f"S{k}", "spherical", (f"piston{k}", "platform"), tuple(t)),
