@@ -16,7 +16,7 @@ from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
 from kic.numerics.rotations import vector_from_matrix
-from kic.position import initial_states, not_finite
+from kic.position import initial_states
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -206,11 +206,10 @@ def assembly_search(
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
-    targets = model.targets(inputs)
+    targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)
     if around:
         raise InputError(f"`near` must be one configuration, got a batch {around}.")
-    closure = model.closure(targets.names, targets.held)
     return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
 
 
@@ -218,8 +217,6 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     """Return the distinct solutions found for one target."""
     model, targets, closure = search.model, search.targets, search.closure
     why = str(targets.impossible)
-    if not why and not np.isfinite(targets.values).all():
-        why = not_finite(closure.transfer.labels, targets.values)
     if why:
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs: {why}.",

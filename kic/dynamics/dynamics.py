@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,8 @@ class Dynamics(Printable, Tabular):
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Compute the efforts (..., M) of a motion, T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
-        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
+        This is the general form (2-145), in coordinates of the tree (3-5); the first two terms are the
+        inertial efforts (2-195).
 
         Examples
         --------
@@ -210,8 +211,8 @@ class Dynamics(Printable, Tabular):
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        The damping matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
-        quasi-velocities.
+        The loads follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10). The damping matrix transforms like
+        I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for quasi-velocities.
 
         Parameters
         ----------
@@ -391,3 +392,18 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
 def _error_of(d: Dynamics) -> np.ndarray:
     """Return the error of the diagonal of I*, or zeros if there is none."""
     return np.zeros(len(d.coordinates)) if d.inertia_error is None else d.inertia_error
+
+
+def computed_dynamics(
+    coordinates: tuple[str, ...],
+    tensors: Sequence[np.ndarray],
+    holonomic: bool,
+    inertia_error: Callable[[], np.ndarray],
+    description: MechanismDescription,
+) -> Dynamics:
+    """Return the model from results I*, P*, Tᴸ and B of the kernels, which need no checks."""
+    made = Dynamics.__new__(Dynamics)
+    made.coordinates = made.efforts = coordinates
+    made.I, made.P, made.load, made.damping = tensors
+    made.holonomic, made._inertia_error, made._description = holonomic, inertia_error, description
+    return made

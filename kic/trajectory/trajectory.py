@@ -212,10 +212,7 @@ class SampledMotion(Tabular):
         >>> motion.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
         """
-        _, qd, qdd, qddd = self.motion
-        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
-        assert c.values is not None  # for the type checker
-        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
+        return Motion(*self.configuration.motion(names, *self.motion[1:], wrt=self.wrt))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
         """Return the efforts (T, M) of the motion (eq 2-198).
@@ -238,9 +235,9 @@ class SampledMotion(Tabular):
         [19.62, 4.905]
         """
         if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).inverse_dynamics(self.motion.qd, self.motion.qdd)
+            return self.configuration.inverse_dynamics(self.motion.qd, self.motion.qdd, self.wrt)
         moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).inverse_dynamics(moved.qd, moved.qdd)
+        return self.configuration.inverse_dynamics(moved.qd, moved.qdd, actuators)
 
     def drive(self) -> MotorDemand:
         """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
