@@ -219,7 +219,7 @@ class Body:
 
     @property
     def axes(self) -> Axes:
-        """Directions of its frame, those of the world axes in the reference configuration."""
+        """Unit vectors of its frame, those of the world in the reference configuration."""
         return WORLD
 
 
