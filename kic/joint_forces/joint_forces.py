@@ -169,10 +169,10 @@ class JointForces(Printable, Tabular):
     Examples
     --------
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
-    >>> f.undetermined[:3]
-    ('A.fz', 'A.mx', 'A.my')
     >>> f["B"].force.round(3)
-    array([2.542, 5.374,   nan])
+    array([2.542, 5.374, 0.   ])
+    >>> kic.load("four-bar").at({"A": 1.2}).joint_forces(out_of_plane=True).undetermined[:3]
+    ('A.fz', 'A.mx', 'A.my')
     """
 
     def __init__(
@@ -197,6 +197,8 @@ class JointForces(Printable, Tabular):
         self.joints = tuple(bodies)
         # of the mechanism, for the units of a table
         self._description: MechanismDescription | None = None
+        # components that are not zero in all joints of a planar mechanism
+        self._shown = COMPONENTS
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -297,6 +299,7 @@ class JointForces(Printable, Tabular):
             Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
             for j, joint in enumerate(self.joints)
             for k, c in enumerate(COMPONENTS)
+            if c in self._shown
         ]
         if d is not None:
             made += effort_columns(d, self.actuators, self.effort)
@@ -312,7 +315,8 @@ class JointForces(Printable, Tabular):
         if index is not None:
             six = np.concatenate([self.force[index], self.moment[index]], axis=-1)
             ties = [f"{name} ({' on '.join(self[name].bodies)})" for name in self.joints]
-            sheet.matrix("forces and moments", ties, COMPONENTS, six)
+            shown = [COMPONENTS.index(c) for c in self._shown]
+            sheet.matrix("forces and moments", ties, self._shown, six[:, shown])
             if self.actuators:
                 sheet.matrix("T (efforts)", self.actuators, [""], self.effort[index][:, None])
             if self.ties:
