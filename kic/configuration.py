@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
-    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
