@@ -641,7 +641,6 @@ class Mechanism(Printable, MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
@@ -747,6 +746,9 @@ class Mechanism(Printable, MechanismDescription):
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())
+        for kind in ("coordinates", "actuators"):
+            if (named := getattr(self, kind)) is not None:
+                sheet.say(f"{kind}: {', '.join(named) or 'none'}")
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -755,6 +757,12 @@ class Mechanism(Printable, MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.variable_distances:
+            ends = [[" – ".join(d.points)] for d in self.distances if not d.fixed]
+            sheet.texts("distances", self.variable_distances, ["between"], ends)
+        if self.limits:
+            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
+            sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
         if self.frames:
             carried = [
                 [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]

@@ -154,7 +154,7 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
     if not isinstance(near, Configuration):
         return near
     own, real = near._model, model.real
-    if own is not model:  # a drawing that was made anew in real numbers may differ by rounding
+    if own is not model:  # a description that was made again in real numbers may differ by rounding
         one, other = own.tree.geometry.real, real.tree.geometry
         if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
             return near
@@ -190,7 +190,7 @@ def initial_states(
     if not isinstance(near, Configuration):
         raise InputError(f"`{argument}` must be a configuration made by at(), got {short_repr(near)}.")
     if near._model is not model and near._model.description != model.description:
-        got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
+        got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
         raise InputError(f"`{argument}` must be a configuration of '{name}', got {got}.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
@@ -267,9 +267,9 @@ class _PositionProblem:
             else ("or look with assemblies()")
         )
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
-            f"{rest}.",
+            f"'{model.description.name}' has no configuration with these inputs near the start: "
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration "
+            f"closer to the wanted assembly, {rest}.",
             failed=failed,
             reasons=why,
             configuration=configuration,

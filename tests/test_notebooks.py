@@ -126,7 +126,7 @@ def test_format(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_opens_with_a_question_and_ends_with_an_assertion(path: Path) -> None:
+def test_notebook_has_introduction_and_final_assertion(path: Path) -> None:
     cells = read(path).cells
     title, _, rest = cells[0].source.partition("\n")
     assert cells[0].cell_type == "markdown"

@@ -53,7 +53,7 @@ def test_a_narrow_gap_is_not_passed(copies: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_jumps_end_where_the_way_leads(seed: int) -> None:
+def test_jumps_reach_the_same_configuration_as_the_path(seed: int) -> None:
     """Random jumps of several linkages on one crank: closed exactly where every angle between closes."""
     rng = np.random.default_rng(seed)
     sizes: list[tuple[float, ...]] = []

@@ -27,7 +27,7 @@ from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
 # with a larger condition of their rows the inputs hardly fix the configuration: the limit of reach, or a
 # motion that remains
-CONDITION_MAX = 1e5
+ISOLATED_CONDITION_MAX = 1e5
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
 LISTED_MAX = 8
 
@@ -220,7 +220,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
     if why:
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration: {why}.", failed=[()], reasons=[why]
+            f"'{model.description.name}' has no configuration with these inputs: {why}.",
+            failed=[()],
+            reasons=[why],
         )
     values = np.repeat(targets.values[None], search.starts, axis=0)
     final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
@@ -235,7 +237,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     states = states[within]
     kept, counts = distinct_solutions(closure, search.base, states)
     states = states[kept]
-    return Assemblies(model, states, search.starts, counts, closure.condition(states) > CONDITION_MAX)
+    return Assemblies(
+        model, states, search.starts, counts, closure.condition(states) > ISOLATED_CONDITION_MAX
+    )
 
 
 def _starting_states(
@@ -291,7 +295,7 @@ def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -
 
 def solution_tolerance(condition: np.ndarray) -> np.ndarray:
     """Return the distance below which solutions of some condition count as one."""
-    return np.where(condition > CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
+    return np.where(condition > ISOLATED_CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
 
 
 def distinct_solutions(
@@ -327,9 +331,9 @@ def raise_beyond_limits(
     violation = search.limits.violations(states[nearest : nearest + 1])[0]
     kept, _ = distinct_solutions(search.closure, search.base, states)
     raise ConfigurationError(
-        f"'{model.description.name}' has such configurations ({len(kept)} found from {starts} starts), but "
-        f"none within `limits`: the nearest exceeds those of '{worst}' by {beyond[nearest].max():.3g}. Widen "
-        "them, or move the target.",
+        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} "
+        f"starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
+        f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
         failed=search.members,
         reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
         beyond=[violation] * len(search.members),

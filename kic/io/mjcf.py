@@ -45,9 +45,9 @@ def from_mujoco(
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
-    The package `mujoco` reads the file (``pip install 'kic[mujoco]'``). Geometry that no inertia depends on
-    is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are left
-    out; equality constraints are exact.
+    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
+    on is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are
+    left out; equality constraints are exact.
 
     Parameters
     ----------

@@ -88,7 +88,6 @@ def from_urdf(
 
     Examples
     --------
-    >>> import kic
     >>> text = '''<robot name="pendulum"><link name="base"/>
     ... <link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
     ... <inertia ixx="0.2" iyy="0.2" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>

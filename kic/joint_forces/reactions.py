@@ -24,15 +24,15 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.free_bodies import FreeBodies, Places
 from kic.transfer.rank import RANK_SHARE
 
-EPS = float(np.finfo(float).eps)
 # largest error of the null space of the joints at which components can be called determined
 NULL_SPACE_ATOL_MAX = 1e-3
-CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
+DETERMINED_CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
 # entries of the equilibrium matrices that are solved at the same time; bounds the memory
 BATCH_ENTRIES_MAX = 2**22
 # residual of prescribed efforts, as a share of the loads of the motion
@@ -103,7 +103,9 @@ def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
     Q, R = np.linalg.qr(rows, mode="complete")
     R = R[:, :width]
     condition = np.linalg.cond(R) if count and width else np.ones(count)
-    R = np.where((condition < CONDITION_MAX)[:, None, None], R, np.eye(width))  # larger ones raise later
+    R = np.where(
+        (condition < DETERMINED_CONDITION_MAX)[:, None, None], R, np.eye(width)
+    )  # larger ones raise later
     smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
     return LoadSolution((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
@@ -189,7 +191,7 @@ def joint_forces(
         ]
     loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
     condition = loads.pop("condition")
-    if not (condition < CONDITION_MAX).all():
+    if not (condition < DETERMINED_CONDITION_MAX).all():
         _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
     residual = loads.pop("residual")
     if (residual > EFFORT_RTOL).any():
@@ -202,7 +204,7 @@ def joint_forces(
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(
+    made = JointForces(
         bodies,
         actuator_rows.labels,
         free.ties,
@@ -211,6 +213,8 @@ def joint_forces(
         split=split,
         contact_check=contact_force_check(model.description.closed_contacts),
     )
+    made._description = model.description
+    return made
 
 
 def _variation_error(model: CompiledModel) -> float:
@@ -363,7 +367,7 @@ def _raise_insufficient(
     model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray
 ) -> None:
     """Raise an error for actuators and joints that do not hold every motion, or are too ill-conditioned."""
-    failed = np.flatnonzero(~(condition < CONDITION_MAX))
+    failed = np.flatnonzero(~(condition < DETERMINED_CONDITION_MAX))
     b = int(failed[0])
     own = model.transfer(())
     scaled = own.values_and_rates(states[b : b + 1])[1] / own.scale[:, None] * own.column_scale

@@ -15,8 +15,9 @@ import numpy as np
 
 from kic.errors import InputError, SingularError
 from kic.kinematics.products import contract, evaluate_form, transform
-from kic.kinematics.scaling import EPS, Scaling
+from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.tolerances import CONDITION_MAX, EPS
 
 Tensors = tuple[np.ndarray, ...]
 
@@ -24,8 +25,6 @@ Tensors = tuple[np.ndarray, ...]
 ZERO_ROW_RTOL = 1e-12
 # an entry counts as zero below this share of the largest entry
 ZERO_ENTRY_RTOL = 1e-14
-# errors reach 100 eps · condition; beyond this condition fewer than two digits remain
-CONDITION_MAX = 1e12
 # a singular value below this multiple of the estimated error of the entries counts as zero
 ERROR_FACTOR = 64.0
 # number of alternating divisions by the sizes of rows and columns
@@ -58,7 +57,7 @@ class Jet:
         return self.G.shape[:-2]
 
     def velocity(self, qd: Any) -> np.ndarray:
-        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7).
+        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7, 3-4, 3-8).
 
         Examples
         --------
@@ -75,7 +74,7 @@ class Jet:
         return list(arrays.values())
 
     def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27); order 2 is needed.
+        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27, 3-4, 3-9).
 
         Examples
         --------
@@ -140,8 +139,9 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
 def invert(jet: Tensors) -> Tensors:
     """Return the jet of the inverse of a square map: the inverse of (3-15) and (3-19) to third order.
 
-    The third order, of (3-47), is left out in the source. One matrix inverse serves all orders. Members
-    with entries that are not finite become NaN. The condition is not checked: see `diagnose`.
+    (3-17) and (3-18) lead to (3-19) by generalized products, as here. The third order, of (3-47), is left
+    out in the source. One matrix inverse serves all orders. Members with entries that are not finite
+    become NaN. The condition is not checked: see `diagnose`.
 
     Raises
     ------

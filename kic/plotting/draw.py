@@ -389,11 +389,7 @@ def draw(
     """
     if isinstance(configuration, Mechanism):
         configuration = configuration.at()
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            "`configuration` must be a Mechanism or a Configuration, such as mechanism.at([...]), got "
-            f"{short_repr(configuration)}."
-        )
+    instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

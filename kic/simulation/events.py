@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers
+from kic.numerics.tolerances import EPS
 from kic.simulation.motion import Snapshot
 
 # samples next to the ends of a step, which show an extremum of an event there
@@ -35,7 +36,7 @@ DIP_RTOL = 1e-2
 START_RTOL = 1e-6
 # distance of a start beyond a limit, as a share of the limit, that is rounding
 LIMIT_RTOL = 1e-9
-ROOT_RTOL = 4 * float(np.finfo(float).eps)
+ROOT_RTOL = 4 * EPS
 
 Event = Callable[[float, Snapshot], Any]
 

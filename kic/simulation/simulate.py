@@ -12,9 +12,10 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice, entries, integer, names_of
+from kic.numerics.arguments import choice, entries, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
+from kic.numerics.tolerances import EPS
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
 from kic.simulation.events import Event, Events, Limit
@@ -29,7 +30,7 @@ METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # number of samples if only an end time is given
 SAMPLES_DEFAULT = 1001
 # smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
-RTOL_MIN, RTOL_MAX = 100 * float(np.finfo(float).eps), 1.0
+RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 # duration below which steps of the integrators underflow
 DURATION_MIN = 1e-250
 
@@ -162,8 +163,7 @@ def simulate(
     >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
     ((1001, 1), True)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+    instance("mechanism", mechanism, Mechanism)
     if t is None and not isinstance(start, Configuration | Simulation):
         start, t = None, start
     start = mechanism.at() if start is None else start
@@ -203,8 +203,7 @@ def simulate(
 
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """Return the checked settings of the integrator."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {', '.join(METHODS)}, got {short_repr(method)}.")
+    choice("method", method, METHODS)
     # energies start at zero, where only `atol` applies
     for name, value, lowest, highest in (
         ("rtol", rtol, RTOL_MIN, RTOL_MAX),
@@ -223,8 +222,7 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
 
 def _monitor(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
-    if contacts not in ("stop", "hold") or not isinstance(contacts, str):
-        raise InputError(f"`contacts` must be 'stop' or 'hold', got {short_repr(contacts)}.")
+    choice("contacts", contacts, ("stop", "hold"))
     some = any(contact.type != "pinned" for contact in model.description.closed_contacts)
     return ContactMonitor(model, names) if some and contacts == "stop" else None
 
@@ -322,19 +320,19 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     if train is None:
         return np.zeros(0)
     if before is not None:
-        return np.asarray(before.current[-1][train.slow])
+        return np.asarray(before.current[-1][train.is_inductive])
     a = as_numbers(np.zeros(len(train.names)) if current is None else current)
     if (
         a is None
         or a.dtype != np.float64
         or a.shape != (len(train.names),)
-        or not np.isfinite(a[train.slow]).all()
+        or not np.isfinite(a[train.is_inductive]).all()
     ):
         raise InputError(
             f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
             f"finite for motors with inductance; got {short_repr(current)}."
         )
-    return a[train.slow]
+    return a[train.is_inductive]
 
 
 def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dict[str, Any]:
@@ -376,13 +374,11 @@ def _limits(limits: Limits, model: CompiledModel, names: tuple[str, ...]) -> lis
     for name, (lower, upper) in MotionLimits(model, limits).bounds.items():
         one = MotionLimits(model, {name: (lower, upper)})
 
-        def read(now: Snapshot, one: MotionLimits = one) -> float:
-            return float(one.values(now.state[None])[0, 0])
+        k = names.index(name) if name in names else -1
 
-        if name in names:  # angles count full turns
-
-            def read(now: Snapshot, k: int = names.index(name)) -> float:
-                return float(now.q[k])
+        def read(now: Snapshot, one: MotionLimits = one, k: int = k) -> float:
+            # angles among the coordinates count full turns
+            return float(one.values(now.state[None])[0, 0] if k < 0 else now.q[k])
 
         sides = ((lower, -1), (upper, 1)) if not name.endswith(f".{SWING}") else ((upper, 1),)
         stops += [Limit(name, read, bound, sign) for bound, sign in sides if np.isfinite(bound)]

@@ -14,7 +14,7 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, integer
+from kic.numerics.arguments import entries, instance, integer, mapping
 from kic.numerics.progress import Bar
 from kic.position import initial_states
 from kic.sweeps.executor import ParallelMap
@@ -59,8 +59,8 @@ def sweep(
         The mechanism.
     grid : dict of str to array_like
         Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
-        axes, and single values for fixed inputs. The orientation of a body is given by the components of its
-        rotation vector, such as "platform.rx", "platform.ry" and "platform.rz".
+        axes, and single values for fixed inputs. The orientation of a body is given by its Euler angles,
+        such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
     metric : callable, str, or dict or list of them
         Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
         by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
@@ -111,9 +111,7 @@ def sweep(
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
-    model = mechanism._model
+    model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
     metrics = _metrics(metric)
@@ -122,8 +120,7 @@ def sweep(
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
-    if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"`units` must be a dict of metrics to units, got {short_repr(units)}.")
+    units = mapping("units", units or {}, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
@@ -138,7 +135,7 @@ def sweep(
     job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
     units_by_name = {
         **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
-        **(units or {}),
+        **units,
     }
 
     def result(stopped: str = "") -> Sweep:
@@ -157,7 +154,7 @@ def sweep(
     finally:
         job.bar.close()
     sweep_result = result()
-    for name in units or {}:
+    for name in units:
         if name not in sweep_result.values:
             wrong = unknown("metric", name, "the sweep", sweep_result.values)
             wrong.sweep = sweep_result  # type: ignore[attr-defined]

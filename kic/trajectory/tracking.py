@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.columns import motion_columns
+from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
+from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
@@ -26,14 +30,14 @@ from kic.transfer.limits import Limits
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTONSTEPS_MAX, DAMPEDSTEPS_MAX = 60, 3
+NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
 STEPS_MAX = 400
 
 
-class TrackingResult(Printable):
+class TrackingResult(Printable, Tabular):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
     Attributes
@@ -73,6 +77,19 @@ class TrackingResult(Printable):
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, which begins with the n times."""
         return self.configuration.batch
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        description = self.configuration._model.description
+        time = TableAxis("t", self.t, description.units.time)
+        made = list(self.configuration._table(self.coordinates if names is None else names).variables)
+        if names is None:
+            motion = [np.empty(self.qd.shape), self.qd, *([] if self.qdd is None else [self.qdd])]
+            made += motion_columns(description, self.coordinates, motion)[len(self.coordinates) :]
+            made += [
+                Variable(f"{row}.error", self.error[..., k], row_unit(description, row))
+                for k, row in enumerate(self.task)
+            ]
+        return DataTable(description.name, (time, *batch_axes(self.batch[1:])), tuple(made))
 
     @property
     def phi(self) -> np.ndarray:
@@ -206,8 +223,7 @@ def follow(
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
-    if not isinstance(exact, bool):
-        raise InputError(f"`exact` must be True or False, got {short_repr(exact)}.")
+    exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
@@ -356,8 +372,8 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTONSTEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPEDSTEPS_MAX)) & (share > STEP_SHARE_MIN)
+        for k in range(NEWTON_STEPS_MAX):
+            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
             try:

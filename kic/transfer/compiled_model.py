@@ -11,9 +11,10 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
+from kic.errors import InputError, SingularError
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -208,6 +209,27 @@ class CompiledModel:
                 "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
+
+    def check_gimbal(
+        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
+
+        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
+        """
+        if not rows.angles or values.dtype.kind == "O":
+            return ok
+        locked = rows.locked(values)
+        if not locked.any():
+            return ok
+        if failures == "mask":
+            return ~locked if ok is None else ok & ~locked
+        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
+        raise SingularError(
+            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
+            "first and third axis are parallel. Use another sequence, or pose().",
+            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
+        )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
@@ -418,13 +440,12 @@ class CompiledModel:
             found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
         return found
 
-    def cut_joint_efforts(self, transfer: Transfer, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the efforts (B, m) that springs and dampers in cut joints need at states (B, S)."""
-        query = self.query(transfer, want=WANT_LOADS)
+    def cut_joint_terms(self, transfer: Transfer, states: np.ndarray, want: int) -> list[np.ndarray]:
+        """Return I* and P*, load and damping, as wanted, of joints that are no columns of the tree."""
+        query = self.query(transfer, want=want & (WANT_INERTIA | WANT_LOADS))
         K = np.zeros((len(states), query.dynamics.width), states.dtype)
         self.add_cut_joint_loads(transfer, query, states, K, slice(None))
-        load, damping = query.dynamics.split(K, (len(states),))
-        return np.einsum("bac,bc->ba", damping, qd) - load
+        return query.dynamics.split(K, (len(states),))
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
@@ -521,7 +542,9 @@ class CompiledModel:
         G, H, D = (*tensors, None, None)[:3]
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot, error)
-        return Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made = Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
+        made._description = self.description
+        return made
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""

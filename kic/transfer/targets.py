@@ -12,17 +12,16 @@ from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Distance, Frame
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
 PLANARITY_TOL = 1e-10
-# components of the rotation vector of a body from the reference configuration, as in "platform.rx"
-ROTATION_VECTOR = ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,6 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     if not isinstance(inputs, Mapping):
         a = coordinate_array(drawing, "inputs", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(drawing.coordinate_names)}
-    inputs = _with_rotations(drawing, inputs)
     room = motion_subspace(tree)
     names: list[str] = []
     held: list[PoseTarget] = []
@@ -190,9 +188,10 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     placed: list[np.ndarray] = []
     reasons: list[np.ndarray] = []
     batches: dict[str, tuple[int, ...]] = {}
-    for key, value in inputs.items():
+    for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
+        key, value = _orientation(drawing, key, value)
         framed = drawing.parts.get(key)
         if isinstance(framed, Body | Frame) and hasattr(value, "as_matrix"):
             one = PoseTarget(key, whole=hasattr(value, "translation"))
@@ -225,48 +224,40 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     return Targets(tuple(names), tuple(held), values, batch, impossible)
 
 
-def _with_rotations(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return inputs with the components "body.rx", "body.ry", "body.rz" as a `Rotation` of the body."""
-    vectors: dict[str, dict[str, Any]] = {}
+def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
     rest = dict(inputs)
-    for key in inputs:
-        base, _, row = key.partition(".") if isinstance(key, str) else ("", "", "")
-        if row in ROTATION_VECTOR and isinstance(drawing.parts.get(base), Body):
-            vectors.setdefault(base, {})[row] = rest.pop(key)
-    if not vectors:
-        return inputs
-    from scipy.spatial.transform import Rotation
-
-    for body, given in vectors.items():
-        if len(given) < 3 or body in inputs:
-            missing = ", ".join(f"'{body}.{row}'" for row in ROTATION_VECTOR if row not in given)
-            why = f"without {missing}" if missing else f"together with '{body}'"
-            raise InputError(
-                f"The rotation vector of '{body}' needs all of {body}.rx, {body}.ry, {body}.rz alone, got it "
-                f"{why}. Give 0 for no rotation.",
-                name=body,
-            )
-        parts = {f"{body}.{row}": numbers(f"{body}.{row}", given[row]) for row in ROTATION_VECTOR}
-        for name, part in parts.items():
-            if part.dtype != np.float64:
-                raise InputError(f"`{name}` must be real numbers, got {part.dtype}.", name=name)
-        batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
-        r = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
-        rest[body] = _StackedRotation(
-            Rotation.from_rotvec(r.reshape(-1, 3)).as_matrix().reshape(*batch, 3, 3)
-        )
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    for whole in dict.fromkeys(turned):
+        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if all(name in rest for name in names):
+            parts = {name: numbers(name, rest.pop(name)) for name in names}
+            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
     return rest
 
 
-@dataclass(frozen=True)
-class _StackedRotation:
-    """Rotation matrices (..., 3, 3) of any batch; a SciPy `Rotation` may have one batch axis at most."""
+def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
 
-    matrix: np.ndarray
+    Three angles are an orientation, which is regular also in gimbal lock.
+    """
+    name, _, row = key.partition(".")
+    part = drawing.parts.get(name)
+    if not row.startswith(EULER) or part is None:
+        return key, value
+    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
+    if "." in row or not isinstance(part, Body | Frame):
+        raise InputError(
+            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
+            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
+            name=key,
+        )
+    from scipy.spatial.transform import Rotation
 
-    def as_matrix(self) -> np.ndarray:
-        """Return the matrices."""
-        return self.matrix
+    angles = as_array(key, value, 3)
+    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
+    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
 def _values(
