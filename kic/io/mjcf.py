@@ -124,7 +124,7 @@ def _compiled(
 
 
 def _walk(element: Element, source: Source, lines: dict[tuple[str, str], int], depth: int = 0) -> None:
-    """Note the lines of named parts, and check that no file outside the folder is included."""
+    """Collect the lines of named parts, and check that no file outside the folder is included."""
     for child in element.children:
         tag = "joint" if child.tag == "freejoint" else child.tag
         name = child.attributes.get("name")

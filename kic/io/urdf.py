@@ -286,7 +286,7 @@ def _below(element: Element, tag: str) -> list[Element]:
 
 
 def _gazebo(element: Element, robot: Robot) -> None:
-    """Remark on the parts of a <gazebo> extension that affect motion."""
+    """Add remarks on the parts of a <gazebo> extension that affect motion."""
     for child in element.children:
         if child.tag in ("joint", "plugin", "sensor"):
             robot.remark(
