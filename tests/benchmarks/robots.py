@@ -266,7 +266,9 @@ def compare_open(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, 
             rows = c.coefficients([name for name, *_ in found])
             J, rate = np.concatenate([J for _, J, _ in found]), np.concatenate([r for *_, r in found])
             note("G", rows.G, J @ S)
-            note("H", rows.acceleration(qd, 0 * qdd), J @ zero + rate)
+            # the two parts of an acceleration may cancel
+            size = max(float(np.abs(J @ zero).max()), float(np.abs(rate).max()))
+            note("H", rows.acceleration(qd, 0 * qdd), J @ zero + rate, size)
     return worst
 
 
