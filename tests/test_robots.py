@@ -358,3 +358,64 @@ def test_compiled_model_is_read_like_its_text():
 def test_invalid_mjcf(text):
     with pytest.raises(kic.ModelFileError):
         kic.from_mujoco(text)
+
+
+ROUND = ["four-bar", "panda", "three-rrr", "two-finger-hand", "six-freedom-planar", "jansen-leg"]
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_urdf_written_and_read_again(name):
+    m = kic.load(name)
+    made = kic.to_urdf(m)
+    again = kic.from_urdf(
+        made.text, made.loops, gravity=made.gravity, start=made.start, coordinates=m.coordinates
+    )
+    same(m, again)
+
+
+@needs_mujoco
+@pytest.mark.parametrize("name", ["panda", "three-rrr", "two-finger-hand", "gough-stewart", "jansen-leg"])
+def test_mjcf_written_and_read_again(name):
+    m = kic.load(name)
+    same(m, kic.from_mujoco(kic.to_mjcf(m), coordinates=m.coordinates))
+
+
+def same(one: kic.Mechanism, other: kic.Mechanism) -> None:
+    """Check that two mechanisms have the same dynamics in the reference configuration of the first."""
+    q = [float(one.at().value(name)) for name in one.coordinate_names]
+    a, b = (m.at(q).dynamics() for m in (one, other))
+    for T, U in ((a.I, b.I), (a.P, b.P), (a.load, b.load)):
+        size = max(np.abs(T).max(), 1e-6 * np.abs(a.I).max())
+        assert np.abs(T - U).max() < 1e-12 * size
+
+
+def test_formats_that_cannot_say_a_mechanism():
+    with pytest.raises(kic.ModelError) as caught:
+        kic.to_urdf(kic.load("gough-stewart"))
+    assert caught.value.joint
+    with pytest.raises(kic.ModelError):
+        kic.to_urdf(kic.load("quadruped"))  # closed contacts
+    with pytest.raises(kic.ModelError):
+        kic.to_mjcf(kic.load("puma560"))  # a massless body
+
+
+def test_gearbox_of_sdf():
+    wheels = "".join(
+        f'<link name="{name}"/><joint name="{name}_hinge" type="revolute"><parent>{up}</parent>'
+        f"<child>{name}</child><axis><xyz>0 0 {z}</xyz></axis></joint>"
+        for name, up, z in (("arm", "world", 1), ("sun", "arm", 1), ("planet", "arm", -1))
+    )
+    gear = (
+        '<joint name="gear" type="gearbox"><parent>sun</parent><child>planet</child>'
+        "<gearbox_reference_body>arm</gearbox_reference_body><gearbox_ratio>3</gearbox_ratio>"
+        "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2></joint>"
+    )
+    text = f'<sdf version="1.9"><model name="gears">{wheels}{gear}</model></sdf>'
+    m = kic.from_sdf(text, coordinates=["arm_hinge", "sun_hinge"])
+    # the planet turns by -3 times the sun about z, and its hinge points along -z
+    assert abs(m.at({"arm_hinge": 0.3, "sun_hinge": 0.2}).value("planet_hinge") - 0.6) < 1e-12
+
+
+def test_order_of_needs_a_model_with_common_joints():
+    with pytest.raises(kic.InputError):
+        kic.load("four-bar").order_of(object())
