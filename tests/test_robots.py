@@ -308,7 +308,7 @@ damping="0.2" ref="0.5"/>
 frictionloss="0.1"/>
 <joint name="twist" axis="0 0 1" pos="0 0.1 0"/>
 <inertial pos="0 0 0.5" mass="1" diaginertia="0.2 0.2 0.01"/></body></body></worldbody>
-<actuator><motor name="push" joint="cart" gear="3"/></actuator></mujoco>"""
+<actuator><motor name="push" joint="cart" gear="3" armature="0.1" damping="0.2"/></actuator></mujoco>"""
 
 
 @needs_mujoco
@@ -318,7 +318,7 @@ def test_mjcf_joints_sites_and_actuators():
     m = kic.from_mujoco(MJCF)
     model = mujoco.MjModel.from_xml_string(MJCF)
     assert m.actuators == ("cart",)
-    assert m.joints[0].armature == (0.7,)
+    assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-15
     c = m.at({"cart": 0.9, "swing": 0.3, "twist": -0.4})
     order = m.order_of(model)
     data = mujoco.MjData(model)

@@ -60,7 +60,8 @@ class Loop:
     second: LoopFrame
     axis: tuple[float, ...]
     axis2: tuple[float, ...]
-    line: int
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass

@@ -448,8 +448,13 @@ class _Reader:
         armature, damping = (
             float(getattr(m, f"actuator_{key}", np.zeros(m.nu))[a]) for key in ("armature", "damping")
         )
-        if armature or damping:
-            robot.remark(line, f"armature and damping of actuator '{name}' are left out.", lost=True)
+        if (armature or damping) and len(terms) == 1:
+            joint, ratio = next(iter(terms.items()))
+            robot.joints[joint].armature += ratio**2 * armature
+            robot.joints[joint].damping += ratio**2 * damping
+        elif armature or damping:
+            text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
+            robot.remark(line, text, lost=True)
         robot.drives.append(Drive(name, tuple(terms), tuple(terms.values()), line))
 
 

@@ -91,6 +91,8 @@ class RobotLoop:
     line: int
     axis: tuple[float, ...] = (0.0, 0.0, 1.0)
     axis2: tuple[float, ...] = (1.0, 0.0, 0.0)
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass
@@ -468,7 +470,9 @@ class _Builder:
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
                 )
             name = self.names.new(loop.name, "joint", loop.line)
-            made.append(Loop(name, loop.type, ends[0], ends[1], loop.axis, loop.axis2, loop.line))
+            made.append(
+                Loop(name, loop.type, ends[0], ends[1], loop.axis, loop.axis2, loop.damping, loop.friction)
+            )
         return made
 
     def _coupling_rows(self) -> list[tuple[str, dict[str, float], float]]:
@@ -602,7 +606,8 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
         if loop.type in ("universal", "planar"):
             axes["axis2"] = tuple((frame[:3, :3] @ loop.axis2).tolist())
         at = tuple(((frame[:3, 3] + other[:3, 3]) / 2).tolist())
-        closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes))  # type: ignore[arg-type]
+        laws = {"damping": loop.damping, "friction": loop.friction}
+        closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes, **laws))  # type: ignore[arg-type]
     made = replace(
         tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames)
     )

@@ -357,9 +357,9 @@ class _Model:
             axes = [
                 tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None
             ]
-            robot.loops.append(
-                RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
-            )
-            if joint.damping or joint.stiffness or joint.friction:
-                text = f"spring, damping and friction of joint '{joint.name}', closing a loop, are left out."
+            loop = RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
+            loop.damping, loop.friction = joint.damping, joint.friction
+            robot.loops.append(loop)
+            if joint.stiffness:
+                text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
                 robot.remark(element.line, text, lost=True)
