@@ -173,7 +173,8 @@ class Mechanism(Printable, MechanismDescription):
         self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
     ) -> Configuration:
         """Solve configurations without limits; see `at`."""
-        check_failures(failures)
+        if type(failures) is not str or failures != "raise":
+            check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
@@ -570,6 +571,17 @@ class Mechanism(Printable, MechanismDescription):
         return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
 
     @property
+    def total_mass(self) -> float:
+        """Mass of all moving bodies and their point masses.
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        """
+        return float(self._model.masses.numbers[:, 0].sum())
+
+    @property
     def cuts(self) -> tuple[str, ...]:
         """Tuple of the joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
@@ -630,7 +642,6 @@ class Mechanism(Printable, MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)

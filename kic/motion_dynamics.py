@@ -273,7 +273,6 @@ class MotionEvaluator:
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("horn-two-link")
     >>> f = arm.prepare_inverse_dynamics()
     >>> f(arm.at([0.0, 0.0]).state, [0.0, 0.0], [0.0, 0.0])

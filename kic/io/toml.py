@@ -46,7 +46,6 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 
     Examples
     --------
-    >>> import kic
     >>> kic.load("puma560").dof
     6
     """
@@ -310,7 +309,6 @@ def schema() -> dict[str, Any]:
 
     Examples
     --------
-    >>> import kic
     >>> kic.schema()["title"]
     'kic model'
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import carried_point, carried_vector, frames, motion, turns
+from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
 from kic.kernels.functions import root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
@@ -117,7 +117,7 @@ def frame_series(cols, F, x, V, k):
     mobile = cols.shape[0]
     for n in range(mobile):
         up = cols[n, PARENT]
-        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
         one, two, three = carried_series(V, up, POINT, r, k)
         x1 = x[n]
         if k == 1:
@@ -347,7 +347,7 @@ def tree_efforts(
     for n in range(mobile - 1, -1, -1):
         s, up = take(F, n, AXIS), cols[n, PARENT]
         moment, force = take(forces, n, 0), take(forces, n, 3)
-        t[n] = dot(s, moment) if turns(cols, n) else dot(s, force)
+        t[n] = dot(s, moment) if rotates(cols, n) else dot(s, force)
         if want & WANT_INERTIA:
             t[n] += rest[n, ARMATURE] * x[mobile + n]
         if up >= 0:
@@ -370,10 +370,10 @@ def projected_inertia(cols, F, C, rest, A, size, Y, I):
     clear_range(Y, 0, mobile * size)
     for k in range(mobile):
         s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
-        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
         while n >= 0:
             s = take(F, n, AXIS)
-            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            f = dot(s, moment) if rotates(cols, n) else dot(s, force)
             if n == k:
                 f += rest[n, ARMATURE]
             add_range(Y, k * size, f, A, n * size, size)
@@ -396,10 +396,10 @@ def tree_inertia(cols, F, C, I):
     clear_range(I, 0, mobile * mobile)
     for k in range(mobile):
         s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
-        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
         while n >= 0:
             s = take(F, n, AXIS)
-            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            f = dot(s, moment) if rotates(cols, n) else dot(s, force)
             I[k * mobile + n] = f
             I[n * mobile + k] = f
             moment = add(moment, cross(arm(cols, F, n), force))
