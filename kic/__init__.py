@@ -122,9 +122,12 @@ if TYPE_CHECKING:
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
     from kic.grasp.grip import GripForces, grip_forces, largest_load
+    from kic.io import linkages
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
+    from kic.io.order import JointOrder
+    from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
@@ -135,6 +138,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
+    from kic.motion_dynamics import MotionEvaluator
     from kic.operational_space.ellipsoids import Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
@@ -185,6 +189,7 @@ _HOME = {
     "InputError": "errors",
     "InternalLoads": "actuation.internal_loads",
     "Joint": "description.parts",
+    "JointOrder": "io.order",
     "JointForces": "joint_forces.joint_forces",
     "JointLimits": "operational_space.secondary_objectives",
     "KicError": "errors",
@@ -199,6 +204,7 @@ _HOME = {
     "ModelFileError": "errors",
     "Modes": "linear.modes",
     "Moment": "description.parts",
+    "MotionEvaluator": "motion_dynamics",
     "Motor": "description.motors",
     "MotorDemand": "dynamics.drive_train",
     "OperationalSpace": "operational_space.operational_space",
@@ -228,10 +234,12 @@ _HOME = {
     "form_closure": "grasp.force_closure",
     "from_dh": "io.dh",
     "from_mujoco": "io.mjcf",
+    "from_sdf": "io.sdf",
     "from_urdf": "io.urdf",
     "grasp_map": "grasp.contacts",
     "grip_forces": "grasp.grip",
     "largest_load": "grasp.grip",
+    "linkages": "io.linkages",
     "load": "io.toml",
     "metrics": "sweeps.metrics",
     "model_names": "io.library",

@@ -8,27 +8,30 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Frame, Joint
+from kic.description.parts import Body, Frame, Joint
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics, computed_dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
     scatter,
 )
+from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.constraint_system import TransferResult
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
-from kic.transfer.targets import BatchTargets
+from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -186,7 +189,9 @@ class Configuration(Printable):
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,).
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
+            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
+            of a universal or spherical joint, "S1.swing".
 
         Returns
         -------
@@ -203,7 +208,11 @@ class Configuration(Printable):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        rows = self._model.rows(name, 1).layout.rows
+        turned = self._turned(name)
+        if turned is not None:
+            return turned
+        query = self._model.rows(name, 1)
+        rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
@@ -211,7 +220,24 @@ class Configuration(Printable):
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
+        if rows.angles:
+            self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
+
+    def _turned(self, name: str) -> np.ndarray | None:
+        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        part = self._model.description.parts.get(base)
+        if row == SWING and isinstance(part, Joint):
+            found = swing_angle(self._model, base, self._states)
+        elif row in ROTATION_VECTOR and isinstance(part, Body):
+            R = self._model.poses(base, self._states)[:, :3, :3]
+            good = np.isfinite(R).all(axis=(1, 2))
+            found = np.full(len(R), np.nan)
+            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
+        else:
+            return None
+        return self._masked(found).reshape(self.batch)
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
@@ -287,7 +313,6 @@ class Configuration(Printable):
 
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
-        query = self._model.pose(name)
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
                 f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
@@ -297,13 +322,48 @@ class Configuration(Printable):
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
                 "Select the others by `ok`."
             )
-        p = query.layout.split(query.table(self._states), self.batch)[0].reshape(*self.batch, 4, 3)
-        T = np.zeros((*self.batch, 4, 4), p.dtype)
-        T[..., 3, 3] = 1
-        T[..., :3, 3] = p[..., 0, :]
-        # columns of the rotation: the axes
-        T[..., :3, :3] = np.swapaxes(p[..., 1:, :], -1, -2)
-        return T
+        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
+
+    def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
+        """Return the Euler angles of a frame or body in the world, or of a ball joint.
+
+        They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
+        them as coordinates, and ``at({"tool.euler_xyz": angles})`` as an orientation. The three rows of
+        "tool.euler_xyz" are "tool.euler_xyz.1" and so on.
+
+        Parameters
+        ----------
+        name : str
+            Name of a frame; of a body, whose angles are those of its displacement from the reference
+            configuration; or of a spherical or free joint, the rotation of its second body relative to the
+            first.
+        sequence : str
+            Three axes as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about moving
+            axes. "xyz" are roll, pitch and yaw.
+
+        Returns
+        -------
+        (..., 3) ndarray
+            Angles in radians, in the order of the sequence. The second is within ±π/2, or within 0 and π if
+            the first and third axes are the same; the others are within ±π.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part.
+        InputError
+            For another part, an invalid sequence, or symbols.
+        SingularError
+            In gimbal lock, where the first and third angle are not determined; `pose` is.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> c.euler("link6", "xyz").round(4)
+        array([...])
+        """
+        return self.value(f"{name}.{EULER}{sequence}")
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -317,7 +377,7 @@ class Configuration(Printable):
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
             # joints where loops are cut are no columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
-            cut = [c for c in cut if c not in names]
+            cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
             values = np.concatenate([one.phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
@@ -381,6 +441,9 @@ class Configuration(Printable):
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
         table = query.outputs
         model.check_distances(table.rows, found.T, ok)
+        ok = model.check_gimbal(table.rows, table.split(found.T, self.batch)[0], failures, ok)
+        if ok is not None:
+            found.T[~ok.reshape(-1)] = np.nan
         check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
         pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
         error = None if found.error is None else found.error.reshape(self.batch)
@@ -395,26 +458,33 @@ class Configuration(Printable):
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-    ) -> tuple[TransferResult, np.ndarray | None]:
-        """Return the tables of a query, NaN for members without result, and the mask of the others."""
+        rates: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the tables of a query, NaN for members without result, and the mask of the others.
+
+        Queries along motions have `rates`, each (B, m).
+        """
+        check_failures(failures)
         inputs = self._inputs
 
-        def evaluated(states: np.ndarray, force: np.ndarray | None) -> TransferResult:
-            found = transfer.evaluate(query, states, force)
+        def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
+            out = None if rates is None else query.result(rates, states.dtype)
+            found = transfer.evaluate(query, states, force, out)
             if inputs is not None:
                 found.error = transfer.position_error(states, found, query, inputs)
             return found
 
         if ok is None and failures == "raise":
             try:
-                return evaluated(states, force), None
+                return evaluated(states, force, rates), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
 
-        def some(members: Any) -> TransferResult:
+        def some(members: Any) -> Any:
             own = force if force is None or len(force) == 1 else force[members]
-            return evaluated(states[members], own)
+            motion = None if rates is None else tuple(a[members] for a in rates)
+            return evaluated(states[members], own, motion)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
@@ -508,6 +578,90 @@ class Configuration(Printable):
         tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
         return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error)
 
+    def inverse_dynamics(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        loads: bool = True,
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
+
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by Newton and Euler along the motion. Without `qdd` it is the
+        bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Velocities and accelerations of the coordinates, by default zero.
+        wrt, applied, failures
+            As in `dynamics`.
+        loads : bool
+            False to leave out gravity, forces, springs and dampers.
+        motors : bool
+            True to add the rotors of the motors, as in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
+        (array([19.62 ,  4.905]), array([2.667, 0.833]))
+        """
+        from kic.motion_dynamics import inverse_dynamics
+
+        return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
+
+    def forward_dynamics(
+        self,
+        qd: Any = None,
+        effort: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+        motors: bool = False,
+    ) -> np.ndarray:
+        """Compute the accelerations that efforts cause (forward dynamics), without forming P* (2-199).
+
+        Parameters
+        ----------
+        qd, effort : (..., M) array_like, optional
+            Velocities of the coordinates and efforts at them, by default zero.
+        wrt, applied, failures, motors
+            As in `dynamics`.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `dynamics`; also if I* is singular because some motion moves no mass.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
+        array([0., 0.])
+        """
+        from kic.motion_dynamics import forward_dynamics
+
+        return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
@@ -547,7 +701,7 @@ class Configuration(Printable):
         rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
         if rotors:
             parts = add_rotors(
-                self.coefficients(rotors, wrt, failures=failures), parts, model.description, rotors
+                self.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
             )
         return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)
 
@@ -578,7 +732,8 @@ class Configuration(Printable):
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, in place of those of the model.
         actuators : str or list of str, optional
-            Rows where efforts act; by default the coordinates. An effort at a joint acts between its two
+            Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+            effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
         split : {None, "minimum norm"}
@@ -655,7 +810,7 @@ class Configuration(Printable):
     def distribute(
         self,
         effort: Any,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         lower: Any = None,
@@ -674,8 +829,9 @@ class Configuration(Printable):
         ----------
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
-        actuators : str or list of str
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies.
+        actuators : str or list of str, optional
+            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
+            by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
@@ -724,7 +880,7 @@ class Configuration(Printable):
 
     def internal_loads(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,
@@ -734,7 +890,7 @@ class Configuration(Printable):
 
         Parameters
         ----------
-        actuators : str or list of str
+        actuators : str or list of str, optional
             A rows where efforts act, as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
@@ -765,7 +921,7 @@ class Configuration(Printable):
 
     def actuator_dynamics(
         self,
-        actuators: str | Iterable[str],
+        actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
         limits: Any = None,
         wrt: str | Iterable[str] | None = None,

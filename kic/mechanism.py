@@ -20,15 +20,18 @@ from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
+from kic.motion_dynamics import MotionEvaluator
 from kic.numerics.arrays import check_failures
-from kic.position import initial_states, real_configuration, solve_path, solve_position
+from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis.assemblies import Assemblies
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
+    from kic.io.order import JointOrder
     from kic.linear.equilibrium import Equilibrium
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator
@@ -66,8 +69,12 @@ class Mechanism(Printable, MechanismDescription):
         redundant within it are dropped, and `mobility` reports them. Inputs are met exactly, dropped
         conditions within the tolerance.
     coordinates : sequence of str, optional
-        Joints whose coordinates are the default; by default all joints that move, in their order. The
-        attribute is the argument, or None; `coordinate_names` has the names.
+        Joints and distances that are the default coordinates; by default all joints that move, in their
+        order. The attribute is the argument, or None; `coordinate_names` has the names.
+    actuators : sequence of str, optional
+        Joints, distances, or rows of points and bodies, where efforts act; by default the coordinates. There
+        may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
+        `internal_loads`, static efforts and reports use them by default. `actuator_names` has the names.
     title, about, source, drawing : str
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
@@ -104,6 +111,7 @@ class Mechanism(Printable, MechanismDescription):
         inputs: Any = None,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve a configuration, or a batch of configurations, for given values; loops are closed.
 
@@ -126,15 +134,19 @@ class Mechanism(Printable, MechanismDescription):
         failures : {"raise", "mask"}
             Result for members without solution, or with NaN or infinite input: an error that names them, or
             NaN in every result and False in ``.ok``.
+        limits : bool or dict of str to (lower, upper), optional
+            True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
+            swings ("S1.swing"); by default none. Members beyond them have no solution.
 
         Raises
         ------
         InputError
             If a shape is wrong, or coordinates are missing, surplus or of another type.
         ConfigurationError
-            For members that fail or do not close. It has their indices (`failed`), the `reasons`, the solved
-            members (`configuration`), the `share` of the path that was completed, and the configurations
-            `reached`.
+            For members that fail, do not close, or exceed limits. It has their indices (`failed`), the
+            `reasons`, the solved members (`configuration`), and the configurations `reached`. Members that do
+            not close have the `share` of the path that was completed. Members beyond limits have `beyond`: a
+            dict of the names to the excess, negative below the lower limit.
 
         Examples
         --------
@@ -155,6 +167,12 @@ class Mechanism(Printable, MechanismDescription):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
+        return within_limits(self._solve(inputs, near, failures), limits, failures)
+
+    def _solve(
+        self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
+    ) -> Configuration:
+        """Solve configurations without limits; see `at`."""
         if type(failures) is not str or failures != "raise":
             check_failures(failures)
         model = self._model
@@ -181,6 +199,7 @@ class Mechanism(Printable, MechanismDescription):
         inputs: Any,
         near: Configuration | None = None,
         failures: Literal["raise", "mask"] = "raise",
+        limits: Limits = None,
     ) -> Configuration:
         """Solve configurations along a path: each member is continued from the one before it, on its branch.
 
@@ -193,6 +212,8 @@ class Mechanism(Printable, MechanismDescription):
         failures : {"raise", "mask"}
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
+        limits
+            As in `at`; a path ends at the first member beyond them.
 
         Raises
         ------
@@ -211,14 +232,17 @@ class Mechanism(Printable, MechanismDescription):
         True
         """
         check_failures(failures)
-        if (
-            self._model.is_open_chain
-            and near is None
-            and only_coordinates(self, inputs)
-            and inputs is not None
-        ):
-            return self.at(inputs, failures=failures)
-        return solve_path(self._model, inputs, near, failures)
+        direct = self._model.is_open_chain and near is None and only_coordinates(self, inputs)
+        try:
+            if direct and inputs is not None:
+                found = self._solve(inputs, None, failures)
+            else:
+                found = solve_path(self._model, inputs, near, failures)
+        except ConfigurationError as error:
+            if limits is not None and isinstance(done := error.numbers.get("configuration"), Configuration):
+                within_limits(done, limits, failures, path=True)
+            raise
+        return within_limits(found, limits, failures, path=True)
 
     def assemblies(
         self,
@@ -226,7 +250,7 @@ class Mechanism(Printable, MechanismDescription):
         near: Configuration | None = None,
         starts: int = 128,
         seed: Any = 0,
-        limits: Mapping[str, Any] | None = None,
+        limits: Limits = None,
     ) -> Assemblies:
         """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
 
@@ -242,8 +266,8 @@ class Mechanism(Printable, MechanismDescription):
             (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
-        limits : dict of str to (lower, upper), optional
-            Limits of joint coordinates. An angle may be within them modulo full turns.
+        limits
+            As in `at`. An angle may be within them modulo full turns.
 
         Returns
         -------
@@ -257,8 +281,8 @@ class Mechanism(Printable, MechanismDescription):
         InputError, UnknownNameError
             As `at`; also for invalid limits.
         ConfigurationError
-            If no member has a solution. It has the least residual (`left`, a length), or the distance
-            `beyond` limits.
+            If no member has a solution. It has the least residual (`left`, a length), or, as `at`, the excess
+            `beyond` limits of the nearest solution.
 
         Examples
         --------
@@ -289,6 +313,7 @@ class Mechanism(Printable, MechanismDescription):
         exact: bool = True,
         wrt: str | Iterable[str] | None = None,
         tolerance: float = 1e-10,
+        limits: Limits = None,
     ) -> TrackingResult:
         """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
 
@@ -323,6 +348,8 @@ class Mechanism(Printable, MechanismDescription):
             As in `Configuration.resolve`.
         tolerance : float
             Relative tolerance of the integration.
+        limits
+            As in `at`; a configuration beyond them is an error with its `time`.
 
         Returns
         -------
@@ -337,7 +364,7 @@ class Mechanism(Printable, MechanismDescription):
         SingularError
             If the task is singular on the way and there is no damping; it has the `time`.
         ConfigurationError
-            If the path is out of reach; it has the `time`.
+            If the path is out of reach or beyond limits; it has the `time`.
 
         Examples
         --------
@@ -350,7 +377,9 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.trajectory.tracking import follow
 
-        return follow(self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance)
+        return follow(
+            self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance, limits
+        )
 
     def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
         """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
@@ -491,6 +520,7 @@ class Mechanism(Printable, MechanismDescription):
         applied: dict[str, Any] | None = None,
         motors: bool = False,
         stable: bool = False,
+        limits: Limits = None,
     ) -> Equilibrium:
         """Find an equilibrium under loads and given efforts near a configuration, and its stability.
 
@@ -511,6 +541,8 @@ class Mechanism(Printable, MechanismDescription):
         stable : bool
             True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
             accepted, also an unstable one.
+        limits
+            As in `at`; an equilibrium beyond them is an error.
 
         Returns
         -------
@@ -536,7 +568,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.linear.equilibrium import find_equilibrium
 
-        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable)
+        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -576,6 +608,56 @@ class Mechanism(Printable, MechanismDescription):
         [2.0, 1.0]
         """
         return Evaluator(self._model, of, order, dynamics, wrt)
+
+    def prepare_inverse_dynamics(
+        self, wrt: str | Iterable[str] | None = None, loads: bool = True
+    ) -> MotionEvaluator:
+        """Return an evaluator of inverse dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt, loads
+            As in `Configuration.inverse_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, qdd, out=None)`` returns efforts (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.inverse_dynamics`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> m = kic.load("four-bar")
+        >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
+        >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+        True
+        """
+        return MotionEvaluator(self._model, False, wrt, loads)
+
+    def prepare_forward_dynamics(self, wrt: str | Iterable[str] | None = None) -> MotionEvaluator:
+        """Return an evaluator of forward dynamics for hot loops: plain arrays in and out.
+
+        Parameters
+        ----------
+        wrt
+            As in `Configuration.forward_dynamics`.
+
+        Returns
+        -------
+        MotionEvaluator
+            ``f(state, qd, effort, out=None)`` returns accelerations (..., M).
+
+        Raises
+        ------
+        UnknownNameError, InputError, InertiaError
+            As `Configuration.forward_dynamics`.
+        """
+        return MotionEvaluator(self._model, True, wrt)
 
     def prepare_operational_space(
         self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
@@ -628,11 +710,36 @@ class Mechanism(Printable, MechanismDescription):
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
+    def order_of(self, peer: Any) -> JointOrder:
+        """Return the maps between the coordinates of this mechanism and those of another package's model.
+
+        Parameters
+        ----------
+        peer : pinocchio.Model or mujoco.MjModel
+            Model with joints of the same names.
+
+        Returns
+        -------
+        JointOrder
+            Maps of positions, rates, accelerations and efforts.
+
+        Raises
+        ------
+        InputError
+            For another object, or a model without a common joint.
+        """
+        from kic.io.order import JointOrder
+
+        return JointOrder(self, peer)
+
     def summary(self) -> Summary:
         """Return a table of the parts, to print or to show."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())
+        for kind in ("coordinates", "actuators"):
+            if (named := getattr(self, kind)) is not None:
+                sheet.say(f"{kind}: {', '.join(named) or 'none'}")
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -641,6 +748,12 @@ class Mechanism(Printable, MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.variable_distances:
+            ends = [[" – ".join(d.points)] for d in self.distances if not d.fixed]
+            sheet.texts("distances", self.variable_distances, ["between"], ends)
+        if self.limits:
+            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
+            sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
         if self.frames:
             carried = [
                 [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]

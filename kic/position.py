@@ -15,6 +15,7 @@ from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_from
+from kic.transfer.limits import Limits, MotionLimits
 from kic.transfer.targets import BatchTargets, Targets
 
 
@@ -84,6 +85,63 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
     return problem.configuration(model, place)
 
 
+def within_limits(
+    configuration: Configuration,
+    limits: Limits,
+    failures: str,
+    path: bool = False,
+    times: np.ndarray | None = None,
+) -> Configuration:
+    """Return configurations with members beyond limits masked, or raise an error that names the limits.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Solved configurations.
+    limits : bool, dict of str to (lower, upper), or None
+        See `MotionLimits`.
+    failures : {"raise", "mask"}
+        As in `Mechanism.at`.
+    path : bool
+        True if a member beyond limits ends its path along the first axis of the batch.
+    times : (n,), optional
+        Times of the first axis of the batch, for the error.
+    """
+    if limits is None or limits is False:
+        return configuration
+    model, shape = configuration._model, configuration.batch
+    bounds = MotionLimits(model, limits)
+    found = bounds.violations(configuration._states)
+    bad = np.array([bool(one) for one in found], dtype=bool).reshape(shape)
+    if not bad.any():
+        return configuration
+    stopped = np.logical_or.accumulate(bad, axis=0) if path else bad
+    ok = configuration.ok & ~stopped
+    states = np.where(ok.reshape(-1, 1), configuration._states, np.nan)
+    masked = Configuration(model, shape, states, ok, configuration._aims)
+    if failures == "mask":
+        return masked
+    which = np.flatnonzero(bad)
+    failed = [tuple(map(int, index)) for index in np.argwhere(bad)]
+    reasons = [bounds.reason(found[b]) for b in which]
+    places = [
+        f"t = {times[index[0]]:g}: " if times is not None else f"{index}: " * bool(shape) for index in failed
+    ]
+    said = [f"{place}{reason}" for place, reason in zip(places, reasons, strict=True)]
+    numbers: dict[str, Any] = {} if times is None else {"time": float(times[failed[0][0]])}
+    mask = ", or keep the others with failures='mask'" * (bool(shape) and times is None)
+    raise ConfigurationError(
+        f"'{model.description.name}' exceeds its limits: {'; '.join(said[:3])}"
+        f"{'; …' if len(said) > 3 else ''}. Widen the limits, give other values{mask}.",
+        failed=failed,
+        reasons=reasons,
+        beyond=[found[b] for b in which],
+        configuration=masked,
+        reached=Configuration(model, (len(which),), configuration._states[which]),
+        **numbers,
+    )
+
+
 def real_inputs(inputs: Any) -> Any:
     """Return inputs without complex steps."""
     if isinstance(inputs, Mapping):
@@ -97,7 +155,7 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
     if not isinstance(near, Configuration):
         return near
     own, real = near._model, model.real
-    if own is not model:  # a drawing that was made anew in real numbers may differ by rounding
+    if own is not model:  # a description that was made again in real numbers may differ by rounding
         one, other = own.tree.geometry.real, real.tree.geometry
         if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
             return near
@@ -133,7 +191,7 @@ def initial_states(
     if not isinstance(near, Configuration):
         raise InputError(f"`{argument}` must be a configuration made by at(), got {short_repr(near)}.")
     if near._model is not model and near._model.description != model.description:
-        got = f"one of '{near.name}'" if near.name != name else "one of another drawing of that name"
+        got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
         raise InputError(f"`{argument}` must be a configuration of '{name}', got {got}.")
     if near._ok is not None:
         bad = int((~near.ok).sum())
@@ -234,9 +292,9 @@ class _PositionProblem:
             else ("or look with assemblies()")
         )
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration near the start: {'; '.join(said[:3])}"
-            f"{'; …' if len(said) > 3 else ''}. Give `near=` a configuration closer to the wanted assembly, "
-            f"{rest}.",
+            f"'{model.description.name}' has no configuration with these inputs near the start: "
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration "
+            f"closer to the wanted assembly, {rest}.",
             failed=failed,
             reasons=why,
             configuration=configuration,

@@ -79,8 +79,9 @@ PIECES = (
     ),
     Piece(
         "three-finger-hand",
-        "A hand of three fingers that holds a ball, with the forces at the fingertips",
-        'c = kic.load("three-finger-hand").at(); f = c.joint_forces(); '
+        "A hand of three fingers that grips a ball within friction, with the forces at the fingertips",
+        'c = kic.load("three-finger-hand").at(); grasp = c.grasp("ball"); '
+        "f = c.joint_forces(effort=grasp.motion(forces=grasp.grip(safety=1.5)).effort); "
         'kic.draw(c).forces(f["tip1"]).forces(f["tip2"]).forces(f["tip3"])',
     ),
     Piece(
@@ -90,8 +91,8 @@ PIECES = (
     ),
     Piece(
         "quadruped",
-        "A quadruped on four feet, its driven joints in vermilion",
-        'kic.draw(kic.load("quadruped").at())',
+        "A quadruped on four feet, its twelve actuators in vermilion",
+        'kic.draw(kic.load("quadruped"))',
     ),
     Piece(
         "peaucellier",

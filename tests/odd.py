@@ -23,7 +23,8 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
-    "Animation", "Assemblies", "PositionSolver", "Configuration", "Contributions", "Distribution",
+    "Animation", "Assemblies", "MotionEvaluator", "PositionSolver", "Configuration",
+    "Contributions", "Distribution",
     "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Grasp", "GraspClosure", "GraspMotion", "GripForces",
     "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
     "MechanismPicture", "Modes", "MotorDemand", "OperationalSpaceEvaluator", "OperationalSpace",
@@ -376,6 +377,7 @@ def subjects() -> tuple[Subject, ...]:
             )
         )
         found += methods(m.prepare(of, 1, dynamics=True), f"{name}: Evaluator", v)
+        found += methods(m.prepare_inverse_dynamics(), f"{name}: MotionEvaluator", {**v, "second": v["qdd"]})
         found += methods(m.prepare_position(), f"{name}: PositionSolver", {**v, "near": c.state})
         found += methods(c.ellipsoid("velocity", of), f"{name}: Ellipsoid", v)
         found += methods(c.operational_space(of), f"{name}: OperationalSpace", v)

@@ -145,7 +145,7 @@ def posture(name: str, k: int) -> tuple[kic.Mechanism, Configuration, float]:
 
 
 @each
-def test_the_drawing_closes_as_it_says(name: str) -> None:
+def test_reference_configuration_closes(name: str) -> None:
     """Every hinge is drawn where the lengths put it, to the last digit but one."""
     m = kic.load(name)
     with mp.workdps(DIGITS):
@@ -223,7 +223,7 @@ def test_dynamics_by_lagrange(name: str, k: int) -> None:
 
 @each
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
-def test_in_batches(name: str, batch: tuple[int, ...]) -> None:
+def test_results_for_batches(name: str, batch: tuple[int, ...]) -> None:
     m = kic.load(name)
     angles = m.at().value(m.coordinates[0]) + 0.1 * np.random.default_rng(1).normal(size=(*batch, 1))
     c = m.at(angles)
@@ -263,7 +263,7 @@ def turn(name: str, count: int = 721) -> tuple[kic.Mechanism, Configuration, np.
     return m, m.path({"A": angles}), angles
 
 
-def test_the_output_rests() -> None:
+def test_output_dwells() -> None:
     """Within 0.1 degrees for a quarter turn of the crank, of 69 in all; the tip by inscribed angles."""
     m, c, A = turn("stephenson-six-bar")
     # crank pin, rocker's pivot and tip lie on a circle of 0.25 m about C, pin and tip 60 degrees of it apart
@@ -327,11 +327,11 @@ def test_an_exact_straight_line() -> None:
     assert felt[0] == pytest.approx(2 * x / 2 / np.cos(0.25) ** 2, rel=1e-12)
 
 
-def test_where_the_rhombus_lies_flat() -> None:
+def test_flat_rhombus() -> None:
     m, limit = kic.load("peaucellier"), 2 * np.arccos(0.22 / 0.325)
     assert m.at({"C": limit - 1e-4}).value("OP") == pytest.approx(0.22, abs=2e-5)
     with pytest.raises(
-        kic.ConfigurationError, match="'peaucellier' has no such configuration near the start"
+        kic.ConfigurationError, match="'peaucellier' has no configuration with these inputs near the start"
     ):
         m.at({"C": limit + 1e-3})
 
@@ -347,7 +347,9 @@ def test_the_step_of_the_leg() -> None:
     assert 0.22 < low.max() < 0.23
     # it goes back in the rest of the turn, and returns to where it was
     assert np.abs(foot[-1] - foot[0]).max() < 1e-12
-    with pytest.raises(kic.ConfigurationError, match="'jansen-leg' has no such configuration near the start"):
+    with pytest.raises(
+        kic.ConfigurationError, match="'jansen-leg' has no configuration with these inputs near the start"
+    ):
         m.at({"foot.x": 0.0})
 
 
@@ -568,7 +570,7 @@ def test_assembly_modes() -> None:
     assert np.abs(np.sort(first) - np.sort(places)).max() < 1e-10
 
 
-def test_both_kinds_of_singular_postures() -> None:
+def test_both_kinds_of_singular_configurations() -> None:
     m = kic.load("three-rrr")
     # a leg stretched: the platform's coordinates cannot drive it, its motors can
     straight = -np.angle((0.28 + 0.21j) / (-0.07 + 0.24j))
@@ -677,7 +679,7 @@ def test_redundant_inputs_of_least_energy() -> None:
     assert mismatch(partial.I, u.G.T @ felt) < 1e-11  # (4-74)
 
 
-def test_the_platform_stands_while_the_knees_move() -> None:
+def test_platform_is_at_rest_while_the_knees_move() -> None:
     m = kic.load("six-freedom-planar")
     c = m.at()
     other = m.at({**{q: c.value(q) for q in POSE}, "A1": 1.9, "A2": 1.3, "A3": 0.2}, near=c)
@@ -787,7 +789,7 @@ def test_the_parallel_part_in_platform_coordinates_and_the_arm_upon_it(seed: int
         assert mismatch(found, asked) < 10 * limit
 
 
-def test_what_the_hybrid_is_and_is_not() -> None:
+def test_mobility_of_the_hybrid() -> None:
     """Not planar, so its platform has a rate of turning and no angle; and where the hand drives nothing."""
     m = kic.load("parallel-serial")
     c = m.at()

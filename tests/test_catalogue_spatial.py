@@ -407,7 +407,7 @@ def test_the_procedure_of_figure_d_1_by_hand() -> None:
     assert near(to_q["P.z"].D, once["P.z"].D)
 
 
-def test_the_idle_spin_belongs_to_every_set() -> None:
+def test_passive_dof_belongs_to_every_set() -> None:
     """θ5 moves coupler and rings alone, with the moment about the coupler's line; it must be reported."""
     m = kic.load("spatial-slider-crank")
     turn_of_crank = m.path({"theta1": 0.6 + np.linspace(0, 2 * np.pi, 25), "theta5": 0.35})
@@ -612,7 +612,7 @@ def test_sarrus_guides_a_straight_line() -> None:
 
 
 @pytest.mark.parametrize(("angle", "freedoms"), [(np.pi / 2, 2), (0.0, 3)])
-def test_sarrus_stretched_or_folded_is_refused(angle: float, freedoms: int) -> None:
+def test_sarrus_stretched_or_folded_raises(angle: float, freedoms: int) -> None:
     """Legs could buckle: more degrees of freedom than coordinates; nearby, orders are lost one by one."""
     m = kic.load("sarrus")
     there = m.at({"A1": angle})

@@ -167,7 +167,7 @@ COMMANDS = ("list", "report", "draw", "mobility", "linearize", "simulate", "chec
 
 
 @pytest.mark.slow
-def test_kic_alone_is_its_help():
+def test_kic_without_arguments_prints_help():
     assert run() == run("--help")
     result = shell("-m", "kic")
     assert (result.returncode, result.stderr) == (0, b"")
@@ -307,7 +307,7 @@ def test_check_notes_angles_that_may_be_degrees(file):
     assert len(json.loads(run("check", file(turned.format(60)), "--json"))["notes"]) == 1
 
 
-def test_check_says_that_no_coordinates_are_named(file):
+def test_check_reports_that_no_coordinates_are_named(file):
     text = run("check", file(LOOP.replace('coordinates = ["A"]\n', "")), code=1)
     assert "'slab' has mobility 1, and no coordinates are named. Add `coordinates = [\"A\"]`, or any" in text
 
@@ -709,7 +709,7 @@ def test_keys_of_model_files_are_no_options():
             )
 
 
-def test_the_hint_names_all_that_may_be_asked():
+def test_hint_names_all_quantities():
     hint = run("report", "quadruped").split("More: ")[1]
     there = re.search(r"\((.*?)\)", " ".join(hint.split()))[1].split(", ")
     m = kic.load("quadruped")
@@ -796,7 +796,7 @@ def test_help_and_list_load_no_compiler():
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_is_no_accident():
+def test_closed_pipe_is_not_an_error():
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     for unbuffered in ("", "1"):
         with subprocess.Popen(

@@ -111,7 +111,7 @@ def test_without_streams() -> None:
 
 
 @pytest.mark.parametrize(("name", "message"), [("MPLBACKEND", "MPLBACKEND must"), ("KIC_THREADS", "")])
-def test_nonsense_in_the_environment(name: str, message: str, tmp_path: Path) -> None:
+def test_invalid_environment_variables_raise(name: str, message: str, tmp_path: Path) -> None:
     told = kic_in_shell(f"draw four-bar -o '{tmp_path / 'x.svg'}'", **{name: "x"})
     assert "Traceback" not in told.stderr
     assert message in told.stderr

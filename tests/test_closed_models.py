@@ -77,7 +77,7 @@ def gap(c: Configuration, joint: kic.Joint) -> float:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_it_closes(name: str) -> None:
+def test_loops_close_at_the_reference_configuration(name: str) -> None:
     m, case = kic.load(name), EVERY[name]
     assert (m.dof, len(m.coordinates)) == (case.dof, case.dof)
     size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
@@ -153,7 +153,7 @@ def test_power_balance(name: str, place: int) -> None:
 
 
 @every_configuration
-def test_there_and_back(name: str, place: int) -> None:
+def test_inverse_path_returns(name: str, place: int) -> None:
     """One set of coordinates in terms of another and back is the identity, to third order."""
     (m, c), case = configuration(name, place), EVERY[name]
     own = list(m.coordinates)
@@ -191,7 +191,7 @@ def linked(m: kic.Mechanism) -> kic.Mechanism:
 
 
 @every_configuration
-def test_wherever_the_loops_are_cut(name: str, place: int) -> None:
+def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
     """Another order of the joints and other coordinates make another tree, and no other answer."""
     (m, c), case = configuration(name, place), EVERY[name]
     turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
@@ -288,7 +288,7 @@ def test_ladders(count: int) -> None:
     check_against_multipliers(other := ladder(count, lean=0.05), other.at({"D0": 0.2}))
 
 
-def test_the_coupler_of_the_rssr_idles() -> None:
+def test_coupler_of_the_rssr_has_a_passive_dof() -> None:
     """Its spin moves nothing else; and with two ball joints, drawn plainly, the linkage is the same."""
     m, c = configuration("rssr", 0)
     u = c.coefficients(["rocker", "crank"], order=3)
@@ -341,7 +341,7 @@ def test_dead_centres() -> None:
         kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"'slider-crank' has no such configuration near the start: it came 99\.59 %",
+        match=r"'slider-crank' has no configuration with these inputs near the start: it came 99\.59 %",
     ):
         m.at({"piston": 0.2521})
 
@@ -360,7 +360,7 @@ def test_batches_of_which_some_are_out_of_reach() -> None:
         assert np.isfinite(T[c.ok]).all()
 
 
-def test_the_wrong_way_round() -> None:
+def test_antiparallel_closure_is_detected() -> None:
     """A door on a ball and a hinge: turned over it would also fit the hinge's perpendicularities."""
     leaf, tip = kic.Body("leaf", 1.0, (0.5, 0, 0), (1, 1, 1)), kic.Point("tip", "leaf", (1, 0, 0.3))
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
@@ -394,7 +394,7 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
         bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
 
 
-def test_what_does_not_move_needs_no_coordinates() -> None:
+def test_fixed_mechanisms_need_no_coordinates() -> None:
     ends = {"A": ("ground", "a"), "B": ("a", "b"), "C": ("b", "ground")}
     at = {"A": (0, 0, 0), "B": (1, 2, 0), "C": (3, 0, 0)}
     still = kic.Mechanism(

@@ -7,7 +7,7 @@ import pytest
 
 import kic
 
-distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'kic[cluster]'")
+distributed = pytest.importorskip("distributed", reason="needs Dask: pip install -e '.[cluster]'")
 
 
 @pytest.mark.slow

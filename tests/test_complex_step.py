@@ -92,7 +92,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("kinds", ["RRRR", "RPRR", "RRRRRR"])
 @pytest.mark.parametrize("value", [0.0, np.pi, -np.pi, np.pi / 2])
-def test_degenerate_postures(kinds: str, value: float) -> None:
+def test_degenerate_configurations(kinds: str, value: float) -> None:
     """Aligned and folded arms, and joints through one point."""
     rng = np.random.default_rng(1)
     m = random_tree(rng, kinds)

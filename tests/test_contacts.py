@@ -306,7 +306,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("change", "key", "text"), WRONG)
-def test_contacts_that_can_not_be(change: dict, key: str, text: str) -> None:
+def test_contacts_that_cannot_be(change: dict, key: str, text: str) -> None:
     with pytest.raises(kic.ModelError) as caught:
         kic.Contact(**(GIVEN | change))
     assert caught.value.key == key
@@ -323,11 +323,11 @@ def test_friction_may_carry_a_step() -> None:
 
     found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
     assert found.tolist() == [[1.0, 1.0, 1.0]]
-    with pytest.raises(kic.ModelError, match="`friction` must be larger than 0"):
+    with pytest.raises(kic.ModelError, match="`friction`"):
         kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
 
 
-def test_drawings_that_can_not_be() -> None:
+def test_drawings_that_cannot_be() -> None:
     m = discs()
     with pytest.raises(kic.ModelError, match="Contact 'face': No body 'c' in 'discs'") as caught:
         replace(m, contacts=[replace(m.contacts[0], bodies=("a", "c"))])
@@ -345,7 +345,7 @@ def test_rows_of_closed_contacts_are_no_coordinates() -> None:
     for name in ("face", "face.s"):
         with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, so that its rows"):
             m.at().coefficients("B", wrt=name)
-    with pytest.raises(kic.UnknownNameError, match=r"No row 'face\.x' in 'discs'"):
+    with pytest.raises(kic.UnknownNameError, match=r"'face\.x'"):
         m.at().coefficients("face.x")
 
 
@@ -373,7 +373,7 @@ def test_files(tmp_path) -> None:
         ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
     ],
 )  # fmt: skip
-def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> None:
+def test_invalid_files_raise(text: str, key: str, rule: str, tmp_path) -> None:
     head = """name = "m"
         bodies = [{name = "a"}]
         joints = [{name="A", type="revolute", bodies=["ground", "a"], at=[0, 0, 0], axis=[0, 0, 1]}]
@@ -389,7 +389,7 @@ def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> No
     assert rule in str(caught.value)
 
 
-def test_they_are_told() -> None:
+def test_errors_are_reported() -> None:
     m = replace(discs(), contacts=[*discs().contacts, replace(discs().contacts[0], name="off", closed=False)])
     said = repr(m)
     assert "a on b" in said

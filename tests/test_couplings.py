@@ -340,7 +340,7 @@ def test_the_curve_closes_after_two_turns_of_the_small_wheel() -> None:
     ],
     ids=["named", "order", "pitch point", "ratios", "twice", "turned"],
 )  # fmt: skip
-def test_however_it_is_drawn(other: dict) -> None:
+def test_reference_configuration_is_arbitrary(other: dict) -> None:
     m = replace(GEARED, **other)
     assert {"A", "E"}.isdisjoint(m.cuts)
     c, e = (x.at({"tip.x": 0.25}) for x in (GEARED, m))
@@ -593,14 +593,14 @@ COUPLINGS = [
 
 
 @pytest.mark.parametrize(("given", "key", "text"), COUPLINGS)
-def test_couplings_that_can_not_be(given: dict, key: str, text: str) -> None:
+def test_couplings_that_cannot_be(given: dict, key: str, text: str) -> None:
     with pytest.raises(kic.ModelError, match=f"^Coupling 'k': .*{text}") as caught:
         kic.Coupling("k", **{"joints": ("A", "B"), **given})
     assert caught.value.key == key
 
 
 def test_names_of_couplings() -> None:
-    with pytest.raises(kic.ModelError, match="A coupling's `name` must be text without dots"):
+    with pytest.raises(kic.ModelError, match="`name`"):
         kic.Coupling("a.b", ("A", "B"), ratios=(1, 2))
 
 
@@ -657,7 +657,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("joints", "given", "text"), REFUSED)
-def test_couplings_that_the_drawing_can_not_have(joints, given: dict, text: str) -> None:
+def test_couplings_that_the_drawing_cannot_have(joints, given: dict, text: str) -> None:
     good = kic.Coupling("good", ("C.1", "F.2", "U.2"), ratios=(1, 2, 3))
     with pytest.raises(kic.ModelError, match=f"^Coupling 'k': .*{text}") as caught:
         workshop(good, kic.Coupling("k", joints, **given))
@@ -665,7 +665,7 @@ def test_couplings_that_the_drawing_can_not_have(joints, given: dict, text: str)
 
 
 def test_joints_named_twice_by_other_names() -> None:
-    with pytest.raises(kic.ModelError, match=r"`joints` names a joint twice, got \('C.1', 'C.1'\)"):
+    with pytest.raises(kic.ModelError, match="`joints`"):
         workshop(kic.Coupling("k", ("C.1", "C.1"), ratios=(1, 2)))
 
 
@@ -692,7 +692,7 @@ def test_names_and_kinds_in_the_drawing() -> None:
         GEARED.at({"A": 1.0, "E": 1.0})
 
 
-def test_rods_that_can_not_be() -> None:
+def test_rods_that_cannot_be() -> None:
     m = hinged(True)
     twins = [*m.points, kic.Point("C2", "crank", (1.9, 1.4, 0)), kic.Point("B2", "crank", (1, 1, 1))]
     for pair, text in [
@@ -710,7 +710,7 @@ def test_rods_that_can_not_be() -> None:
         assert caught.value.key == "distances[0].fixed"
         replace(m, points=twins, distances=[kic.Distance("rod", pair)])
     for wrong in (1, 0.0, "yes", None):
-        with pytest.raises(kic.ModelError, match=r"Distance 'rod': `fixed` must be True or False, got "):
+        with pytest.raises(kic.ModelError, match="`fixed`"):
             kic.Distance("rod", ("B", "C"), fixed=wrong)
     for question in (lambda: m.at({"rod": 1.0}), lambda: m.at().dynamics(wrt="rod")):
         with pytest.raises(
@@ -718,7 +718,9 @@ def test_rods_that_can_not_be() -> None:
         ):
             question()
     # out of reach: the rod does not give
-    with pytest.raises(kic.ConfigurationError, match=r"'hinged' has no such configuration near the start"):
+    with pytest.raises(
+        kic.ConfigurationError, match=r"'hinged' has no configuration with these inputs near the start"
+    ):
         m.at({"A": np.pi - np.arctan2(3, 1)})
 
 
@@ -736,9 +738,7 @@ def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
     assert m.dof == 1
     assert m.at({"one": 0.7}).value("two") == pytest.approx(-0.7, abs=1e-14)
     file.write_text(file.read_text(encoding="utf-8").replace("[1, 1]", "[1, 0]"), encoding="utf-8")
-    with pytest.raises(
-        kic.ModelFileError, match=r"couplings\[0\]\.ratios: Coupling 'belt': `ratios` must be"
-    ) as e:
+    with pytest.raises(kic.ModelFileError, match="`ratios`") as e:
         kic.load(file)
     assert e.value.key == "couplings[0].ratios"
 
@@ -757,7 +757,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "key", "rule"), FILES)
-def test_files_that_say_it_wrong(text: str, key: str, rule: str, tmp_path) -> None:
+def test_invalid_files_raise(text: str, key: str, rule: str, tmp_path) -> None:
     head = """name = "m"
         bodies = [{name = "a"}, {name = "b"}]
         joints = [{name="A", type="revolute", bodies=["ground", "a"], at=[0, 0, 0], axis=[0, 0, 1]},

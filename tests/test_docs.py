@@ -1,4 +1,4 @@
-"""README, CHANGELOG and docstrings: code runs, shown output and shapes are real, listed names exist."""
+"""README, pages, CHANGELOG, docstrings: code runs, shown output and shapes are real, names exist."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import shlex
 import textwrap
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,41 +23,54 @@ DATA = Path(__file__).parent / "data"
 README = ROOT / "README.md"
 
 
-def readme() -> str:
-    if not README.is_file():
-        pytest.skip("README.md is not part of an installed package")
-    return README.read_text(encoding="utf-8")
+PAGES = sorted(
+    page for page in (ROOT / "notebooks").rglob("*.md") if "{code-cell}" in page.read_text("utf-8")
+)
+CODE = re.compile(r"^```(?:\{code-cell\} )?python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def text_of(path: Path) -> str:
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not part of an installed package")
+    return path.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_readme_code_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda path: path.stem)
+def test_code_of_pages_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of a page runs from top to bottom; a block uses names of the blocks before it."""
+    pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install -e '.[plot]'").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    blocks = CODE.findall(text_of(page))
     assert blocks
     names: dict[str, object] = {}
     for block in blocks:
-        exec(block, names)  # a block may use names of the blocks before it
-    assert np.allclose(names["d"].forward_dynamics(names["qd"], names["T"]), 0, atol=1e-9)
+        exec(compile(block, str(page), "exec"), names)
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
 
 
 def test_readme_has_one_install_and_one_test_command() -> None:
     start = "python3 -m venv .venv && .venv/bin/pip install -q -e "
-    commands = [line for line in readme().splitlines() if line.startswith("python3 -m venv")]
+    commands = [line for line in text_of(README).splitlines() if line.startswith("python3 -m venv")]
     assert commands == [
-        f"{start}. && .venv/bin/kic report puma560",
+        f"{start}'.[plot]' && .venv/bin/kic report four-bar --at A=70deg --order 2 --html four-bar.html",
         f"{start}'.[test]' && .venv/bin/pytest -n auto",
     ]
 
 
-def test_readme_output_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_is_short() -> None:
+    assert len(text_of(README).splitlines()) <= 200
+
+
+def test_shown_output_is_real() -> None:
     from click.testing import CliRunner
 
     from kic.cli.main import main
 
-    # commands read the files that the page shows
-    monkeypatch.chdir(tmp_path)
-    for file in re.findall(r"```toml\n(.*?)```", readme(), flags=re.DOTALL):
-        Path(re.search(r'^name = "(.*)"', file)[1] + ".toml").write_text(file, encoding="utf-8")
-    shown = re.findall(r"```text\n\$ kic ([^\n]*)\n(.*?)```", readme(), flags=re.DOTALL)
+    page = text_of(ROOT / "notebooks" / "guides" / "command-line.md")
+    shown = re.findall(r"```text\n\$ kic ([^\n]*)\n(.*?)```", page, flags=re.DOTALL)
     assert shown
     for command, output in shown:
         result = CliRunner().invoke(main, shlex.split(command))
@@ -64,6 +78,25 @@ def test_readme_output_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         lines = iter(result.stdout.splitlines())
         for line in output.splitlines():
             assert line == "…" or line in lines, line  # in this order
+
+
+def test_links_between_pages_lead_to_files() -> None:
+    """Relative links in README and pages name files of the checkout or of the generated reference."""
+    text_of(README)
+    pages = [README, *(ROOT / "notebooks").rglob("*.md")]
+    assert len(pages) > 20
+    for page in pages:
+        prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)|src=\"([^\"]+)\"", prose):
+            link = "".join(target)
+            generated = "/api/" in link or "build/docs" in link
+            assert link.startswith("http") or generated or (page.parent / link).exists(), (page, link)
+
+
+def test_every_guide_is_listed() -> None:
+    folder = ROOT / "notebooks" / "guides"
+    listed = re.findall(r"\(([\w-]+\.md)\)", text_of(folder / "index.md"))
+    assert sorted(listed) == sorted(path.name for path in folder.glob("*.md") if path.name != "index.md")
 
 
 SHAPED = [
@@ -106,7 +139,8 @@ def test_notation_table_names_public_attributes() -> None:
         "Coefficients": c.coefficients("tool", order=3),
         "Dynamics": c.dynamics(),
     }
-    named = re.findall(r"^\|.*`(\w+)\.(\w+)`", readme(), flags=re.MULTILINE)
+    page = text_of(ROOT / "notebooks" / "explanation" / "conventions.md")
+    named = re.findall(r"^\|.*`(Coefficients|Dynamics)\.(\w+)` \|", page, flags=re.MULTILINE)
     assert len(named) == 6
     for owner, attribute in named:
         assert isinstance(getattr(things[owner], attribute), np.ndarray), (owner, attribute)
@@ -117,6 +151,7 @@ def test_notation_table_names_public_attributes() -> None:
 # --- names of version 0.1.0
 
 
+@cache
 def attributes(cls: type) -> set[str]:
     """Return the public attributes of a class: of the class, declared, and assigned to `self`."""
     found = set(dir(cls))

@@ -184,7 +184,7 @@ def test_names_do_not_overlap(name: str) -> None:
         assert across <= 0 or along <= 0
 
 
-def test_a_batch_is_a_fan() -> None:
+def test_batch_members_start_from_the_same_configuration() -> None:
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(1.0, 3.0, 40)})
     picture = draw(turn)
@@ -221,7 +221,7 @@ def test_nothing_to_draw_raises() -> None:
         draw(none)
     with pytest.raises(InputError, match="got an empty batch"):
         draw(kic.load("horn-two-link").at(np.zeros((0, 2))))
-    with pytest.raises(InputError, match="`configuration` must be a Configuration"):
+    with pytest.raises(InputError, match="`configuration`"):
         draw(m)
 
 
@@ -261,9 +261,9 @@ def test_user_axes_keep_their_artists() -> None:
     np.testing.assert_array_equal(figure.get_size_inches(), (6, 3))
 
 
-def test_matplotlib_is_asked_for(monkeypatch) -> None:
+def test_missing_matplotlib_raises(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"Matplotlib: pip install 'kic\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"Matplotlib: pip install -e '\.\[plot\]'"):
         draw(drawn("four-bar"))
 
 
@@ -324,7 +324,7 @@ def test_forces_are_those_in_the_joints() -> None:
     draw(c, view=(30, 30)).forces(c.joint_forces([3.0], split="minimum norm"))
     with pytest.raises(InputError, match="has no forces"):
         draw(c).forces()
-    with pytest.raises(InputError, match="`of` must be the result of joint_forces"):
+    with pytest.raises(InputError, match="`of`"):
         draw(c).forces(3)
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     with pytest.raises(InputError, match="of the configuration"):
@@ -597,7 +597,7 @@ def test_scales_are_shared_by_panels() -> None:
     e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
     assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
     for wrong in (0.0, -1.0, np.inf, "1"):
-        with pytest.raises(InputError, match="`scale` must be a positive number"):
+        with pytest.raises(InputError, match="`scale`"):
             draw(c).velocity([1.0], scale=wrong)
 
 
@@ -636,7 +636,7 @@ def test_a_figure_with_a_layout_shows_all(tmp_path, caplog) -> None:
         assert 0.9 < shown / picture._canvas.points < 1.1
 
 
-def test_faces_of_a_fan_are_looked_through() -> None:
+def test_faces_of_faded_members_are_translucent() -> None:
     m = kic.load("four-bar")
     alone = [s for s in draw(m.at({"A": 1.0})).shapes if s.of == "plate" and s.face]
     fan = [s for s in draw(m.path({"A": np.linspace(1.0, 1.5, 5)})).shapes if s.of == "plate" and s.face]

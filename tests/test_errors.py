@@ -94,7 +94,7 @@ class Silent:
         raise RuntimeError
 
 
-def test_what_came_is_shown_on_one_short_line() -> None:
+def test_received_value_is_shown_on_one_short_line() -> None:
     assert short_repr(1.5) == "1.5"
     assert short_repr("x") == "'x'"
     assert short_repr(np.zeros(3)) == "array([0., 0., 0.])"
@@ -373,10 +373,10 @@ DRAWINGS = [
     ({"coordinates": [["A"]]}, "coordinates[0]", "`coordinates`: No joint ['A'] in 'm'."),
     ({"coordinates": ["A", "A"]}, "coordinates[1]", "'m': coordinate 'A' is named twice in `coordinates`."),
     ({"coordinates": "A"}, "coordinates",
-        "Mechanism 'm': `coordinates` must be a list of joint names, got 'A'."),
-    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of joint names, got 5."),
+        "Mechanism 'm': `coordinates` must be a list of names, got 'A'."),
+    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of names, got 5."),
     ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number of at least 0, got -1."),
-    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of joint names, got {'A'}."),
+    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of names, got {'A'}."),
 ]  # fmt: skip
 
 

@@ -174,7 +174,7 @@ def test_a_change_point() -> None:
     assert extension(m._model.closure(()), m._model.reference_state, 2).order == 3
 
 
-def test_at_another_posture() -> None:
+def test_at_another_configuration() -> None:
     """Asked where the linkage is stretched out, the account is that of this configuration."""
     m = loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
@@ -273,7 +273,7 @@ def test_forms_that_have_a_zero_in_common_or_none() -> None:
     assert not definite(pair)
 
 
-def test_undecided_is_said_in_check(tmp_path) -> None:
+def test_undecided_mobility_is_reported_by_check(tmp_path) -> None:
     """Two linkages that are shaky to different orders: a motion in which both take part is not excluded."""
     m = held(FOUR, "tip", centre(FOUR, "tip"))
     offset = np.array([50.0, 0, 0])
@@ -313,7 +313,7 @@ def test_undecided_is_said_in_check(tmp_path) -> None:
     assert "no motion was found that extends beyond second order" in " ".join(run.output.split())
 
 
-def test_an_infinitesimal_freedom_of_fourth_order_beside_a_finite_one() -> None:
+def test_an_infinitesimal_dof_of_fourth_order_beside_a_finite_one() -> None:
     """A cylindrical joint, a hinge and a ball in one loop shake; a hinge beside them turns."""
     m = kic.Mechanism(
         "shaky",

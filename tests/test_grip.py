@@ -64,7 +64,7 @@ def proves(c: kic.ContactSet, error: kic.SingularError, w: np.ndarray, safety: f
 @pytest.mark.slow
 @pytest.mark.parametrize("planar", [False, True])
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_random_grasps_hold_or_say_why(planar: bool, criterion: str) -> None:
+def test_random_grasps_hold_or_report_why(planar: bool, criterion: str) -> None:
     """Held as linear programs with pyramids decide; accepted grips balance, no margin is negative."""
     rng = np.random.default_rng(31 + planar)
     held = refused = between = 0
@@ -206,7 +206,7 @@ def test_pins_pull_and_share() -> None:
     np.testing.assert_allclose(c.map @ least.force, -w, atol=1e-12)
 
 
-def test_a_contact_that_nothing_opposes_gives_nothing() -> None:
+def test_unopposed_contact_carries_no_load() -> None:
     """A finger at the side of a block on smooth ground must not press: the others hold all the same."""
     c = kic.ContactSet(
         [[-1, 0, 0], [1, 0, 0], [-1, 1, 0]], [[0, 1, 0], [0, 1, 0], [1, 0, 0]], "point", plane=Z
@@ -215,7 +215,7 @@ def test_a_contact_that_nothing_opposes_gives_nothing() -> None:
         grip = kic.grip_forces(c, [0, -10, 3], criterion)
         np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
-    with pytest.raises(kic.LimitError, match="`least` at contact 3 they hold nothing of it") as caught:
+    with pytest.raises(kic.LimitError, match="`least`") as caught:
         kic.grip_forces(c, [0, -10, 3], least=1)
     assert caught.value.binding == ("contact 3",)
     assert caught.value.scale is None
@@ -353,7 +353,7 @@ def test_weight_is_held_over_the_support_polygon(kind: str) -> None:
     assert 10 <= held <= 35
 
 
-def test_on_the_edge_of_the_polygon_the_others_are_idle() -> None:
+def test_on_the_edge_of_the_polygon_other_contacts_carry_no_load() -> None:
     for com, used in (([1.0, 0.3, 0.5], [0, 3]), ([1.0, 1.0, 0.5], [0])):
         c = kic.ContactSet(SQUARE, np.broadcast_to([0, 0, 1], (4, 3)), "friction", mu=0.6, about=com)
         grip = kic.grip_forces(c, [0, 0, -10, 0, 0, 0])
@@ -477,7 +477,7 @@ def test_unresisted_loads_are_described() -> None:
     assert "in either sense" in said
     assert len(said) < 400
     proves(SPIN, caught.value, np.array([0, 0, -1, 0.1, 0, 0]))
-    with pytest.raises(kic.SingularError, match="at this `safety`"):
+    with pytest.raises(kic.SingularError, match="`safety`"):
         kic.grip_forces(
             kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0.3, 0], [-1, 0.3, 0]], "friction", mu=0.5, plane=Z),
             [0, 1.0, 0], safety=2,
@@ -548,7 +548,7 @@ def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.residual > 0.1
 
 
-def test_solvers_that_find_nothing_say_so() -> None:
+def test_solvers_without_solution_raise() -> None:
     from kic.numerics.conic_programs import Program, solve
 
     none = {"E": np.zeros((0, 3)), "e": np.zeros(0), "A": -np.eye(3), "h": np.zeros(3)}

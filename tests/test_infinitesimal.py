@@ -212,7 +212,7 @@ def structure(seed: int) -> tuple[kic.Mechanism, int, int, list[int]]:
 
 
 @pytest.mark.parametrize("order", range(2, 7))
-def test_one_freedom_of_known_order(order: int) -> None:
+def test_one_dof_of_known_order(order: int) -> None:
     """Alone it is obstructed at its order, and nothing moves."""
     p = Parts(np.random.default_rng(order))
     contact(p, order)

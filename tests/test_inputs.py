@@ -73,7 +73,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 # ----------------------------------------------------------------------------------- forms of input
 
 
-def test_arrays_dicts_and_the_drawing_are_the_same_posture() -> None:
+def test_arrays_dicts_and_the_drawing_are_the_same_configuration() -> None:
     phi = [0.3, -0.4]
     wanted = ARM.at(phi).value("tip").tolist()
     by_name = {"elbow": -0.4, "shoulder": 0.3}
@@ -93,7 +93,7 @@ def test_arrays_dicts_and_the_drawing_are_the_same_posture() -> None:
     assert ARM.at([0.3 + 0j, -0.4]).value("tip").tolist() == pytest.approx(wanted, abs=1e-15)
 
 
-def test_several_freedoms_by_joint_or_by_component() -> None:
+def test_several_dof_by_joint_or_by_component() -> None:
     m = kic.load("twin-arm")
     rest = {name: 0.1 for name in m.coordinate_names if not name.startswith("neck")}
     whole = m.at({**rest, "neck": [0.3, 0.7]})
@@ -238,7 +238,7 @@ def test_both_signs_of_a_quaternion_are_one_rotation() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 3.0, 20.0])
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
-def test_there_and_back(batch: tuple[int, ...], scale: float) -> None:
+def test_inverse_path_returns(batch: tuple[int, ...], scale: float) -> None:
     """The configuration at(c.phi) is the same, however the joints were turned before."""
     c = ZOO.at(scale * postures(batch))
     again = ZOO.at(c.phi)
@@ -285,7 +285,7 @@ def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[i
     assert f"{(~ok).sum()} of {ok.size} members were not solved" in repr(c)
 
 
-def test_a_printed_posture_lists_cut_joints_too() -> None:
+def test_a_printed_configuration_lists_cut_joints_too() -> None:
     path = kic.load("four-bar").path({"A": [1.0, 1.1]})
     for c in (path, path[0]):
         head, _, table = repr(c).partition("\njoints\n")
@@ -299,7 +299,7 @@ def test_a_printed_posture_lists_cut_joints_too() -> None:
         assert "nan" not in repr(kic.load(name).at()), name
 
 
-def test_a_single_posture_may_be_masked_too() -> None:
+def test_a_single_configuration_may_be_masked_too() -> None:
     c = ARM.at([0.0, np.nan], failures="mask")
     assert c.ok.shape == ()
     assert not c.ok
@@ -348,7 +348,7 @@ def test_the_error_carries_what_failed_and_the_rest() -> None:
     assert isinstance(error, kic.InputError)
     with pytest.raises(kic.ConfigurationError, match=r"S\.2 = nan"):
         ball("spherical").at({"S": [0, np.nan, 0]})
-    with pytest.raises(kic.InputError, match=r"`failures` must be 'raise' or 'mask', got 'ignore'"):
+    with pytest.raises(kic.InputError, match="`failures`"):
         ARM.at([0, 0], failures="ignore")
 
 
@@ -371,7 +371,7 @@ NO_NUMBERS = {
 
 
 @pytest.mark.parametrize("kind", NO_NUMBERS)
-def test_what_are_no_numbers(kind: str) -> None:
+def test_non_numbers_raise(kind: str) -> None:
     value = NO_NUMBERS[kind]
     c = ARM.at([0.0, 0.5])
     tip, d = c.coefficients("tip", order=3), c.dynamics()
@@ -459,13 +459,9 @@ def test_bad_dicts_carry_names() -> None:
     assert caught.value.name == "neck.1"
     with pytest.raises(kic.UnknownNameError, match=r"No joint 'neck.3' .* Did you mean 'neck"):
         m.at({**full, "neck.3": 0})
-    with pytest.raises(
-        kic.UnknownNameError, match=r"No joint 'ground' in 'twin-arm'\. There are: lift, .*neck"
-    ):
+    with pytest.raises(kic.UnknownNameError, match="'ground'"):
         m.at({"ground": 0})
-    with pytest.raises(
-        kic.InputError, match=r"`neck` must have shape \(\.\.\., 2\) for a universal joint, got"
-    ):
+    with pytest.raises(kic.InputError, match="`neck`"):
         m.at({**full, "neck": 0.0})
 
 
@@ -496,7 +492,7 @@ def test_bad_balls_and_fixed_joints() -> None:
     ):
         ball("free").at({"S": [0, 0, 0]})
     for kind, given in (("spherical", RigidTransform.identity()), ("free", Rotation.identity())):
-        with pytest.raises(kic.InputError, match="`S` must be an array of numbers, got R"):
+        with pytest.raises(kic.InputError, match="`S`"):
             ball(kind).at({"S": given})
     fixed = next(joint.name for joint in ZOO.joints if joint.type == "fixed")
     with pytest.raises(
@@ -524,9 +520,7 @@ def test_arrays_by_themselves() -> None:
     with pytest.raises(kic.InputError, match=r"\(1, 1\) … \(50 of 50 entries\)"):
         as_array("qd", np.full((25, 2), np.inf), 2)
     assert broadcast_batches() == ()
-    with pytest.raises(
-        kic.InputError, match=r"Batch shapes do not broadcast: `qd` \(2,\), `qdd` \(3,\)"
-    ) as caught:
+    with pytest.raises(kic.InputError, match="`qd`") as caught:
         broadcast_batches(qd=(2,), qdd=(3,))
     assert caught.value.batches == {"qd": (2,), "qdd": (3,)}
 

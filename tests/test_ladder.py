@@ -35,7 +35,7 @@ def test_three_windows_are_the_shipped_model() -> None:
 
 
 @pytest.mark.parametrize("windows", [1, 5, 12])
-def test_windows_close_and_leave_one_freedom(windows: int) -> None:
+def test_windows_close_with_one_dof(windows: int) -> None:
     m = ladder(windows)
     assert (m.dof, len(m.cuts)) == (1, windows)
     c = m.at({"D0": m.at().value("D0") + 0.05})

@@ -448,7 +448,7 @@ def turned(angle: float) -> RigidTransform:
 
 
 @pytest.mark.slow
-def test_a_platform_towards_a_singular_posture() -> None:
+def test_a_platform_towards_a_singular_configuration() -> None:
     """Turned by a right angle its legs hold it no more: errors of the eye's motion, to third order."""
     m = kic.load("gough-stewart")
     platform = Platform(m)
@@ -645,7 +645,7 @@ def test_states_are_checked(name: str) -> None:
     assert closure.check(states[:0]).shape == (0,)
 
 
-def test_states_at_dead_centres_and_flipped_ones_are_refused() -> None:
+def test_states_at_dead_centres_and_flipped_ones_raise() -> None:
     m = kic.load("slider-crank")
     states = np.stack([m.at({"shaft": x}).state for x in (0.5, 0.0)])
     closure = m._model.closure(("piston",))

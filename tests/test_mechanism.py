@@ -199,7 +199,7 @@ def test_loops_are_drawn_and_named() -> None:
     assert opened.dof == 3
 
 
-def test_cuts_keep_wanted_joints_and_take_those_with_most_freedoms() -> None:
+def test_cuts_keep_wanted_joints_and_take_those_with_most_dof() -> None:
     def ring(coordinates: list[str]) -> kic.Mechanism:
         return kic.Mechanism(
             "ring",
@@ -217,7 +217,7 @@ def test_cuts_keep_wanted_joints_and_take_those_with_most_freedoms() -> None:
     assert ring(["S.2"]).cuts == ("C",)
 
 
-def test_a_mechanism_without_freedom() -> None:
+def test_mechanism_without_dof_of_any_kind() -> None:
     m = kic.Mechanism(
         "rock",
         [kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))],
@@ -433,7 +433,7 @@ def test_parts_are_immutable_values(part) -> None:
     assert part != replace(part, **{fields(part)[0].name: "other"})
 
 
-def test_what_was_given_may_change_afterwards() -> None:
+def test_inputs_are_copied() -> None:
     at, bodies = np.array([1.0, 0.0, 0.0]), [kic.Body("b")]
     joints = [kic.Joint("A", "revolute", ("ground", "b"), at=(0, 0, 0), axis=(0, 0, 1))]
     points = [kic.Point("tip", "b", at)]
@@ -446,7 +446,7 @@ def test_what_was_given_may_change_afterwards() -> None:
     assert m == kic.Mechanism("m", m.bodies, m.joints, m.points, coordinates=["A"])
 
 
-def test_a_posture_can_not_be_overwritten() -> None:
+def test_a_configuration_cannot_be_overwritten() -> None:
     phi = np.array([0.1, 0.2])
     m = kic.load("horn-two-link")
     c = m.at(phi)
@@ -461,7 +461,7 @@ def test_a_posture_can_not_be_overwritten() -> None:
     assert c.coefficients("tip").G.max() < 7
 
 
-def test_a_used_mechanism_travels() -> None:
+def test_used_mechanism_can_be_pickled() -> None:
     m = kic.load("rrprrr")
     phi = np.full(6, 0.3)
     before = m.at(phi).dynamics().I

@@ -71,7 +71,7 @@ def test_shipped_models_in_words(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", kic.model_names())
-def test_the_account_adds_up(name: str) -> None:
+def test_mobility_account_is_consistent(name: str) -> None:
     """Freedoms are coordinates less conditions plus redundant ones; and every shipped drawing can tell."""
     m = kic.load(name)
     f = m.mobility()
@@ -88,7 +88,7 @@ def test_the_account_adds_up(name: str) -> None:
     ]
 
 
-def test_where_it_is_said() -> None:
+def test_messages_are_printed_once() -> None:
     text = MODELS["geared-five-bar"]
     m = kic.load("geared-five-bar")
     assert text in " ".join(repr(m).split())
@@ -240,7 +240,7 @@ def test_parallel_rods_one_of_them_superfluous() -> None:
     )
 
 
-def test_motions_with_different_freedoms_meet() -> None:
+def test_motions_with_different_dof_meet() -> None:
     """A slider on a swivelling bar, its pin guided along x: it slides, or the bar swivels both ways."""
     at = (0.0, 0.0, 0.0)
     m = kic.Mechanism(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import subprocess
@@ -90,7 +91,7 @@ def test_names_of_shipped_models() -> None:
 
 
 @pytest.mark.parametrize("dress", ["crlf", "bom", "comments", "inline", "str path"])
-def test_dresses_of_one_file(dress: str, tmp_path: Path) -> None:
+def test_models_in_several_notations(dress: str, tmp_path: Path) -> None:
     path = tmp_path / "arm.toml"
     text = {
         "crlf": BASE.replace("\n", "\r\n"),
@@ -191,16 +192,18 @@ def everything() -> kic.Mechanism:
         ),
         kic.Joint("P", "prismatic", ("b", "a"), axis=(1, 1, 0), value=-0.5),
         kic.Joint("X", "fixed", ("b", "c")),
-        kic.Joint("C", "cylindrical", ("d", "c"), axis=(0, 1, 0), value=(0.1, 0), damping=2, **place),
-        kic.Joint("U", "universal", ("d", "e"), axis=(0, 1, 0), axis2=(1, 0, 0), rest=(0, 1), **place),
-        kic.Joint("S", "spherical", ("e", "f"), damping=(1, 0, 2), **place),
+        kic.Joint("C", "cylindrical", ("d", "c"), axis=(0, 1, 0), value=(0.1, 0), damping=2,
+            limits=((-1, 1), (0, math.inf)), **place),
+        kic.Joint("U", "universal", ("d", "e"), axis=(0, 1, 0), axis2=(1, 0, 0), rest=(0, 1), swing=1,
+            **place),
+        kic.Joint("S", "spherical", ("e", "f"), damping=(1, 0, 2), swing=0.5, swing_axis=(0, 1, 2), **place),
         kic.Joint(
             "E", "planar", ("f", "g"), axis=(0, 1, 0), axis2=(1, 0, 0), value=(1, 2, 3), stiffness=4, **place,
         ),
         kic.Joint(
             "F", "free", ("ground", "h"), value=(1, 2, 3, 0, 0, 0), stiffness=(1, 1, 1, 0, 0, 0), **place,
         ),
-        kic.Joint("V", "revolute", ("ground", "i"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
+        kic.Joint("V", "revolute", ("ground", "i"), axis=(0, 0, 1), at=(0.6, -0.2, 0), limits=(-math.inf, 1)),
         kic.Joint("W", "revolute", ("ground", "j"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
     ]  # fmt: skip
     shapes: list[dict] = [
@@ -215,7 +218,7 @@ def everything() -> kic.Mechanism:
         joints,
         [kic.Point("p", "g", (1, 2, 3), 0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
             "h", (1, 0, 0))],
-        [kic.Distance("d1", ("p", "o")), kic.Distance("d2", ("p", "q"), fixed=True)],
+        [kic.Distance("d1", ("p", "o"), limits=(0.5, 1e3)), kic.Distance("d2", ("p", "q"), fixed=True)],
         [kic.Force("f1", "p", (1, 2, 3), "body"), kic.Force("f2", "q")],
         [kic.Moment("m1", "h", (1, 2, 3), "body"), kic.Moment("m2", "a", (0, 0, 1))],
         [kic.Spring("s1", ("p", "q"), 1, 2, 3), kic.Spring("s2", ("q", "o"))],
@@ -231,6 +234,7 @@ def everything() -> kic.Mechanism:
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
+        actuators=["R", "C.2", "d1", "p.x"],
         title="all at once",
         about="of\nmany\nlines\n",
         source="made up",
@@ -239,7 +243,7 @@ def everything() -> kic.Mechanism:
     )  # fmt: skip
 
 
-def test_a_drawing_with_everything_comes_back(tmp_path: Path) -> None:
+def test_model_with_all_parts_round_trips(tmp_path: Path) -> None:
     m = everything()
     path = tmp_path / "m.toml"
     kic.save(m, path)
@@ -275,6 +279,7 @@ units = {length = "in", mass = "lbf s²/in", force = "lbf"}
 gravity = [0.0, 0.0, -386.0886]
 closure_tolerance = 0.0001
 coordinates = ["F", "U.2", "R", "U.1", "P", "C", "S", "E"]
+actuators = ["R", "C.2", "d1", "p.x"]
 
 [[bodies]]
 name = "a"
@@ -317,9 +322,9 @@ inertia = [0.0, 0.0, 0.0]
     assert tomllib.loads(text)["joints"][2] == {"name": "X", "type": "fixed", "bodies": ["b", "c"]}
 
 
-def test_what_can_not_be_saved(tmp_path: Path) -> None:
+def test_unsavable_models_raise(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism, got 'horn-two-link'"):
+    with pytest.raises(kic.InputError, match="`mechanism`"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -427,7 +432,7 @@ def test_numbers_of_the_error_come_along(refused) -> None:
     assert error.key == "bodies[1]"
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_files_raise(tmp_path: Path) -> None:
     with pytest.raises(
         kic.ModelFileError, match=r"no\.toml: there is no such file\. Shipped models: .*puma560"
     ) as caught:
@@ -453,12 +458,12 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
             kic.load(nothing)
 
 
-def test_a_file_here_is_told_where_its_ending_was_left_out(tmp_path: Path, monkeypatch) -> None:
+def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     kic.save(kic.load("horn-two-link"), "fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
-        match=r"^No shipped model 'fb', but there is a file\. Give 'fb\.toml'\.$",
+        match=r"'fb'.* Give 'fb\.toml'",
     ) as caught:
         kic.load("fb")
     assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())
@@ -520,7 +525,7 @@ def test_the_schema_takes_the_shipped_models(name: str) -> None:
     assert problems(schema, tomllib.loads(find(name).read_text(encoding="utf-8")), schema) == []
 
 
-def test_the_schema_takes_what_is_saved_and_refuses_what_is_refused(tmp_path: Path) -> None:
+def test_the_schema_takes_what_is_saved_and_rejects_what_raises(tmp_path: Path) -> None:
     schema = kic.schema()
     kic.save(everything(), tmp_path / "m.toml")
     assert problems(schema, tomllib.loads((tmp_path / "m.toml").read_text(encoding="utf-8")), schema) == []
@@ -599,7 +604,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
-def test_huge_files_are_refused_before_they_are_parsed(text: str, refused) -> None:
+def test_huge_files_raise_before_they_are_parsed(text: str, refused) -> None:
     start = process_time()
     _, message = refused(text)
     assert process_time() - start < 2
@@ -621,7 +626,7 @@ def test_dots_in_texts_are_no_depth(tmp_path: Path) -> None:
         assert about in kic.load(path).about
 
 
-def test_a_device_without_end_is_no_model() -> None:
+def test_endless_devices_are_no_models() -> None:
     if not Path("/dev/zero").exists():
         pytest.skip("this system has no /dev/zero")
     with pytest.raises(kic.ModelFileError, match="must have at most 4 MB"):

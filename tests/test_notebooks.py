@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|torna
 OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file://)""", flags=re.MULTILINE)
 
 for package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
-    pytest.importorskip(package, reason=f"{package} is missing: pip install 'kic[notebooks]'")
+    pytest.importorskip(package, reason=f"{package} is missing: pip install -e '.[notebooks]'")
 
 import nbclient  # noqa: E402
 import nbformat  # noqa: E402
@@ -126,7 +126,7 @@ def test_format(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_opens_with_a_question_and_ends_with_an_assertion(path: Path) -> None:
+def test_notebook_has_introduction_and_final_assertion(path: Path) -> None:
     cells = read(path).cells
     title, _, rest = cells[0].source.partition("\n")
     assert cells[0].cell_type == "markdown"

@@ -86,7 +86,7 @@ def test_a_crank_that_does_not_go_round_stops_at_its_dead_centre(sides: tuple[fl
     assert m.path({"A": back}, failures="mask").ok.tolist() == [*(wanted < limit), *[False] * 40]
 
 
-def test_a_refined_path_has_the_same_postures() -> None:
+def test_a_refined_path_has_the_same_configurations() -> None:
     """A path of few members and one of many agree, and both with at() from the drawing."""
     moves = {"four-bar": {"A": 0.7}, "slider-crank": {"shaft": 2.0}, "five-bar": {"tip.x": -1, "tip.y": -6}}
     for name, move in moves.items():
@@ -228,7 +228,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("inputs", "more", "text"), WRONG)
-def test_questions_that_are_none(inputs: object, more: dict, text: str) -> None:
+def test_invalid_queries_raise(inputs: object, more: dict, text: str) -> None:
     with pytest.raises(kic.InputError, match=text):
         kic.load("four-bar").path(inputs, **more)
 

@@ -15,7 +15,7 @@ from sampling import derivative, mismatch
 
 import kic
 
-pinocchio = pytest.importorskip("pinocchio", reason="pip install 'kic[bench]' to compare with Pinocchio")
+pinocchio = pytest.importorskip("pinocchio", reason="pip install -e '.[bench]' to compare with Pinocchio")
 sys.path.insert(0, str(Path(__file__).parent))
 from benchmarks import closed_peers, loops, operational, peers  # noqa: E402
 from benchmarks.ladder import ladder  # noqa: E402

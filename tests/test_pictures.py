@@ -98,7 +98,7 @@ def test_every_model_is_pictured(name: str, which: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_configurations_are_three_of_one_branch(name: str) -> None:
+def test_three_configurations_of_one_branch(name: str) -> None:
     found = postures(name)
     m = kic.load(name)
     for c in found.values():
@@ -119,7 +119,7 @@ def test_the_configurations_are_three_of_one_branch(name: str) -> None:
 
 @pytest.mark.slow
 @every_picture
-def test_everything_is_on_the_paper_to_scale(name: str, which: str) -> None:
+def test_drawing_is_to_scale_and_complete(name: str, which: str) -> None:
     p = picture(name, which)
     low, high = np.array([p.axes.get_xlim(), p.axes.get_ylim()]).T
     for shape in p.shapes:
@@ -138,7 +138,7 @@ def test_everything_is_on_the_paper_to_scale(name: str, which: str) -> None:
 
 @pytest.mark.slow
 @every_picture
-def test_words_are_legible(name: str, which: str) -> None:
+def test_text_is_legible(name: str, which: str) -> None:
     p = picture(name, which)
     words = boxes(p)
     assert all(t.get_fontsize() >= 6 for t in p.axes.texts)

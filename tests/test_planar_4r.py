@@ -53,7 +53,7 @@ def arm() -> kic.Mechanism:
     return kic.load("planar-4r")
 
 
-def test_it_is_what_its_prose_says(arm: kic.Mechanism) -> None:
+def test_model_agrees_with_its_description(arm: kic.Mechanism) -> None:
     assert arm.dof == 4
     q = arm.at().phi
     assert np.abs(q - np.radians([0, 90, -90, 90])).max() < 1e-15
@@ -107,7 +107,7 @@ def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, e
     assert np.abs(held.drift(TURN)[-1]).max() < 1e-3 * np.abs(drift).max()
 
 
-def test_the_elbow_moves_while_the_tip_stands(arm: kic.Mechanism) -> None:
+def test_elbow_moves_in_the_null_space(arm: kic.Mechanism) -> None:
     c = arm.at(POSTURE)
     up = kic.PreferredConfiguration({"elbow2.y": 0.6}, gain=2.0)
     f = arm.follow({x: float(c.value(x)) + np.zeros(2) for x in TIP}, [0.0, 3.0], near=c, secondary=up)

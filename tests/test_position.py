@@ -55,7 +55,7 @@ def apart(c: Configuration, e: Configuration) -> float:
 
 @pytest.mark.slow
 @every_model
-def test_it_closes_from_random_near_postures(name: str) -> None:
+def test_position_solver_converges_from_nearby_configurations(name: str) -> None:
     size, sets = MODELS[name]
     m = kic.load(name)
     near, goal = random_postures(m, size, 12), random_postures(m, size, 12, seed=1)
@@ -74,7 +74,7 @@ def test_it_closes_from_random_near_postures(name: str) -> None:
 
 
 @every_model
-def test_there_and_back(name: str) -> None:
+def test_inverse_path_returns(name: str) -> None:
     """Inputs read off a configuration lead back to it from nearby, for any inputs, and out and back."""
     size, sets = MODELS[name]
     m = kic.load(name)
@@ -242,7 +242,7 @@ def test_the_branch_is_the_one_that_small_steps_keep() -> None:
     assert np.abs(fine.state[-1] - c.state).max() < 1e-12
 
 
-def test_what_lies_beyond_a_dead_centre_is_refused() -> None:
+def test_targets_beyond_a_dead_centre_raise() -> None:
     m = kic.load("rssr")
     near = m.at({"crank": 0.3, "spin": -0.08})
     wanted = {"crank": -2.64, "flag.z": 0.04}
@@ -354,16 +354,15 @@ def test_scales(size: float, short: float) -> None:
     assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-13 / short)
 
 
-@pytest.mark.slow
-def test_a_way_that_is_too_long() -> None:
+def test_overlong_path_raises() -> None:
     m = kic.load("four-bar")
     assert m.at({"A": 100.0}).value("tip") == pytest.approx(
         m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
     )
-    with pytest.raises(
-        kic.ConfigurationError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"
-    ):
+    with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
         m.at({"A": 1e9})
+    with pytest.raises(kic.ConfigurationError, match=r"its way is too long: it came [\d.e-]+ % of it"):
+        kic.load("five-bar").at([1e6, 1e6])
 
 
 # --------------------------------------------------------------------------------------------- errors
@@ -378,9 +377,9 @@ def test_out_of_reach_says_how_far_it_got() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no such configuration near the start: it came {100 * share:.4g} % of the way, "
-        f"to piston = {most:.6g} (asked 0.2521): a dead centre, where its inputs drive it no further "
-        "(condition "
+        f"'slider-crank' has no configuration with these inputs near the start: it came "
+        f"{100 * share:.4g} % of the way, to piston = {most:.6g} (asked 0.2521): a dead centre, where "
+        "its inputs drive it no further (condition "
     )
     assert f"out of reach by {0.2521 - most:.3g} m" in str(caught.value)
     w = kic.load("three-legged-robot")
@@ -420,10 +419,10 @@ def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) ->
         m.at(inputs, near=m.at())
 
 
-def test_near_postures_that_are_none() -> None:
+def test_near_configurations_that_are_none() -> None:
     m = kic.load("horn-two-link")
     complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with pytest.raises(kic.InputError, match="`near` must hold real numbers, got complex128"):
+    with pytest.raises(kic.InputError, match="`near`"):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
     for near, text in (
         (3, "made by at"),
@@ -436,7 +435,7 @@ def test_near_postures_that_are_none() -> None:
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=masked)
 
 
-def test_nothing_to_move() -> None:
+def test_mechanism_without_moving_bodies() -> None:
     """A triangle of bars has one configuration, and closes without inputs."""
     m = kic.load("four-bar")
     bars = replace(
@@ -492,7 +491,7 @@ def test_loops_that_contradict_themselves() -> None:
         forced.at({"A": 2.5})
 
 
-def test_distances_that_can_not_be() -> None:
+def test_distances_that_cannot_be() -> None:
     m = kic.Mechanism(
         "ruler",
         [kic.Body("a"), kic.Body("b")],
@@ -589,7 +588,7 @@ def test_members_of_a_batch() -> None:
         list(c[1, 2])
 
 
-def test_a_posture_of_a_drawing_that_was_changed() -> None:
+def test_configuration_of_a_changed_mechanism_raises() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
     with pytest.raises(

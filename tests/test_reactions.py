@@ -115,7 +115,7 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
 
 
 @everywhere
-def test_what_is_left_open_is_named(name: str, place: int) -> None:
+def test_undetermined_components_are_named(name: str, place: int) -> None:
     m, c = standing(name, place)
     qd, qdd = moving(c)
     f, split = c.joint_forces(qd, qdd), c.joint_forces(qd, qdd, split="minimum norm")
@@ -183,7 +183,7 @@ def test_virtual_power(name: str, place: int) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wherever_the_loops_are_cut(name: str) -> None:
+def test_results_are_independent_of_the_cuts(name: str) -> None:
     m, c = configuration(name, 0)
     split = "minimum norm"
     turned_round = replace(m, joints=m.joints[::-1], coordinates=CASES[name].tree.split())
@@ -449,7 +449,7 @@ def test_applied_forces_in_either_axes() -> None:
     assert mismatch(f.moment, g.moment) < 1e-13
 
 
-def test_more_actuators_than_freedoms() -> None:
+def test_more_actuators_than_dof() -> None:
     c = kic.load("four-bar").at({"A": 1.2})
     one, two = c.joint_forces(), c.joint_forces(actuators=["A", "D"])
     assert {"A", "D", "A.mz", "D.mz"} <= set(two.undetermined)
@@ -715,7 +715,7 @@ def test_batches(name: str) -> None:
     assert "empty batch" in repr(empty)
 
 
-def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
+def test_long_batches_are_split(monkeypatch) -> None:
     m = kic.load("five-bar")
     c = m.at(np.linspace([1.2, 1.5], [1.0, 1.7], 20))
     whole = c.joint_forces([1.0, 2.0], [0.3, 0.1])
@@ -725,7 +725,7 @@ def test_long_batches_are_worked_off_in_parts(monkeypatch) -> None:
     assert np.array_equal(whole.effort, parts.effort)
 
 
-def test_members_without_posture() -> None:
+def test_members_without_configuration() -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"w.x": [2.6, 9.0, 2.5], "w.y": 1.5, "platform.angle": 0.1}, failures="mask")
     f = c.joint_forces()
@@ -815,14 +815,14 @@ def test_towards_a_dead_centre() -> None:
     assert np.diff(efforts).min() > 0
 
 
-def test_where_several_motions_meet() -> None:
+def test_bifurcations_of_several_motions() -> None:
     """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
     m = ladder(1)
     with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' are dependent"):
         m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
 
 
-def test_nothing_gives_nothing() -> None:
+def test_empty_input_gives_empty_output() -> None:
     for name in ("four-bar", "gough-stewart", "puma560"):
         m = replace(kic.load(name), gravity=(0, 0, 0))
         f = m.at().joint_forces(split="minimum norm")
@@ -864,44 +864,44 @@ def test_sheets() -> None:
 def test_errors() -> None:
     five = kic.load("five-bar")
     c = five.at()
-    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got 'equal'"):
+    with pytest.raises(kic.InputError, match="`split`"):
         c.joint_forces(split="equal")
-    with pytest.raises(kic.InputError, match=r"`split` must be None or 'minimum norm', got \["):
+    with pytest.raises(kic.InputError, match="`split`"):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
-        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more\."
+        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more"
     ) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2
-    with pytest.raises(kic.InputError, match=r"`actuators` must be distinct, got A twice\."):
+    with pytest.raises(kic.InputError, match="`actuators`"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with pytest.raises(kic.InputError, match="`actuators` must contain names, got 5"):
+    with pytest.raises(kic.InputError, match="`actuators`"):
         c.joint_forces(actuators=5)
-    with pytest.raises(kic.UnknownNameError, match="No part 'X' in 'five-bar'"):
+    with pytest.raises(kic.UnknownNameError, match="'X'"):
         c.joint_forces(actuators=["A", "X"])
-    with pytest.raises(kic.UnknownNameError, match="No joint 'X' in 'these forces'"):
+    with pytest.raises(kic.UnknownNameError, match="'X'"):
         c.joint_forces()["X"]
-    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.joint_forces([1.0, 2.0, 3.0])
-    with pytest.raises(kic.InputError, match=r"`qdd` must be finite"):
+    with pytest.raises(kic.InputError, match="`qdd`"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with pytest.raises(kic.InputError, match=r"do not broadcast: `configuration` \(\), .*`qd` \(3,\)"):
+    with pytest.raises(kic.InputError, match="`configuration`"):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    with pytest.raises(kic.InputError, match=r"`qd` must hold real numbers .*, got complex128"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.joint_forces([1j, 0.0])
-    with pytest.raises(kic.UnknownNameError, match="No force or moment 'push' in 'five-bar'"):
+    with pytest.raises(kic.UnknownNameError, match="'push'"):
         c.joint_forces(applied={"push": [0, 0, 0]})
     w = c.joint_forces()["A"]
-    with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
+    with pytest.raises(kic.InputError, match="`direction`"):
         w.along([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"`direction` must have shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match="`direction`"):
         w.along([0, 1])
-    with pytest.raises(kic.InputError, match=r"`place` must have shape \(\.\.\., 3\)"):
+    with pytest.raises(kic.InputError, match="`place`"):
         w.about([0, 1])
     path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
-    with pytest.raises(kic.InputError, match=r"do not broadcast: `direction` \(2,\), `forces` \(3,\)"):
+    with pytest.raises(kic.InputError, match="`direction`"):
         path.along(np.ones((2, 3)))
-    with pytest.raises(kic.InputError, match=r"do not broadcast: `place` \(2,\), `forces` \(3,\)"):
+    with pytest.raises(kic.InputError, match="`place`"):
         path.about(np.ones((2, 3)))
 
 
@@ -913,7 +913,7 @@ def test_only_real_numbers() -> None:
     with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of complex128"):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
     pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with pytest.raises(kic.InputError, match=r"`applied` must hold real numbers .* got complex128"):
+    with pytest.raises(kic.InputError, match="`applied`"):
         pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
 
 

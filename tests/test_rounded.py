@@ -112,7 +112,7 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
 
 
 @pytest.mark.parametrize("digits", [3, 5])
-def test_within_a_tolerance_it_moves(digits: int) -> None:
+def test_linkage_moves_within_the_closure_tolerance(digits: int) -> None:
     """Answers as good as the dimensions, the input met exactly, and the dropped rows reported."""
     tolerance, exact = 2 * 10.0**-digits, loop(PLACES, AXES)
     m = loop(PLACES.round(digits), AXES.round(digits), tolerance)
@@ -164,7 +164,7 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     assert (np.array(errors) < 20 / share * sizes[:, None]).all()
 
 
-def test_what_the_tolerance_does_not_cover_is_refused() -> None:
+def test_errors_beyond_the_tolerance_raise() -> None:
     """A tolerance that holds at the drawing and not on the way: how far, and by how much."""
     m = loop(PLACES.round(3), AXES.round(3), 2e-4)
     assert m.at({"A": 0.3}).ok
@@ -197,7 +197,7 @@ def test_what_the_tolerance_does_not_cover_is_refused() -> None:
 
 
 @pytest.mark.parametrize("decade", range(6, 12))
-def test_without_a_tolerance_small_roundings_are_refused(decade: int) -> None:
+def test_without_a_tolerance_small_roundings_raise(decade: int) -> None:
     """Rigid where they are distinct from roundings of arithmetic; otherwise it cannot be closed far off."""
     m = disturbed(10.0**-decade, 0, 0.0)
     assert m.dof == (0 if decade < 9 else 1)
@@ -216,7 +216,7 @@ def test_roundings_of_arithmetic_are_none(decade: int) -> None:
         assert np.abs(a - b).max() < (200 * 10.0**-decade + 1e-13) * np.abs(b).max()
 
 
-def test_a_state_that_is_slightly_open_is_noticed() -> None:
+def test_slightly_open_state_is_detected() -> None:
     """Conditions that follow from others at closed states do so no more: by so much, at which condition."""
     m = loop(PLACES, AXES)
     f = m.prepare(of="tip", order=3)
@@ -238,7 +238,7 @@ def test_a_state_that_is_slightly_open_is_noticed() -> None:
 
 @pytest.mark.parametrize("wrt", ["tip.x", "A"])
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_an_opened_state_is_refused_in_every_unit(unit: float, wrt: str) -> None:
+def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
     """Rows that are not used are judged without units, whatever the coordinates are."""
     base = loop(PLACES, AXES)
     m = replace(

@@ -81,7 +81,7 @@ def test_process_pools(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(a, b)
 
 
-def test_a_failing_part_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_part_of_a_batch_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_THREADS", "3")
 
     def work(start: int, stop: int) -> None:
@@ -93,7 +93,7 @@ def test_a_failing_part_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("count", ["x", "0", "-1", "1.5", "²", "9" * 5000, "1e3"])
-def test_a_count_of_threads_that_is_none(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_thread_counts_raise(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_THREADS", count)
     with pytest.raises(kic.InputError, match="KIC_THREADS must be an integer") as caught:
         answer(0)
@@ -169,7 +169,7 @@ def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_cache_does_not_stop_the_work(tmp_path: Path) -> None:
+def test_missing_cache_is_tolerated(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
     for file in cache.rglob("*.nbc"):
@@ -241,7 +241,7 @@ def test_a_folder_in_place_of_a_cache_file(tiny_cache: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
-def test_what_fails_while_the_cache_is_written(
+def test_failed_cache_writes_warn(
     tiny_cache: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
     """Nothing is half-written, and the kernel works."""

@@ -138,7 +138,7 @@ def parallelogram(rng) -> Case:
     [planar_revolute_ball, spatial_four_bar, arm, stretched_arm, parallelogram],
     ids=lambda f: f.__name__,
 )
-def test_units_change_no_answer_and_no_refusal(make, seed: int) -> None:
+def test_units_change_no_answer_and_no_error(make, seed: int) -> None:
     m, singular, regular, wrt = make(np.random.default_rng(seed))
     first: dict[str, np.ndarray] = {}
     for s in (1.0, *SCALES):
@@ -166,7 +166,7 @@ def test_units_change_no_answer_and_no_refusal(make, seed: int) -> None:
             assert np.allclose(np.swapaxes(k.G, -1, -2) @ T.effort, 1.0, rtol=1e-6)
 
 
-def test_no_false_refusals_far_from_the_origin_and_in_small_loops() -> None:
+def test_no_false_errors_far_from_the_origin_and_in_small_loops() -> None:
     rng = np.random.default_rng(5)
     m, singular, regular, wrt = spatial_four_bar(rng)
 
@@ -236,7 +236,7 @@ def test_a_batch_keeps_the_error_of_each_member() -> None:
     assert k.condition().tolist() == [np.inf, np.inf]
 
 
-def test_members_without_a_posture_are_no_overflow() -> None:
+def test_members_without_a_configuration_are_no_overflow() -> None:
     m = kic.load("four-bar")
     c = m.at({"tip.y": [float(m.at().value("tip.y")), 1e3]}, near=m.at(), failures="mask")
     assert c.ok.tolist() == [True, False]
@@ -325,7 +325,7 @@ def test_a_light_hand_on_a_heavy_arm_is_no_round_off() -> None:
 # --- numbers too large -------------------------------------------------------------------------------------
 
 
-def test_descriptions_whose_products_overflow_are_refused() -> None:
+def test_descriptions_whose_products_overflow_raise() -> None:
     m = kic.load("bevel-wrist")
     for change in ({"mass": 1e200}, {"com": (1e200, 0, 0)}, {"inertia": (1e60,) * 3}):
         with pytest.raises(kic.ModelError) as caught:
@@ -337,7 +337,7 @@ def test_descriptions_whose_products_overflow_are_refused() -> None:
             replace(m.joints[0], **change)
 
 
-def test_results_that_overflow_are_refused() -> None:
+def test_results_that_overflow_raise() -> None:
     m = kic.load("slider-crank")
     bodies = tuple(replace(b, mass=1e49, com=tuple(1e49 * x for x in b.com or (1, 0, 0))) for b in m.bodies)
     slide = kic.Mechanism(

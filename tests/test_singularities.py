@@ -126,7 +126,7 @@ def test_members_that_are_singular_themselves() -> None:
     assert not len(arm.at([[0.2, 0.1]]).singularities(outputs=["tip.x", "tip.y"]))
 
 
-def test_fewer_outputs_than_freedoms() -> None:
+def test_fewer_outputs_than_dof() -> None:
     """Three links: the tip loses a direction only where all of them lie on one line."""
     arm = kic.Mechanism(
         "three-link",
@@ -268,7 +268,7 @@ def test_a_path_that_ends_at_a_dead_centre() -> None:
     assert not len(c.singularities(inputs="A"))
 
 
-def test_a_path_that_ends_says_nothing_of_what_is_far() -> None:
+def test_ended_path_reports_only_near_members() -> None:
     """This one ends where a leg is stretched; the base hinges are as good there as before."""
     m = kic.load("three-legged-robot")
     w = m.at().value("w")
@@ -280,7 +280,7 @@ def test_a_path_that_ends_says_nothing_of_what_is_far() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [(0.05, 0.05, 0.0), (-0.05, 0.0, 0.0), (0.0, 0.05, 0.03), (0.0, 0.0, -0.05)])
-def test_where_a_path_ends_is_on_the_path(step: tuple[float, float, float]) -> None:
+def test_end_of_a_path_is_on_the_path(step: tuple[float, float, float]) -> None:
     """Singular places of a platform are surfaces; what is found is where the path meets one, nowhere beside.
 
     Turned about its middle the platform comes to where several legs are stretched at once.
@@ -356,7 +356,7 @@ def test_a_grid_with_holes() -> None:
         assert min(abs(np.sin(B)), abs(np.sin(D))) < 1e-9  # a leg is stretched or folded
 
 
-def test_where_nothing_is_singular_none_is_found() -> None:
+def test_no_false_singularities() -> None:
     m = kic.load("five-bar")
     c = m.at({"A": 1.22 + np.linspace(-0.2, 0.2, 4)[:, None], "E": 1.57 + np.linspace(-0.2, 0.2, 4)})
     assert not len(c.singularities(outputs=["tip.x", "tip.y"]))
@@ -390,7 +390,7 @@ def test_neighbours_of_different_assemblies_are_not_joined() -> None:
     assert "not searched, because no closed configurations were found between them: members 0 and 1" in str(s)
 
 
-def test_a_distance_of_nothing_has_no_measure() -> None:
+def test_zero_distance_has_no_measure() -> None:
     m = kic.Mechanism(
         "arm",
         [kic.Body("a")],
@@ -434,7 +434,7 @@ def test_errors() -> None:
         rods.at().singularities(outputs=rod)
 
 
-def test_what_is_singular_everywhere_is_refused() -> None:
+def test_singular_everywhere_raises() -> None:
     delta = kic.load("delta")
     c = delta.at({"A1": np.linspace(0.2, 0.6, 5), "A2": 0.4, "A3": 0.4})
     with pytest.raises(kic.InputError, match=r"Output 'plate\.wx' of 'delta' is constant in every motion"):

@@ -14,7 +14,7 @@ from benchmarks import exudyn_peer, swings
 from benchmarks.peers import DisagreementError
 
 needs_exudyn = pytest.mark.skipif(
-    exudyn_peer.exudyn is None, reason="pip install 'kic[bench]' to compare with Exudyn"
+    exudyn_peer.exudyn is None, reason="pip install -e '.[bench]' to compare with Exudyn"
 )
 
 

@@ -70,7 +70,7 @@ def test_wide_matrices_are_broken_into_blocks():
     assert sum("joint13" in line for line in body(sheet, width=1)) == 15
 
 
-def test_words_stand_left_and_numbers_right():
+def test_text_is_left_and_numbers_are_right_aligned():
     sheet = Summary("t")
     sheet.texts("parts", ["A", "B"], ["type", "mass"], [["revolute", "1"], ["slide", "20.5"]])
     assert body(sheet)[2:] == ["     type      mass", "  A  revolute     1", "  B  slide     20.5"]

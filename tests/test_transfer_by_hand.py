@@ -57,7 +57,7 @@ def test_direct_transfer(leg) -> None:
     close(inverse.D, third)
 
 
-def test_what_angular_velocities_do_to_the_third_order(leg) -> None:
+def test_third_order_of_angular_velocities(leg) -> None:
     """h̄_lm − h̄_ml = e_l × e_m, D_lmn − D_mln = −(e_l × e_m)_p H_pn, D_lmn − D_lnm = −(e_m × e_n)_p H_lp."""
     hand = leg.coefficients(HAND, order=3)
     inverse = hand.inverse()
@@ -180,7 +180,7 @@ def test_by_hand_is_what_wrt_answers(leg) -> None:
 def wrist_point() -> kic.Mechanism:
     """Appendix B: the first three joints of a wrist-partitioned arm; joints 2 and 3 parallel."""
     rows = [
-        kic.DHRow("t1", "base", s=0.4),
+        kic.DHRow("t1", "base", d=0.4),
         kic.DHRow("t2", "upper", alpha=np.pi / 2),
         kic.DHRow("t3", "lower", a=1.3),
     ]
@@ -468,7 +468,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
 
 
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
-def test_all_of_it_in_batches(leg, batch) -> None:
+def test_results_in_batches(leg, batch) -> None:
     """Every member has what it has alone."""
     rng = np.random.default_rng(4)
     m = arm(CASE["chain"], hand=CASE["P_local"])

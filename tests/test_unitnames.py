@@ -64,7 +64,7 @@ def test_inconsistent_units_are_errors(names, product, said) -> None:
         kic.Units(**(dict(zip(("length", "mass", "time", "force"), names, strict=True)) | {what: name}))
 
 
-def test_all_letters_for_micro() -> None:
+def test_all_micro_signs_are_accepted() -> None:
     for what, unit in (("length", "m"), ("force", "N")):
         assert {
             SI_VALUES[what][f"{micro}{unit}"]

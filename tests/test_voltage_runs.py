@@ -93,7 +93,7 @@ def test_motor_quantities_match_drive(name: str) -> None:
     assert np.abs(need - made - T).max() < 1e-9 * np.abs(need).max()
     assert mismatch(run.energy.kinetic, whole.kinetic_energy(run.qd)) < 1e-12
     speed = np.einsum("tkm,tm->tk", shafts.G, run.qd)
-    rate = np.where(train.slow, run._arrays["current_rate"], 0.0)
+    rate = np.where(train.is_inductive, run._arrays["current_rate"], 0.0)
     held = train.inductance * rate + train.resistance * run.current + train.speed_constant * speed
     assert mismatch(run.voltage, held) < 1e-11
     assert mismatch(run.voltage, V * (1 + run.t[:, None])) < 1e-14

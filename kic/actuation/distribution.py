@@ -16,7 +16,6 @@ from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
 from kic.numerics.convex_programs import least_largest, nearest, reach
 from kic.transfer.compiled_model import CompiledModel
@@ -233,11 +232,6 @@ class Distribution(Printable):
         return sheet
 
 
-def actuator_rows(model: CompiledModel, actuators: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the rows at which efforts act, all of which can do work."""
-    return model.actuators(names_of(actuators, "actuators"))
-
-
 class ActuationProblem:
     """Actuators and a criterion at given configurations: common input of all distribution problems.
 
@@ -392,7 +386,7 @@ def real_efforts(name: str, value: Any, size: int) -> np.ndarray:
 def distribute(
     configuration: Configuration,
     effort: Any,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     lower: Any = None,
@@ -404,7 +398,7 @@ def distribute(
 
     See `Configuration.distribute`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     given = {"effort": real_efforts("effort", effort, len(c.columns))}
     if preload is not None:
         given["preload"] = real_efforts("preload", preload, len(c.rows))
@@ -412,9 +406,27 @@ def distribute(
     return _solve_distribution(problem, given["effort"], given.get("preload"), failures)
 
 
+def static_efforts(
+    configuration: Configuration, wrt: str | Iterable[str] | None = None
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the actuators and their efforts (..., A) that hold the mechanism against all loads.
+
+    The actuators are `wrt`, else those of the mechanism. More actuators than degrees of freedom share the
+    load with the least sum of squares.
+    """
+    model = configuration._model
+    if wrt is not None or model.description.actuators is None:
+        d = configuration.dynamics(wrt)
+        return d.coordinates, -d.load
+    names = model.actuators(None)
+    if len(names) > model.dof:
+        return names, distribute(configuration, -configuration.dynamics().load, names).effort
+    return names, -configuration.dynamics(names).load
+
+
 def internal_loads(
     configuration: Configuration,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     wrt: str | Iterable[str] | None = None,
@@ -424,7 +436,7 @@ def internal_loads(
 
     See `Configuration.internal_loads`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
 
     def bases_of(members: Any) -> np.ndarray:
@@ -439,7 +451,7 @@ def internal_loads(
 
 def actuator_dynamics(
     configuration: Configuration,
-    actuators: str | Iterable[str],
+    actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
     wrt: str | Iterable[str] | None = None,
@@ -450,7 +462,7 @@ def actuator_dynamics(
 
     See `Configuration.actuator_dynamics`.
     """
-    c = configuration.coefficients(actuator_rows(configuration._model, actuators), wrt=wrt, failures=failures)
+    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     problem = ActuationProblem(configuration._model, c, criterion, limits)
     if problem.metric.name == "least largest share":

@@ -16,9 +16,10 @@ from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.tolerances import EPS
 
 # rows of the basis below this, times the condition, are round-off
-BASIS_ATOL = 1e3 * float(np.finfo(float).eps)
+BASIS_ATOL = 1e3 * EPS
 # norms above this share of the largest count as equal to it; the first of them is chosen
 EQUAL_NORM_MIN = 1 - 1e-9
 # coordinates above this share of the largest are named in an error

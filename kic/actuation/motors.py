@@ -87,4 +87,4 @@ def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarr
             "a linear function of small deviations. Give rates that turn them, or remove `friction`.",
             motors=tuple(names),
         )
-    return np.einsum("...pk,...p->...k", shafts.G, train.dry(shafts, v))
+    return np.einsum("...pk,...p->...k", shafts.G, train.friction_torques(shafts, v))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.display import Summary
-from kic.errors import ConfigurationError, InputError, short_repr, unknown
+from kic.errors import ConfigurationError, InputError, short_repr
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
@@ -20,15 +20,14 @@ from kic.position import initial_states
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.limits import LIMIT_ATOL, Limits, MotionLimits, nearest_turn
 from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
 
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
 # with a larger condition of their rows the inputs hardly fix the configuration: the limit of reach, or a
 # motion that remains
-CONDITION_MAX = 1e5
-# excess over a limit that is round-off (rad, or lengths)
-LIMIT_ATOL = 1e-9
+ISOLATED_CONDITION_MAX = 1e5
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
 LISTED_MAX = 8
 
@@ -161,7 +160,7 @@ class AssemblySearch:
     targets: Targets
     closure: Closure
     base: np.ndarray
-    bounds: dict[str, tuple[float, float]]
+    limits: MotionLimits
     starts: int
     rng: np.random.Generator
 
@@ -179,18 +178,18 @@ class AssemblySearch:
     def starting_states(self, count: int, values: np.ndarray) -> np.ndarray:
         """Return starts (count, S) for values (count, P): the base, then random ones with given inputs."""
         tree = self.model.tree
-        states = _starting_states(self.model, self.base, self.bounds, count, self.rng)
+        states = _starting_states(self.model, self.base, self.limits.bounds, count, self.rng)
         for name, k in self.given.items():
             states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
         return states
 
     def nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
         """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
-        return _nearest_turns(self.model.tree, base, states, self.bounds, self.given)
+        return _nearest_turns(self.model.tree, base, states, self.limits.bounds, self.given)
 
     def beyond(self, states: np.ndarray) -> np.ndarray:
         """Return the excess (K, limits) of each limited coordinate over its limits."""
-        return beyond_limits(self.model, states, self.bounds)
+        return np.abs(self.limits.excess(states))
 
 
 def assembly_search(
@@ -199,7 +198,7 @@ def assembly_search(
     near: Configuration | None,
     starts: int,
     seed: Any,
-    limits: Mapping[str, Any] | None,
+    limits: Limits,
 ) -> AssemblySearch:
     """Check the arguments of `Mechanism.assemblies`."""
     starts = integer("starts", starts, 1)
@@ -211,7 +210,7 @@ def assembly_search(
     base, around = initial_states(model, near)
     if around:
         raise InputError(f"`near` must be one configuration, got a batch {around}.")
-    return AssemblySearch(model, targets, closure, base, limits_of(model, limits), int(starts), rng)
+    return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
 
 
 def find_for_target(search: AssemblySearch) -> Assemblies:
@@ -220,7 +219,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     why = str(targets.impossible)
     if why:
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration: {why}.", failed=[()], reasons=[why]
+            f"'{model.description.name}' has no configuration with these inputs: {why}.",
+            failed=[()],
+            reasons=[why],
         )
     values = np.repeat(targets.values[None], search.starts, axis=0)
     final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
@@ -235,43 +236,9 @@ def find_for_target(search: AssemblySearch) -> Assemblies:
     states = states[within]
     kept, counts = distinct_solutions(closure, search.base, states)
     states = states[kept]
-    return Assemblies(model, states, search.starts, counts, closure.condition(states) > CONDITION_MAX)
-
-
-def limits_of(model: CompiledModel, limits: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
-    """Return the lower and upper limit of each limited coordinate."""
-    if limits is None:
-        return {}
-    if not isinstance(limits, Mapping):
-        raise InputError(f"`limits` must be a dict of joint to (lower, upper), got {short_repr(limits)}.")
-    components = [c for joint in model.description.joints for c in joint.components]
-    bounds = {}
-    for key, pair in limits.items():
-        if key not in components:
-            raise unknown("coordinate of a joint", key, model.description.name, components)
-        if not model.value_rows(key)[1] or key in _ball_components(model.tree):
-            raise InputError(
-                f"'{key}' is a rotation of a ball joint and has no coordinate. Remove it from `limits`."
-            )
-        lower, upper = _pair(key, pair)
-        bounds[key] = (lower, upper)
-    return bounds
-
-
-def _pair(name: str, pair: Any) -> tuple[float, float]:
-    try:
-        lower, upper = (float(x) for x in pair)
-    except (TypeError, ValueError):
-        lower, upper = np.nan, np.nan
-    if not lower <= upper:
-        raise InputError(
-            f"`limits` of '{name}' must be two numbers, the lower one first, got {short_repr(pair)}."
-        )
-    return lower, upper
-
-
-def _ball_components(tree: Tree) -> set[str]:
-    return {tree.columns[n + k] for n in tree.balls for k in range(3)}
+    return Assemblies(
+        model, states, search.starts, counts, closure.condition(states) > ISOLATED_CONDITION_MAX
+    )
 
 
 def _starting_states(
@@ -312,31 +279,8 @@ def _nearest_turns(
         column = tree.cols[n, STATE]
         if tree.cols[n, KIND] == REVOLUTE and name not in given:
             near = np.broadcast_to(base[..., column], len(states))
-            states[:, column] = _nearest_turn(states[:, column], near, *bounds.get(name, (-np.inf, np.inf)))
+            states[:, column] = nearest_turn(states[:, column], near, *bounds.get(name, (-np.inf, np.inf)))
     return states
-
-
-def _nearest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float) -> np.ndarray:
-    """Return angles (K,) shifted by full turns: within limits if possible, the closest to `near` (K,)."""
-    middle = np.clip(near, lower, upper)
-    turns = angle[:, None] + 2 * np.pi * (np.round((middle - angle) / (2 * np.pi))[:, None] + [-1, 0, 1])
-    beyond = np.maximum(np.maximum(lower - turns, turns - upper), 0.0)
-    cost = np.where(beyond > LIMIT_ATOL, 1e6 + beyond, np.abs(turns - near[:, None]))
-    return np.take_along_axis(turns, np.argmin(cost, axis=1)[:, None], axis=1)[:, 0]
-
-
-def beyond_limits(
-    model: CompiledModel, states: np.ndarray, bounds: dict[str, tuple[float, float]]
-) -> np.ndarray:
-    """Return the excess (K, limits) of each limited coordinate over its limits."""
-    tree, configurations = model.tree, Configuration(model, (len(states),), states)
-    columns = []
-    for name, (lower, upper) in bounds.items():
-        value = configurations.value(name)
-        if name not in tree.column and model.rows(name, 1).layout.rows.angles:  # defined up to full turns
-            value = _nearest_turn(value, np.full(len(value), np.clip(0.0, lower, upper)), lower, upper)
-        columns.append(np.maximum(np.maximum(lower - value, value - upper), 0.0))
-    return np.stack(columns, axis=1) if columns else np.zeros((len(states), 0))
 
 
 def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -350,7 +294,7 @@ def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -
 
 def solution_tolerance(condition: np.ndarray) -> np.ndarray:
     """Return the distance below which solutions of some condition count as one."""
-    return np.where(condition > CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
+    return np.where(condition > ISOLATED_CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
 
 
 def distinct_solutions(
@@ -380,18 +324,18 @@ def raise_beyond_limits(
     search: AssemblySearch, states: np.ndarray, beyond: np.ndarray, starts: int
 ) -> NoReturn:
     """Raise an error for configurations (K, S) that are all beyond limits, by (K, limits)."""
-    model, bounds = search.model, search.bounds
+    model, bounds = search.model, search.limits.bounds
     nearest = int(np.argmin(beyond.max(axis=1)))
     worst = list(bounds)[int(np.argmax(beyond[nearest]))]
+    violation = search.limits.violations(states[nearest : nearest + 1])[0]
     kept, _ = distinct_solutions(search.closure, search.base, states)
     raise ConfigurationError(
-        f"'{model.description.name}' has such configurations ({len(kept)} found from {starts} starts), but "
-        f"none within `limits`: the nearest exceeds those of '{worst}' by {beyond[nearest].max():.3g}. Widen "
-        "them, or move the target.",
+        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} "
+        f"starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
+        f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
         failed=search.members,
         reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
-        beyond=float(beyond[nearest].max()),
-        joint=worst,
+        beyond=[violation] * len(search.members),
         configuration=Configuration(model, (len(kept),), states[kept]),
     )
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from kic.analysis.assemblies import (
-    CONDITION_MAX,
-    LIMIT_ATOL,
+    ISOLATED_CONDITION_MAX,
     Assemblies,
     AssemblySearch,
     assembly_search,
@@ -27,6 +25,7 @@ from kic.kinematics.state import distance
 from kic.position import follow_complex_step, real_configuration, real_inputs
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_to
+from kic.transfer.limits import LIMIT_ATOL, Limits
 from kic.transfer.targets import BatchTargets
 
 # every member but the first has this share of the starts, at least a few, because its neighbours contribute
@@ -39,7 +38,7 @@ def find_assemblies(
     near: Configuration | None,
     starts: int,
     seed: Any,
-    limits: Mapping[str, Any] | None,
+    limits: Limits,
 ) -> Assemblies:
     """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
     if model.has_complex_step:  # solve in real numbers, then carry the step along
@@ -67,7 +66,8 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
     if count and not feasible.any():
         why = str(next(w for w in reasons if w))
         raise ConfigurationError(
-            f"'{model.description.name}' has no such configuration at any of {count} members: {why}.",
+            f"'{model.description.name}' has no configuration with these inputs at any of {count} "
+            f"members: {why}.",
             failed=search.members,
             reasons=[str(w) for w in reasons],
         )
@@ -86,7 +86,7 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
     flat = states.reshape(-1, states.shape[-1])
     valid = np.isfinite(flat).all(axis=1)
     singular = np.zeros(len(flat), dtype=bool)
-    singular[valid] = closure.condition(flat[valid]) > CONDITION_MAX
+    singular[valid] = closure.condition(flat[valid]) > ISOLATED_CONDITION_MAX
     whole = (shape[0], *batch)
     return Assemblies(
         model,
@@ -167,7 +167,7 @@ class _BranchTracker:
             kept, self.counts[b] = distinct_solutions(search.closure, search.base, own)
             self.states[b] = own[kept]
             self.origins[b] = np.full(len(kept), -1)
-            self.is_fixed[b] = search.closure.condition(self.states[b]) <= CONDITION_MAX
+            self.is_fixed[b] = search.closure.condition(self.states[b]) <= ISOLATED_CONDITION_MAX
 
     def _within(self, states: np.ndarray) -> np.ndarray:
         """Return states (n, S), NaN where they are beyond limits."""
@@ -223,7 +223,7 @@ class _BranchTracker:
                 self.states[c] = np.concatenate([self.states[c], end[None]])
                 self.counts[c] = np.append(self.counts[c], 0)
                 self.origins[c] = np.append(self.origins[c], -1)
-                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= CONDITION_MAX)
+                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= ISOLATED_CONDITION_MAX)
             self.counts[c][j] += 1
             if self.parent[c] == b and k not in self.origins[c]:
                 self.origins[c][j] = k

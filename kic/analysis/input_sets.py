@@ -14,12 +14,10 @@ from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import Ranking, ranking
 from kic.transfer.rank import RANK_SHARE
-
-# a set with a smaller measure cannot drive the mechanism: configurations are closed to about 1e-13
-MEASURE_ATOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -209,7 +207,9 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
         raise InputError(f"`at` must hold real numbers, got {at._states.dtype}.")
     members = np.flatnonzero(at.ok)
     if not members.size:
-        raise InputError(f"`at` must hold at least one configuration, got a batch {at.batch} without any.")
+        raise InputError(
+            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}."
+        )
     return at._states[members], members, at.batch
 
 

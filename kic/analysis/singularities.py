@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.singularity_search import MEASURE_ATOL, BranchTargets, SingularitySearch, SingularPoint
+from kic.analysis.singularity_search import BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
 from kic.description.units import row_unit
 from kic.display import Printable, Summary
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.finite_mobility import closed_neighbours
 from kic.transfer.targets import BatchTargets
@@ -394,6 +395,6 @@ def singularities(
         configuration.ok,
         inputs,
         outputs,
-        lambda state: type(configuration)(model, (), state[None]),
+        lambda state: Configuration(model, (), state[None]),
         configuration._aims,
     )

@@ -12,11 +12,10 @@ from kic.analysis.tangent_chart import ChartSegments, TangentSpace, between, cro
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.linalg import min_singular_value
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.closure import Closure
 from kic.transfer.continuation import CONDITION_MAX, continue_to
 
-# measures below this are zero: configurations are closed to about 1e-13
-MEASURE_ATOL = 1e-9
 # measure of a singular configuration where it touches zero, which is determined to half the digits
 TANGENTIAL_MEASURE_ATOL = 1e-7
 # largest coordinate distance between equal singular configurations (rad, characteristic lengths)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kic.kinematics.state import difference, integrate
 from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.tolerances import EPS
 from kic.transfer.closure import Closure
 
 # smallest cosine between the tangent spaces at the ends of a segment
@@ -34,7 +35,6 @@ CLOSURE_ATOL = 1e-10
 KEPT_ROWS_RTOL = 0.1
 # relative cutoff of singular values in pseudo-inverses
 PINV_RTOL = 1e-14
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass

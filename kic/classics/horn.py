@@ -16,9 +16,10 @@ import numpy as np
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
 from kic.errors import ConfigurationError, InputError, ModelError, SingularError, short_repr
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
+from kic.numerics.tolerances import EPS
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
-BOUNDARY_RTOL = 4 * np.finfo(float).eps
+BOUNDARY_RTOL = 4 * EPS
 
 
 @dataclass(frozen=True)

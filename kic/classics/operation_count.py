@@ -22,7 +22,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import choice, instance, integer
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
 TABLE_1 = {
@@ -251,8 +251,7 @@ def run_counted(
     The arrays are coefficients, dynamics and efforts, as far as requested. `query` holds the arguments `of`,
     `order` and `wrt` of `Mechanism.prepare`.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}. Use `kic.load`.")
+    instance("mechanism", mechanism, Mechanism, "Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
         raise InputError(
             "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
@@ -324,8 +323,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
     >>> table_1("Newton-Euler", 6), table_1("generalized d'Alembert", 6)
     ((792, 662), (2963, 2209))
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {METHODS}, got {short_repr(method)}. Choose one of them.")
+    choice("method", method, METHODS)
     n = integer("n_joints", n_joints, 1)
     products, sums = (
         sum(Fraction(c) * n**k for k, c in enumerate(reversed(coefficients)))
@@ -356,7 +354,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     k = np.arange(1, n + 1)
     return from_dh(
         f"{n} revolute joints",
-        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, s=0.2, theta=0.5 * i) for i in k],
+        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, d=0.2, theta=0.5 * i) for i in k],
         "standard",
         [Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
         [Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],

@@ -237,7 +237,7 @@ class PlanarChain:
     def tip_wrench(self, q: Any, torques: Any) -> np.ndarray:
         """Return the wrench that the tip exerts under joint torques (..., n) alone (Horn 1975, p. 12).
 
-        It is the inverse of `static_torques`, and singular as `inverse_statics_matrix`.
+        It is the inverse of `static_torques`, with the errors of `inverse_statics_matrix`.
 
         Examples
         --------
@@ -251,7 +251,7 @@ class PlanarChain:
         """Return the direction of the tip force that each joint torque causes alone (Horn 1975, p. 11).
 
         Torque 1 acts along link 2, and torque 3 along link 1. Torque 2 acts along the line from the base to
-        the end of link 2. Angles are real, and are singular as for `inverse_statics_matrix`.
+        the end of link 2. Angles must be real. Errors are those of `inverse_statics_matrix`.
 
         Returns
         -------

@@ -24,7 +24,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
 from kic.transfer.compiled_model import CompiledModel
 
@@ -65,10 +65,7 @@ def split(
            [0.75, 0.25]]), array([[0.167, 0.083],
            [0.083, 0.083]]))
     """
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            f"`configuration` must be a Configuration, got {short_repr(configuration)}. Use `Mechanism.at`."
-        )
+    instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
     bodies = configuration.contributions(wrt, failures)
     whole = configuration.dynamics(wrt, failures=failures)
     # Freeman's sums over bodies are not symmetric in the two velocities.
@@ -327,14 +324,9 @@ class SplitDynamics(Printable):
             )
         size = len(self.coordinates)
         integer("n_major", n_major, 1, size - 1)
-        if not isinstance(coupling, str) or coupling not in COUPLING_DROPS:
-            allowed = ", ".join(map(repr, COUPLING_DROPS))
-            raise InputError(
-                f"`coupling` must be one of {allowed}, got {short_repr(coupling)}. Keep both by default."
-            )
+        dropped = COUPLING_DROPS[choice("coupling", coupling, COUPLING_DROPS)]
         major = np.arange(size) < n_major
         between = np.not_equal.outer(major, major)
-        dropped = COUPLING_DROPS[coupling]
         masks = {
             "D_rot": np.logical_and.outer(major, major) | (between & ("D_rot" in dropped)),
             "D_tran": np.logical_and.outer(~major, ~major) | (between & ("D_tran" in dropped)),

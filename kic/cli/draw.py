@@ -65,7 +65,7 @@ def draw(
 
     An animation of whole turns omits the last configuration, which equals the first, to loop smoothly.
 
-    Requires Matplotlib (pip install 'kic[plot]').
+    Requires Matplotlib (pip install -e '.[plot]' in the checkout).
     """
     from kic.plotting.animate import FORMATS, animate
     from kic.plotting.draw import draw as drawn

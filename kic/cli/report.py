@@ -67,7 +67,8 @@ def report(
     coordinates of a joint with several degrees of freedom are named joint.1, joint.2 …; those of a spherical
     joint are the components of its rotation vector.
 
-    --html requires Matplotlib (pip install 'kic[plot]'); the page has no scripts and loads no other files.
+    --html requires Matplotlib (pip install -e '.[plot]' in the checkout). The page has no scripts and loads
+    no other files.
 
     --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
     phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); rows,

@@ -56,6 +56,11 @@ _KIND = dict(
 )
 # kinds with rows that are values, beside joints
 VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts")
+# rows of points and bodies, where external efforts can act
+ROWS: Mapping[type, tuple[str, ...]] = {
+    Point: ("x", "y", "z"),
+    Body: ("x", "y", "z", "wx", "wy", "wz", "angle"),
+}
 # a fixed distance below this share of the coordinates of its points has no reliable direction
 FIXED_DISTANCE_RTOL = 1e-12
 
@@ -94,7 +99,9 @@ class MechanismDescription:
     closure_tolerance: float = 0.0
     """Relative length error allowed in redundant loops, for rounded dimensions."""
     coordinates: tuple[str, ...] | None = None
-    """Joints of the default coordinates; by default all, in the order of `joints`."""
+    """Joints or distances of the default coordinates; by default all joints, in their order."""
+    actuators: tuple[str, ...] | None = None
+    """Joints, distances or rows where efforts act; by default the coordinates."""
     title: str = ""
     """Headline."""
     about: str = ""
@@ -137,6 +144,7 @@ class MechanismDescription:
         self._check_motors()
         self._check_fixed_distances()
         self._check_coordinates(who)
+        self._check_actuators(who)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without read-only views, which cannot be pickled and are computed again."""
@@ -260,11 +268,11 @@ class MechanismDescription:
             )
 
     def _check_motors(self) -> None:
-        """Check that the joints of every motor exist and have one coordinate each."""
+        """Check that the joints and distances of every motor exist and have one coordinate each."""
         joints = {joint.name: joint for joint in self.joints}
         for i, motor in enumerate(self.motors):
             try:
-                driven(motor, self.name, joints)
+                driven(motor, self.name, joints, self.variable_distances)
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
@@ -273,7 +281,10 @@ class MechanismDescription:
     def shafts(self) -> Mapping[str, tuple[str, ...]]:
         """Mapping from each motor to the coordinates driven by its shaft."""
         joints = {joint.name: joint for joint in self.joints}
-        return MappingProxyType({motor.name: driven(motor, self.name, joints) for motor in self.motors})
+        distances = self.variable_distances
+        return MappingProxyType(
+            {motor.name: driven(motor, self.name, joints, distances) for motor in self.motors}
+        )
 
     def _check_fixed_distances(self) -> None:
         """Check that fixed distances connect different bodies and have a length."""
@@ -302,6 +313,20 @@ class MechanismDescription:
         return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
 
     @cached_property
+    def variable_distances(self) -> tuple[str, ...]:
+        """Tuple of the distances that are not fixed."""
+        return tuple(d.name for d in self.distances if not d.fixed)
+
+    @cached_property
+    def limits(self) -> Mapping[str, tuple[float, float]]:
+        """Mapping from coordinates, distances and swings ("S1.swing") to their lower and upper limits.
+
+        A function with an argument `limits` takes this mapping, or True for it.
+        """
+        found = {name: pair for joint in self.joints for name, pair in joint.ranges.items()}
+        return MappingProxyType(found | {d.name: d.limits for d in self.distances if d.limits is not None})
+
+    @cached_property
     def has_complex_step(self) -> bool:
         """True if some number carries a complex step, as in a sensitivity."""
         values = [tuple(vars(part).values()) for part in self.parts.values()]
@@ -325,36 +350,66 @@ class MechanismDescription:
 
     def _check_coordinates(self, who: str) -> None:
         """Check that the default coordinates exist and differ."""
-        if self.coordinates is None:
-            return
-        assign(self, coordinates=listed(who, "coordinates", self.coordinates, "joint names"))
-        joints = {joint.name: joint.components for joint in self.joints}
-        singles = {c: (c,) for components in joints.values() for c in components}
+        if self.coordinates is not None:
+            assign(self, coordinates=self._checked_rows(who, "coordinates", self.coordinates, False))
+
+    def _check_actuators(self, who: str) -> None:
+        """Check that the actuators exist and differ."""
+        if self.actuators is not None:
+            assign(self, actuators=self._checked_rows(who, "actuators", self.actuators, True))
+
+    def _checked_rows(self, who: str, key: str, given: object, rows: bool) -> tuple[str, ...]:
+        """Return names of joints, components and distances, or also of other rows, after checking them."""
+        names = listed(who, key, given, "names")
         seen: set[str] = set()
-        for i, name in enumerate(self.named_coordinates):
-            key = f"coordinates[{i}]"
-            components = joints.get(name, singles.get(name)) if isinstance(name, str) else None
+        for i, name in enumerate(names):
+            place = f"{key}[{i}]"
+            components = self._components(name, rows) if isinstance(name, str) else None
             if components is None:
-                error = unknown("joint", name, self.name, [*joints, *(c for c in singles if c not in joints)])
+                there = [*self._components_of_joints, *self.variable_distances]
+                there += [c for cs in self._components_of_joints.values() for c in cs if c not in there]
+                there += [*(p.name for p in self.points), *(b.name for b in self.bodies)] if rows else []
+                kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
+                error = unknown(" or ".join(kinds), name, self.name, there)
                 raise ModelError(
-                    f"`coordinates`: {error}", key=key, name=name, candidates=error.numbers["candidates"]
+                    f"`{key}`: {error}", key=place, name=name, candidates=error.numbers["candidates"]
                 )
             if not components:
                 raise ModelError(
-                    f"'{self.name}': joint '{name}' in `coordinates` is fixed and has none; leave it out.",
-                    key=key,
+                    f"'{self.name}': {self.describe(name)} in `{key}` is fixed and has none; leave it out.",
+                    key=place,
                 )
             twice = seen.intersection(components)
             if twice:
                 raise ModelError(
-                    f"'{self.name}': coordinate '{min(twice)}' is named twice in `coordinates`.", key=key
+                    f"'{self.name}': coordinate '{min(twice)}' is named twice in `{key}`.", key=place
                 )
             seen.update(components)
-        assign(self, coordinates=tuple(map(str, self.named_coordinates)))
+        return tuple(map(str, names))
+
+    @cached_property
+    def _components_of_joints(self) -> dict[str, tuple[str, ...]]:
+        return {joint.name: joint.components for joint in self.joints}
+
+    def _components(self, name: str, rows: bool = True) -> tuple[str, ...] | None:
+        """Return the single rows of a joint, component, distance, or row; None if unknown, () if fixed."""
+        part = self.parts.get(name)
+        if isinstance(part, Joint):
+            return part.components
+        if isinstance(part, Distance):
+            return () if part.fixed else (name,)
+        base, _, row = name.partition(".")
+        owner = self.parts.get(base)
+        if isinstance(owner, Joint):
+            return (name,) if name in owner.components else None
+        known = ROWS.get(type(owner), ()) if rows else ()
+        if row:
+            return (name,) if row in known else None
+        return tuple(f"{name}.{one}" for one in known if one != "angle") or None
 
     @property
     def named_coordinates(self) -> tuple[str, ...]:
-        """Tuple of joints (or components) of `coordinates`; by default every joint that moves, in order."""
+        """Tuple of the names in `coordinates`; by default every joint that moves, in order."""
         if self.coordinates is not None:
             return self.coordinates
         return tuple(joint.name for joint in self.joints if joint.dof)
@@ -362,8 +417,14 @@ class MechanismDescription:
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Tuple of the names of the default coordinates, one for each degree of freedom."""
-        joints = {joint.name: joint.components for joint in self.joints}
-        return tuple(c for name in self.named_coordinates for c in joints.get(name, (name,)))
+        return tuple(c for name in self.named_coordinates for c in self._components(name) or ())
+
+    @cached_property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Tuple of the single rows of `actuators`; by default the default coordinates."""
+        if self.actuators is None:
+            return self.coordinate_names
+        return tuple(c for name in self.actuators for c in self._components(name) or ())
 
     def part(self, name: str, *kinds: str) -> Part:
         """Return the part of a name, among some kinds if any are given.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from kic.description.couplings import coordinate_of
@@ -34,7 +34,7 @@ class Motor:
     name : str
         Name, unique in the mechanism.
     joints : sequence of str
-        Joints driven by the shaft. One coordinate of a joint with several is written "hip.1".
+        Joints or distances driven by the shaft. One coordinate of a joint with several is written "hip.1".
     ratios : sequence of float, optional
         Angle of the shaft per unit of each joint: a row of [G_q^φ]⁻¹ (2-232). By default 1 for a single
         joint.
@@ -64,7 +64,7 @@ class Motor:
     name: str
     """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """Joints driven by the shaft. One coordinate of a joint with several is written "hip.1"."""
+    """Joints or distances driven by the shaft. One coordinate of several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
     """Angle of the shaft per unit of each joint; by default 1 for a single joint."""
     inertia: float = 0.0
@@ -152,7 +152,9 @@ def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
         sheet.texts(caption, list(lines), ["turn of the shaft", "input"], list(lines.values()))
 
 
-def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, ...]:
+def driven(
+    motor: Motor, owner: str, joints: Mapping[str, Joint], distances: Container[str] = ()
+) -> tuple[str, ...]:
     """Return the coordinates driven by the shaft of a motor.
 
     Parameters
@@ -163,6 +165,8 @@ def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, 
         Name of the mechanism.
     joints : mapping of str to Joint
         All joints of the mechanism.
+    distances : container of str
+        Distances of the mechanism that can change.
 
     Raises
     ------
@@ -170,7 +174,9 @@ def driven(motor: Motor, owner: str, joints: Mapping[str, Joint]) -> tuple[str, 
         For unknown joints or coordinates.
     """
     who = f"Motor '{motor.name}'"
-    names = tuple(coordinate_of(who, owner, name, joints)[1] for name in motor.joints)
+    names = tuple(
+        name if name in distances else coordinate_of(who, owner, name, joints)[1] for name in motor.joints
+    )
     if len(set(names)) < len(names):
         raise ModelError(
             f"{who}: `joints` names a joint twice, got {short_repr(motor.joints)}.", key="joints"

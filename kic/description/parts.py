@@ -18,6 +18,8 @@ from kic.description.validation import (
     check_size,
     choice,
     direction,
+    interval,
+    listed,
     number,
     text,
     two_names,
@@ -41,8 +43,9 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     ----------
     who : str
         Owner, for the message.
-    given : (3,), (6,) or (3, 3) array_like
-        Moments about the three axes, six numbers xx yy zz xy xz yz, or the symmetric matrix.
+    given : float, (3,), (6,) or (3, 3) array_like
+        One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
+        symmetric matrix.
     mass : float, optional
         Mass of the body. With mass 0 the inertia must be 0.
     exception : str
@@ -64,9 +67,11 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     """
     a = reals(given)
+    if a is not None and a.shape == ():
+        a = np.full(3, a)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"{who}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
             f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
@@ -92,6 +97,8 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
 def _check_possible(who: str, six: Six, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
+    if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
+        remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
     if mass == 0 and any(six):
         raise ModelError(
             f"{who}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
@@ -138,10 +145,10 @@ class Body:
         Mass. Without it the body has no dynamics; 0 means massless.
     com : (3,) float, optional
         Centre of mass in the reference configuration; not needed without mass.
-    inertia : (3,), (6,) or (3, 3) float, optional
-        Inertia about the centre of mass, in world axes of the reference configuration: moments xx yy zz; or
-        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. In planar motion in x y only
-        zz matters, but all of them must be possible for a real body.
+    inertia : float, (3,), (6,) or (3, 3) float, optional
+        Inertia about the centre of mass, in world axes of the reference configuration. One number is the
+        moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
@@ -161,10 +168,15 @@ class Body:
     com: Vector | None = None
     """Centre of mass in the reference configuration."""
     inertia: (
-        Vector | tuple[float, float, float, float, float, float] | tuple[Vector, Vector, Vector] | None
+        float
+        | Vector
+        | tuple[float, float, float, float, float, float]
+        | tuple[Vector, Vector, Vector]
+        | None
     ) = None
-    """Inertia about the centre of mass, in world axes of the reference configuration: 3 moments
-    (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
+    """Inertia about the centre of mass, in world axes of the reference configuration: one moment about
+    every axis (planar motion), 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the
+    tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
     """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
@@ -235,6 +247,14 @@ class Joint:
     stiffness, rest, damping : float or sequence of float
         Stiffness of a spring in the joint, its unstretched coordinate, and viscous damping; one number for
         each coordinate, or one stiffness and damping for all.
+    limits : (2,) float or sequence of them, optional
+        Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
+        Functions with an argument `limits` respect them if it is True.
+    swing : float, optional
+        Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
+        each body, that coincide in the reference configuration. A limit like those of coordinates.
+    swing_axis : (3,) float, optional
+        That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
 
     Raises
     ------
@@ -269,6 +289,12 @@ class Joint:
     friction: float | tuple[float, ...] = 0.0
     """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
     includes it."""
+    limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
+    """Lower and upper limit of the coordinate, or one pair for each coordinate that has a value."""
+    swing: float | None = None
+    """Largest swing of a universal or spherical joint, an angle from the reference configuration."""
+    swing_axis: Vector | None = None
+    """Direction that swings; by default the normal of both axes of a universal joint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -280,6 +306,64 @@ class Joint:
             assign(self, **{key: self._per_coordinate(who, key)})
         if self.type in ("spherical", "free"):
             self._no_angles(who)
+        self._check_limits(who)
+
+    def _check_limits(self, who: str) -> None:
+        """Check limits of coordinates and swing."""
+        if self.limits is not None:
+            count = len(self.valued)
+            if not count:
+                remedy = " Give `swing`." if self.type == "spherical" else " Leave it out."
+                raise ModelError(
+                    f"{who}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
+                    key="limits",
+                )
+            if count == 1:
+                assign(self, limits=interval(who, "limits", self.limits))
+            else:
+                pairs = listed(who, "limits", self.limits, f"{count} pairs")
+                remedy = f" Give one pair for each of {', '.join(self.valued)}."
+                if len(pairs) != count:
+                    raise ModelError(
+                        f"{who}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
+                        key="limits",
+                    )
+                assign(self, limits=tuple(interval(who, "limits", pair, remedy) for pair in pairs))
+        if self.swing is None and self.swing_axis is None:
+            return
+        if self.type not in ("universal", "spherical") or self.swing is None:
+            key = "swing_axis" if self.swing is None else "swing"
+            raise ModelError(
+                f"{who}: `{key}` needs a universal or spherical joint with `swing`. Leave it out, or use "
+                "`limits`.",
+                key=key,
+            )
+        assign(self, swing=number(who, "swing", self.swing, 0.0))
+        if not 0 < self.swing.real <= np.pi:
+            raise ModelError(
+                f"{who}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
+                key="swing",
+            )
+        if self.swing_axis is not None:
+            assign(self, swing_axis=direction(who, "swing_axis", self.swing_axis))
+        elif self.type == "spherical":
+            raise ModelError(
+                f"{who}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
+                key="swing_axis",
+            )
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """Tuple of the coordinates that have values: all but the rotations of spherical and free joints."""
+        return self.components[: {"spherical": 0, "free": 3}.get(self.type, 6)]
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
+        pairs: tuple = () if self.limits is None else self.limits
+        pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
+        found = dict(zip(self.valued, pairs, strict=False))
+        return found if self.swing is None else found | {f"{self.name}.swing": (0.0, self.swing)}
 
     def _geometry(self, who: str) -> None:
         """Check point and axes against the type of joint."""
@@ -479,7 +563,11 @@ def _right_handed(who: str, given: Any) -> Axes:
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance between two points; if `fixed`, it is a constraint, like a massless rod."""
+    """Distance between two points: a measure, a coordinate, or a massless rod or cylinder.
+
+    If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
+    without them, it acts like a massless cylinder with two ball joints.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -488,6 +576,8 @@ class Distance:
     """The two points."""
     fixed: bool = False
     """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
+    limits: tuple[float, float] | None = None
+    """Shortest and longest length, such as those of a cylinder; see `limits` of joints."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
@@ -499,6 +589,10 @@ class Distance:
                 "that of the reference configuration.",
                 key="fixed",
             )
+        if self.limits is not None:
+            if self.fixed:
+                raise ModelError(f"{who} is fixed and cannot have `limits`. Leave one out.", key="limits")
+            assign(self, limits=interval(who, "limits", self.limits))
 
 
 @dataclass(frozen=True)

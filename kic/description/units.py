@@ -29,7 +29,7 @@ SI_VALUES: dict[str, dict[str, float]] = {
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # last parts of names of rows that are angles or angular velocities
-_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s")
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "rx", "ry", "rz", "swing")
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,10 @@ def _units_of_size(quantity: str, size: float) -> list[str]:
 
 
 def coordinate_units(description: MechanismDescription) -> dict[str, str]:
-    """Return the unit of each joint coordinate: rad, or the unit of length for translations."""
-    return {
-        component: description.units.length if translation else "rad"
+    """Return the unit of each joint coordinate and distance: rad, or the unit of length."""
+    length = description.units.length
+    return {d.name: length for d in description.distances} | {
+        component: length if translation else "rad"
         for joint in description.joints
         for component, translation in zip(joint.components, joint.translations, strict=True)
     }
@@ -106,7 +107,7 @@ def coordinate_units(description: MechanismDescription) -> dict[str, str]:
 
 def row_unit(description: MechanismDescription, row: str) -> str:
     """Return the unit of a row."""
-    if row.rpartition(".")[2] in _ANGULAR_ROWS:
+    if row.rpartition(".")[2] in _ANGULAR_ROWS or ".euler_" in row:
         return "rad"
     return coordinate_units(description).get(row, description.units.length)
 

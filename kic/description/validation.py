@@ -77,6 +77,20 @@ def apart(one: Vector, other: Vector) -> float:
     return dist(one, other)
 
 
+def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float, float]:
+    """Return a lower and an upper limit, either of which may be infinite."""
+    try:
+        pair = () if isinstance(value, str | bytes) else tuple(map(float, value))
+    except (TypeError, ValueError):
+        pair = ()
+    if len(pair) != 2 or not pair[0] < pair[1]:
+        raise ModelError(
+            f"{owner}: `{key}` must be two numbers, the lower one first, got {short_repr(value)}.{remedy}",
+            key=key,
+        )
+    return (pair[0], pair[1])
+
+
 def text(owner: str, key: str, value: Any) -> str:
     """Return a string."""
     if not isinstance(value, str):

@@ -25,7 +25,7 @@ equation               function
 (2-237)                `kic.dynamics.drive_train.DriveTrain.dynamics`
 (2-238)                `kic.dynamics.drive_train.MotorDemand`
 (2-239)                `kic.dynamics.drive_train.DriveTrain.drive`
-(2-240)                `kic.dynamics.drive_train.DriveTrain.drop`
+(2-240)                `kic.dynamics.drive_train.DriveTrain.steady_voltages`
 =====================  ==========================================================
 
 For the transfer to other coordinates (3-34, 3-35, 3-36) see `kic.dynamics.dynamics.Dynamics.transfer`; the

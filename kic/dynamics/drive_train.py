@@ -88,20 +88,20 @@ class DriveTrain:
         """Return the reflected rotor inertia (..., M, M), Nᵀ J N, for shafts u̇ = N q̇ (2-237)."""
         return (np.swapaxes(N, -1, -2) * self.inertia) @ N
 
-    def inner(self, speed: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+    def rotor_torques(self, speed: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
         """Return the torques (..., K) of rotor inertia and damping, J ü + b u̇ (2-236)."""
         return self.inertia * acceleration + self.damping * speed
 
-    def drop(self, current: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    def steady_voltages(self, current: np.ndarray, speed: np.ndarray) -> np.ndarray:
         """Return the voltages (..., K) at steady current, R i + k_e u̇ (2-240); NaN for torque sources."""
         return self.resistance * current + self.speed_constant * speed
 
-    def stored(self, current: np.ndarray) -> np.ndarray:
+    def magnetic_energy(self, current: np.ndarray) -> np.ndarray:
         """Return the energy (...) in the inductances, ½ L i²."""
-        return np.asarray((self.inductance * np.where(self.slow, current, 0.0) ** 2).sum(axis=-1) / 2)
+        return np.asarray((self.inductance * np.where(self.is_inductive, current, 0.0) ** 2).sum(axis=-1) / 2)
 
     @property
-    def slow(self) -> np.ndarray:
+    def is_inductive(self) -> np.ndarray:
         """True for motors (K,) with inductance, whose currents lag their voltages."""
         return self.inductance != 0
 
@@ -115,7 +115,7 @@ class DriveTrain:
         velocity_change = evaluate_form(H, (None, v))
         acceleration_change = evaluate_form(H, (None, a)) + evaluate_form(D, (None, v, v))
         g = np.swapaxes(G, -1, -2)
-        drag = self.damping * shafts.velocity(v) + self.dry(shafts, v)
+        drag = self.damping * shafts.velocity(v) + self.friction_torques(shafts, v)
         parts = []
         for weight, torque, change in (
             (self.inertia, self.inertia * shafts.acceleration(v, a), acceleration_change),
@@ -124,7 +124,7 @@ class DriveTrain:
             parts.append(np.einsum("...plk,...p->...kl", H, torque) + (g * weight) @ change)
         return parts[0], parts[1]
 
-    def dry(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
+    def friction_torques(self, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
         """Return the torques (..., K) of dry friction, zero for shafts at rest."""
         return self.friction * np.sign(shafts.velocity(v).real)
 
@@ -188,18 +188,18 @@ class DriveTrain:
         """
         speed, acceleration = shafts.velocity(v), shafts.acceleration(v, a)
         output = self.torques(shafts, effort)
-        torque = output + self.inner(speed, acceleration) + self.dry(shafts, v)
+        torque = output + self.rotor_torques(speed, acceleration) + self.friction_torques(shafts, v)
         current = np.where(self.electrical, torque / self.torque_constant, np.nan)
-        voltage = self.drop(current, speed)
+        voltage = self.steady_voltages(current, speed)
         rate = np.full_like(current, np.nan)
         if effort_rate is not None and j is not None:
             # d(Nᵀ τ)/dt = Ṅᵀ τ + Nᵀ τ̇, where Ṅ ≠ 0 for joints that depend on the coordinates
             N_rate = evaluate_form(shafts.needed("H", 2), (v, None))
             of_shafts = np.einsum("...pn,...p->...n", N_rate, output)
             torque_rate = self.torques(shafts, effort_rate - of_shafts, "a rate of effort")
-            torque_rate = torque_rate + self.inner(acceleration, shafts.jerk(v, a, j))
+            torque_rate = torque_rate + self.rotor_torques(acceleration, shafts.jerk(v, a, j))
             rate = np.where(self.electrical, torque_rate / self.torque_constant, np.nan)
-            voltage = voltage + np.where(self.slow, self.inductance * rate, 0.0)
+            voltage = voltage + np.where(self.is_inductive, self.inductance * rate, 0.0)
         return MotorDemand(self.names, speed, torque, current, rate, voltage)
 
 

@@ -15,9 +15,7 @@ from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch
-
-# the inverse of a mass matrix of larger condition has no correct digit
-CONDITION_MAX = 1e15
+from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 
 
 class Dynamics(Printable):
@@ -346,8 +344,8 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
     zero = (size <= floor) | (size <= 0)
     condition = np.where(zero.any(axis=1), np.inf, size[:, -1] / np.where(size[:, 0] > 0, size[:, 0], 1.0))
     worst = int(np.argmax(condition))
-    failed = np.flatnonzero(known)[condition > CONDITION_MAX].tolist()
-    if condition[worst] > CONDITION_MAX:
+    failed = np.flatnonzero(known)[condition > INERTIA_CONDITION_MAX].tolist()
+    if condition[worst] > INERTIA_CONDITION_MAX:
         share = np.abs(modes[worst, :, int(np.argmax(zero[worst]))])
         names = [c for c, x in zip(coordinates, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(

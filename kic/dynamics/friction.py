@@ -10,7 +10,7 @@ from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.numerics.conic_programs import Program, deepest_point
 
 # loads below this share of the largest load are round-off
-SMALL = 1e-9
+CONTACT_LOAD_RTOL = 1e-9
 # contacts with a multiplier below this share of the largest do not limit the margin
 ACTIVE_MULTIPLIER_RTOL = 1e-3
 
@@ -30,10 +30,12 @@ def classify_contacts(
     (..., 1) is the size of round-off.
     """
     pulling = ~pinned & (normal < -small)
-    return pulling, ~pinned & ~pulling & (used(tangential, moment, bounds) > normal + small)
+    return pulling, ~pinned & ~pulling & (required_normal_force(tangential, moment, bounds) > normal + small)
 
 
-def used(tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def required_normal_force(
+    tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """Return the normal force (..., K) needed by the friction cone, or the soft finger's ellipsoid."""
     parts = zip((tangential, moment), bounds, strict=True)
     shares = [x / np.where(bound > 0, bound, np.inf) for x, bound in parts]
@@ -102,13 +104,15 @@ class ContactForceCheck:
     def margins(self, load: np.ndarray) -> np.ndarray:
         """Return the normal force (..., K) beyond friction: negative if pulling or slipping, ∞ for pins."""
         normal, tangential, moment = self.parts(load)
-        return np.where(self.pinned, np.inf, normal - used(tangential, moment, self.bounds))
+        return np.where(self.pinned, np.inf, normal - required_normal_force(tangential, moment, self.bounds))
 
-    def judge(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def classify(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return masks of contacts (..., K) that would pull, and that slip; `small` (...) is round-off."""
         return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
-    def most(self, load: np.ndarray, play: np.ndarray, size: float) -> tuple[float, np.ndarray, list[int]]:
+    def largest_margin(
+        self, load: np.ndarray, play: np.ndarray, size: float
+    ) -> tuple[float, np.ndarray, list[int]]:
         """Return the largest possible smallest margin of all loads, these loads (R,), and limiting contacts.
 
         The possible loads are load + play z for any z, with `play` (R, k); `size` is the unit of the

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kic.description.parts import as_matrix
-from kic.errors import InertiaError, InputError, short_repr, unknown
+from kic.errors import InertiaError, unknown
 from kic.kernels.layout import ARMATURE
 from kic.kinematics.tree import Tree
+from kic.numerics.arguments import mapping
 from kic.numerics.arrays import as_array, broadcast_batches
 
 
@@ -92,10 +92,8 @@ class Loads:
         """Return forces and moments (..., n, 3), with given ones replaced, and their batch shape."""
         if given is None:
             return self.constant, ()
-        if not isinstance(given, Mapping):
-            raise InputError(f"`applied` must be a dict of forces and moments, got {short_repr(given)}.")
         arrays = {}
-        for name, value in given.items():
+        for name, value in mapping("applied", given, "forces and moments").items():
             if name not in self.names:
                 raise unknown("force or moment", name, owner, self.names)
             arrays[name] = as_array(name, value, 3)

@@ -21,8 +21,8 @@ from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
 from kic.numerics.conic_programs import (
-    EQUALITY_TOL,
-    MAX_CONE_TIGHTENING,
+    CONE_TIGHTENING_MAX,
+    EQUALITY_RTOL,
     Program,
     cone_margins,
     deepest_point,
@@ -388,7 +388,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
     pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
-    rank = int((sigma > EQUALITY_TOL * sigma.max(initial=0.0)).sum())
+    rank = int((sigma > EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
         return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
     # pins resist in both senses; the other contacts must span the remaining wrenches
@@ -400,7 +400,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
         x, y, t = _deepest_balanced(rest.T @ press, np.eye(press.shape[1]), sizes)
     else:
         x, y, t = _deepest_in_pyramids(rest.T @ press, sizes, edges)
-    if t > MAX_CONE_TIGHTENING:
+    if t > CONE_TIGHTENING_MAX:
         return _closed_result(grasp, counted, x * len(sizes), t * len(sizes))
     return _open_result(grasp, rest @ y, False, counted)
 
@@ -426,7 +426,7 @@ def _deepest_in_pyramids(
     for around in (False, True):
         generators = _pyramids(sizes, edges, around)
         x, y, t = _deepest_balanced(E, generators, (1,) * generators.shape[1])
-        if around == (t <= MAX_CONE_TIGHTENING):
+        if around == (t <= CONE_TIGHTENING_MAX):
             return x, y, t if around else float(cone_margins(x, sizes).min())
     raise SingularError(
         f"Pyramids of {edges} edges inside and around the cones disagree on force closure. Increase `edges`, "
@@ -475,7 +475,7 @@ def _orthogonal_complement(pins: np.ndarray) -> np.ndarray:
 
     if not pins.shape[1]:
         return np.eye(len(pins))
-    return null_space(pins.T, rcond=EQUALITY_TOL)
+    return null_space(pins.T, rcond=EQUALITY_RTOL)
 
 
 def _simplest_direction(null: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.display import Printable, Summary, member
-from kic.dynamics.friction import SMALL, classify_contacts, remarks
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, short_repr
 from kic.grasp.contacts import (
     MOMENT,
@@ -104,7 +104,7 @@ class GraspMotion(Printable):
         self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
         pinned = np.array([kind == "pinned" for kind in kinds])
         # in free fall the loads are rounding errors of weight and inertia
-        small = SMALL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
+        small = CONTACT_LOAD_RTOL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
         tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)

@@ -21,8 +21,8 @@ from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_gra
 from kic.numerics.arguments import choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
 from kic.numerics.conic_programs import (
-    EQUALITY_TOL,
-    MAX_CONE_TIGHTENING,
+    CONE_TIGHTENING_MAX,
+    EQUALITY_RTOL,
     Program,
     deepest_point,
     independent_rows,
@@ -114,7 +114,7 @@ class GripProgram:
         G = np.concatenate([G, *extra], axis=1)
         N = G.shape[1]
         remainder, T = independent_rows(G, -self.load)
-        if np.linalg.norm(remainder) > EQUALITY_TOL:
+        if np.linalg.norm(remainder) > EQUALITY_RTOL:
             y = -remainder / np.linalg.norm(remainder)
             raise self.unresisted(y, "in either sense, ")
         rows = np.zeros((len(self._rows), N))
@@ -124,7 +124,7 @@ class GripProgram:
         if level.any():
             both = np.concatenate([G, rows[level]])
             remainder, T = independent_rows(both, np.concatenate([-self.load, high[level]]))
-            if np.linalg.norm(remainder) > EQUALITY_TOL * (1 + np.abs(high[level]).max()):
+            if np.linalg.norm(remainder) > EQUALITY_RTOL * (1 + np.abs(high[level]).max()):
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
@@ -170,9 +170,9 @@ class GripProgram:
             if not program.sizes:
                 return active, program
             deepest = deepest_point(program)
-            if deepest.margin > MAX_CONE_TIGHTENING:
+            if deepest.margin > CONE_TIGHTENING_MAX:
                 return active, program
-            if deepest.margin < -MAX_CONE_TIGHTENING:
+            if deepest.margin < -CONE_TIGHTENING_MAX:
                 multiplier = deepest.z[program.starts]
                 binding = multiplier > MULTIPLIER_RTOL * multiplier.max()
                 names = [name for name, at in zip(names, binding, strict=True) if at]
@@ -184,7 +184,7 @@ class GripProgram:
         """Return contacts that cannot carry load; raise an error if limits allow no margin."""
         blocks = range(len(names))
         margins = [deepest_point(program, np.array([b])).margin for b in blocks]
-        stuck = [b for b in blocks if margins[b] <= MAX_CONE_TIGHTENING]
+        stuck = [b for b in blocks if margins[b] <= CONE_TIGHTENING_MAX]
         idle = [names[b][1] for b in stuck]
         if stuck and all(names[b][0] == "contact" for b in stuck):
             # largest sum of their normal forces, bounded by 1
@@ -205,7 +205,7 @@ class GripProgram:
         """Return the error for a load that the contacts, or the named limits, do not allow."""
         program, _, T = self.program(active, extras=False)
         unlimited = deepest_point(program)
-        if unlimited.margin < -MAX_CONE_TIGHTENING:
+        if unlimited.margin < -CONE_TIGHTENING_MAX:
             return self.unresisted(T.T @ unlimited.y, "")
         joints, pressed = (
             tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
@@ -264,7 +264,7 @@ class GripProgram:
         effort = self.fingers.own + self.fingers.J.T @ f
         within = np.clip(effort, self.fingers.low, self.fingers.high)
         off = float(np.abs(effort - within).max(initial=0.0)) / (1 + float(np.abs(effort).max(initial=0.0)))
-        if residual > EQUALITY_TOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_TOL:
+        if residual > EQUALITY_RTOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_RTOL:
             raise SingularError(
                 f"The solution has a relative residual of {residual:.1e} and a smallest margin of "
                 f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits.",
@@ -301,16 +301,16 @@ class GripProgram:
     def largest_amount(self) -> float:
         """Return the largest multiple of the direction that can be added to a feasible load."""
         program, _, _ = self.program(np.ones(len(self.pinned), dtype=bool))
-        if deepest_point(program, np.array([len(program.sizes) - 1])).margin <= MAX_CONE_TIGHTENING:
+        if deepest_point(program, np.array([len(program.sizes) - 1])).margin <= CONE_TIGHTENING_MAX:
             return 0.0
         _, program = self.interior()
         last = np.eye(len(program.cost))[-1]
         # a feasible direction of recession that increases the amount makes it unbounded
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
         remainder, T = independent_rows(E, e)
-        if np.linalg.norm(remainder) <= EQUALITY_TOL:
+        if np.linalg.norm(remainder) <= EQUALITY_RTOL:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
-            if deepest_point(onward).margin >= -MAX_CONE_TIGHTENING:
+            if deepest_point(onward).margin >= -CONE_TIGHTENING_MAX:
                 return np.inf
         return float(solve_feasible(replace(program, cost=-last))[-1]) * self.force / self._added_size
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.display import Printable, Summary, member
-from kic.dynamics.friction import SMALL, ContactForceCheck, remarks
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
 
@@ -226,9 +226,9 @@ class JointForces(Printable):
         self._load_scale = np.maximum(np.abs(contact_load).max(axis=-1, initial=0.0), load_scale)
         # a contact that slips without its undetermined tangential loads also slips with them
         certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
-        self.pulling, self.slipping = contact_check.judge(certain, SMALL * self._load_scale)
+        self.pulling, self.slipping = contact_check.classify(certain, CONTACT_LOAD_RTOL * self._load_scale)
         normal = certain[..., contact_check.along]
-        self._normal = np.where(np.abs(normal) > SMALL * self._load_scale[..., None], normal, 0.0)
+        self._normal = np.where(np.abs(normal) > CONTACT_LOAD_RTOL * self._load_scale[..., None], normal, 0.0)
 
     @property
     def force(self) -> np.ndarray:
@@ -262,8 +262,8 @@ class JointForces(Printable):
             if np.isfinite(load).all():
                 margin = 0.0
                 if scale:
-                    margin = self._contact_check.most(load, self._contact_variations[b], scale)[0]
-                found[b] = margin >= -SMALL
+                    margin = self._contact_check.largest_margin(load, self._contact_variations[b], scale)[0]
+                found[b] = margin >= -CONTACT_LOAD_RTOL
         return found
 
     @property

@@ -23,17 +23,16 @@ from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.free_bodies import FreeBodies, Places
 from kic.transfer.rank import RANK_SHARE
 
-EPS = float(np.finfo(float).eps)
 # largest error of the null space of the joints at which components can be called determined
 NULL_SPACE_ATOL_MAX = 1e-3
-CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
+DETERMINED_CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
 # entries of the equilibrium matrices that are solved at the same time; bounds the memory
 BATCH_ENTRIES_MAX = 2**22
 # residual of prescribed efforts, as a share of the loads of the motion
@@ -48,9 +47,9 @@ class Actuators:
     name, a part without rows, or fewer rows than degrees of freedom.
     """
 
-    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
         free = model.free_bodies
-        self.labels = model.actuators(names)
+        self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
             [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
@@ -104,7 +103,9 @@ def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
     Q, R = np.linalg.qr(rows, mode="complete")
     R = R[:, :width]
     condition = np.linalg.cond(R) if count and width else np.ones(count)
-    R = np.where((condition < CONDITION_MAX)[:, None, None], R, np.eye(width))  # larger ones raise later
+    R = np.where(
+        (condition < DETERMINED_CONDITION_MAX)[:, None, None], R, np.eye(width)
+    )  # larger ones raise later
     smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
     return LoadSolution((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
@@ -154,7 +155,7 @@ def joint_forces(
     if states.dtype != np.float64:
         raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
     labels = transfer.labels
-    actuator_rows = Actuators(model, labels if actuators is None else names_of(actuators, "actuators"))
+    actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
         name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
         for name, value in (("qd", qd), ("qdd", qdd))
@@ -190,7 +191,7 @@ def joint_forces(
         ]
     loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
     condition = loads.pop("condition")
-    if not (condition < CONDITION_MAX).all():
+    if not (condition < DETERMINED_CONDITION_MAX).all():
         _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
     residual = loads.pop("residual")
     if (residual > EFFORT_RTOL).any():
@@ -364,7 +365,7 @@ def _raise_insufficient(
     model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, condition: np.ndarray
 ) -> None:
     """Raise an error for actuators and joints that do not hold every motion, or are too ill-conditioned."""
-    failed = np.flatnonzero(~(condition < CONDITION_MAX))
+    failed = np.flatnonzero(~(condition < DETERMINED_CONDITION_MAX))
     b = int(failed[0])
     own = model.transfer(())
     scaled = own.values_and_rates(states[b : b + 1])[1] / own.scale[:, None] * own.column_scale

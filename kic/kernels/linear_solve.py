@@ -78,6 +78,25 @@ def solve(W, pivots, ends, R, width):
 
 
 @helper
+def solve_transposed(W, pivots, ends, r):
+    """Solve Wᵀ x = r (n,) in place, with the same factors."""
+    size = W.shape[0]
+    for k in range(size):
+        r[k] *= 1 / W[k, k]
+        for j in range(k + 1, ends[k] + 1):
+            r[j] -= W[k, j] * r[k]
+    for k in range(size - 1, 0, -1):
+        for i in range(k):
+            f = W[k, i]
+            if f != 0:
+                r[i] -= f * r[k]
+    for k in range(size - 1, -1, -1):
+        place = pivots[k]
+        if place != k:
+            r[k], r[place] = r[place], r[k]
+
+
+@helper
 def factor_symmetric(Z, start, size):
     """Factor the (size, size) matrix at `start` in place, from its lower half: L below, D on the diagonal.
 

@@ -46,6 +46,14 @@ def applied_loads(cols, F, forces, places, applied, b, t):
 
 
 @helper
+def spring_pull(w, numbers, i):
+    """Return the tension of spring i per length of the vector w between its ends."""
+    if numbers[i, 7] == 0:
+        return numbers[i, 6]
+    return numbers[i, 6] * (1 - numbers[i, 7] / root(dot(w, w)))
+
+
+@helper
 def spring_loads(cols, F, springs, numbers, size, t, stretch):
     """Add springs and dampers between two points: tension along the line, damping of its rate.
 
@@ -56,19 +64,14 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
         pa = carried_point(F, a, take(numbers, i, 0))
         pb = carried_point(F, b, take(numbers, i, 3))
         w = sub(pb, pa)
-        stiffness, free, damping = numbers[i, 6], numbers[i, 7], numbers[i, 8]
-        pull = stiffness
-        if free != 0 or damping != 0:
-            length = root(dot(w, w))
-            if free != 0:
-                pull = stiffness * (1 - free / length)
-        f = scale(pull, w)
+        damping = numbers[i, 8]
+        f = scale(spring_pull(w, numbers, i), w)
         virtual_work(cols, F, a, POINT, pa, f, t)
         virtual_work(cols, F, b, POINT, pb, scale(-1, f), t)
         if damping != 0:
             for n in range(size):
                 stretch[n] = 0
-            along = scale(1 / length, w)
+            along = scale(1 / root(dot(w, w)), w)
             virtual_work(cols, F, b, POINT, pb, along, stretch)
             virtual_work(cols, F, a, POINT, pa, scale(-1, along), stretch)
             for m in range(size):

@@ -475,9 +475,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     next_size += 0 * R[n]
                 # NaN fails this test; near the end round-off decides about the size of steps
                 if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
-                    if step > 0 and worst <= CLOSURE_RTOL:
-                        arrived = 1
-                    elif step == 0:
+                    if step == 0:
                         slack = (next_size / (SLACK_FACTOR * STEP_MAX)) ** 2
                     break
                 move(cols, choice, rest, R, states, b)

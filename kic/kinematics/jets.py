@@ -15,8 +15,9 @@ import numpy as np
 
 from kic.errors import InputError, SingularError
 from kic.kinematics.products import contract, evaluate_form, transform
-from kic.kinematics.scaling import EPS, Scaling
+from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.tolerances import CONDITION_MAX, EPS
 
 Tensors = tuple[np.ndarray, ...]
 
@@ -24,8 +25,6 @@ Tensors = tuple[np.ndarray, ...]
 ZERO_ROW_RTOL = 1e-12
 # an entry counts as zero below this share of the largest entry
 ZERO_ENTRY_RTOL = 1e-14
-# errors reach 100 eps · condition; beyond this condition fewer than two digits remain
-CONDITION_MAX = 1e12
 # a singular value below this multiple of the estimated error of the entries counts as zero
 ERROR_FACTOR = 64.0
 # number of alternating divisions by the sizes of rows and columns

@@ -109,10 +109,8 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    C : (..., N, M, M) array_like
-        Array of N planes.
-    D : (..., M, K) array_like
-        Matrix, square or not. (The source misprints its shape and that of the result.)
+    C, D : (..., N, M, M), (..., M, K) array_like
+        Array of N planes, and a matrix. (The source misprints its shape and that of the result.)
 
     Returns
     -------

@@ -34,6 +34,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import newton as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
+    elif name in ("tree_motion", "motion_in_coordinates"):
+        from kic.kernels import motion as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational_space as module  # type: ignore[no-redef]
     elif name == "resolution":

@@ -17,8 +17,7 @@ from kic.description.description import MechanismDescription
 from kic.description.units import row_unit
 from kic.errors import InputError, short_repr, unknown
 from kic.numerics.arrays import ordinary, reals
-
-EPS = float(np.finfo(float).eps)
+from kic.numerics.tolerances import EPS
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import real_array
-from kic.position import initial_states
+from kic.position import initial_states, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending
+from kic.transfer.limits import Limits
 
 
 class Equilibrium(Printable):
@@ -145,6 +146,7 @@ def find_equilibrium(
     applied: dict[str, Any] | None,
     motors: bool,
     stable: bool,
+    limits: Limits = None,
 ) -> Equilibrium:
     """Find the equilibrium near a configuration; see `Mechanism.find_equilibrium`."""
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
@@ -156,7 +158,9 @@ def find_equilibrium(
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
-    return search.run(Configuration(model, (), state[None]))
+    found = search.run(Configuration(model, (), state[None]))
+    within_limits(found.configuration, limits, "raise")
+    return found
 
 
 @dataclass

@@ -154,7 +154,7 @@ class Stiffness:
             self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
         if self._rotors is not None:
             _, *tensors = self._rotors(states)
-            force = self._armature * accelerations(*tensors[:2], v, a)
+            force = self._armature * accelerations(tensors[0], tensors[1], v, a)
             d_force = self._armature[:, None] * acceleration_derivatives(tensors, v, a)
             inertial += geometric_stiffness(tensors[1], force) + projected_derivative(tensors[0], d_force)
         if self._joints is not None:

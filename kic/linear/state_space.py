@@ -38,18 +38,18 @@ class StateSpaceBuilder:
         self.M = len(self.lin.coordinates)
         self.motors: tuple[str, ...] = ()
         self.batch = self.lin.batch
-        self.slow = np.zeros(0, dtype=bool)
+        self.is_inductive = np.zeros(0, dtype=bool)
         if self.train is not None and self.shafts is not None:
             self.motors = self.train.names
             self.N = np.broadcast_to(self.shafts.G, (*self.batch, *self.shafts.G.shape[-2:]))
             H = self.shafts.needed("H", 2)
             # ∂u̇/∂q of the shafts
             self.drift = np.einsum("...pln,...n->...pl", H, self.lin.qd)
-            self.slow = (self.train.inductance != 0) & (not self.reduced)
+            self.is_inductive = (self.train.inductance != 0) & (not self.reduced)
         self.states = (
             *self.lin.coordinates,
             *(f"{c}.rate" for c in self.lin.coordinates),
-            *(f"{m}.current" for m, s in zip(self.motors, self.slow, strict=True) if s),
+            *(f"{m}.current" for m, s in zip(self.motors, self.is_inductive, strict=True) if s),
         )
 
     def state_space(self, inputs: tuple[str, ...], outputs: list[tuple[str, np.ndarray]]) -> StateSpace:
@@ -123,8 +123,8 @@ class StateSpaceBuilder:
             return out
         speed = self._speed()
         for k in range(len(self.motors)):
-            if self.slow[k]:
-                out[..., k, 2 * M + int(self.slow[:k].sum())] = 1.0
+            if self.is_inductive[k]:
+                out[..., k, 2 * M + int(self.is_inductive[:k].sum())] = 1.0
             elif train.electrical[k]:
                 out[..., k, :] = -train.speed_constant[k] / train.resistance[k] * speed[..., k, :]
         return out
@@ -138,10 +138,10 @@ class StateSpaceBuilder:
     def _current_rates(self) -> np.ndarray:
         """Return rates of the currents that are states (2-251)."""
         assert self.train is not None  # for the type checker
-        train, slow = self.train, self.slow
-        rates = -train.speed_constant[slow, None] * self._speed()[..., slow, :]
-        rates = rates - train.resistance[slow, None] * self._currents()[..., slow, :]
-        return rates / train.inductance[slow, None]
+        train, inductive = self.train, self.is_inductive
+        rates = -train.speed_constant[inductive, None] * self._speed()[..., inductive, :]
+        rates = rates - train.resistance[inductive, None] * self._currents()[..., inductive, :]
+        return rates / train.inductance[inductive, None]
 
     def _inputs(
         self, names: tuple[str, ...], inverse: np.ndarray
@@ -187,8 +187,8 @@ class StateSpaceBuilder:
         """Fill the column of a motor: its voltage, or its torque for a torque source."""
         assert self.train is not None  # for the type checker: there are motors
         train, M = self.train, self.M
-        if self.slow[k]:
-            one[..., 2 * M + int(self.slow[:k].sum()), 0] = 1 / train.inductance[k]
+        if self.is_inductive[k]:
+            one[..., 2 * M + int(self.is_inductive[:k].sum()), 0] = 1 / train.inductance[k]
             return
         gain = np.ones(())
         if train.electrical[k]:

@@ -15,11 +15,11 @@ from kic.errors import SingularError
 from kic.numerics.optional import import_optional
 
 # smallest significant margin, in a program of numbers of order one
-MAX_CONE_TIGHTENING = 1e-7
+CONE_TIGHTENING_MAX = 1e-7
 # smallest margin of a solution, relative to its largest number, which rounding cannot make negative
 MARGIN_RTOL = 1e-14
 # largest residual of consistent equalities, in a program of numbers of order one
-EQUALITY_TOL = 1e-9
+EQUALITY_RTOL = 1e-9
 # tolerances of the solver, tried in this order
 SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
@@ -65,7 +65,7 @@ def independent_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if not E.size:
         return e, np.zeros((0, len(e)))
     U, sigma, _ = np.linalg.svd(E, full_matrices=False)
-    kept = sigma > EQUALITY_TOL * sigma[0]
+    kept = sigma > EQUALITY_RTOL * sigma[0]
     T = U[:, kept].T / sigma[kept, None]
     return e - U[:, kept] @ (U[:, kept].T @ e), T
 
@@ -164,7 +164,7 @@ def solve_feasible(p: Program) -> np.ndarray:
     """Solve a program with a point inside all cones; return x (N,) without negative margins.
 
     The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
-    program is solved again with tighter cones, by at most `MAX_CONE_TIGHTENING`.
+    program is solved again with tighter cones, by at most `CONE_TIGHTENING_MAX`.
 
     Raise `SingularError` if no such solution is found.
     """
@@ -177,9 +177,9 @@ def solve_feasible(p: Program) -> np.ndarray:
         floor = MARGIN_RTOL * (1.0 + float(np.abs(p.h - p.A @ x).max(initial=0.0)))
         if worst >= floor:
             return x
-        if more == MAX_CONE_TIGHTENING:
+        if more == CONE_TIGHTENING_MAX:
             break
-        more = min(MAX_CONE_TIGHTENING, 4 * more + 4 * (floor - worst))
+        more = min(CONE_TIGHTENING_MAX, 4 * more + 4 * (floor - worst))
     raise SingularError(
         f"The solution violates a limit by {-worst:.1e} of the load, more than rounding. Change the units.",
         margin=worst,

@@ -21,7 +21,8 @@ def import_optional(module: str, extra: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != module.split(".")[0]:
             raise  # an installed package with a broken import
-        raise MissingExtraError(f"{purpose}: pip install 'kic[{extra}]'.", extra=extra) from None
+        remedy = f"pip install -e '.[{extra}]' in the checkout; once published, pip install 'kic[{extra}]'"
+        raise MissingExtraError(f"{purpose}: {remedy}.", extra=extra) from None
     except ValueError as error:
         backend = os.environ.get("MPLBACKEND")
         if not (module.startswith("matplotlib") and backend):

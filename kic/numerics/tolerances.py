@@ -14,3 +14,6 @@ RANK_RTOL = 1e-9
 CONDITION_MAX = 1e12
 # largest condition number of a mass matrix, whose inverse has no correct digit beyond it
 INERTIA_CONDITION_MAX = 1e15
+# smallest singular values of scaled rows on the motions that the closure leaves are zero below this; closed
+# configurations are accurate to 1e-13
+MEASURE_ATOL = 1e-9

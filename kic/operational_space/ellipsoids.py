@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.display import Printable, Summary, member
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
-from kic.numerics.arguments import choice
+from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.transfer.compiled_model import CompiledModel
 
@@ -375,8 +375,7 @@ def make_ellipsoid(
     """Compute an ellipsoid; see `Configuration.ellipsoid`."""
     choice("kind", kind, KINDS)
     check_failures(failures)
-    if not isinstance(load, bool):
-        raise InputError(f"`load` must be True or False, got {short_repr(load)}.")
+    load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):
         raise InputError(f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.")
     if kind == "inertia" and limits is not None:

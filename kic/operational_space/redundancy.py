@@ -16,7 +16,7 @@ from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.state import integrate
-from kic.numerics.arguments import names_of
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
 from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
@@ -227,9 +227,7 @@ class RedundancyEvaluator:
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
         if type(order) is not int or order not in (1, 2):
             raise InputError(f"`order` must be 1 or 2, got {short_repr(order)}.")
-        if not isinstance(effort, bool):
-            raise InputError(f"`effort` must be True or False, got {short_repr(effort)}.")
-        self._effort, self._order = effort, order
+        self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
             raise InputError("Efforts require accelerations. Prepare order 2.")
         dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False

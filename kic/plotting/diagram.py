@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from kic.plotting.link_shapes import LinkEnd, distinct, links
 from kic.transfer.compiled_model import CompiledModel
 
 _SLIDING_KINDS = ("guide", "telescope")
+# teeth of a drawn gear: smallest number, pitch in radii of a joint, and largest number in a ratio
+_TEETH_MIN, _TOOTH_PITCH_FACTOR, _RATIO_MAX = 8, 1.8, 40
 # kinds of joints that couplings can connect
 _COUPLED_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "telescope")
 
@@ -29,7 +32,8 @@ class Mark:
     """Symbol of a mechanism."""
 
     # "link", "plate" (a face with a rim), "solid" (a hull), or the type of a joint; "telescope" and "guide"
-    # of sliding pairs; "coil", "dashpot", "rod", "dot", "touch", "wheel", "belt", "tie", "frame", "anchor"
+    # of sliding pairs; "ram" (a cylinder between two points); "coil", "dashpot", "rod", "dot", "touch",
+    # "wheel", "belt", "tie", "frame", "anchor"
     kind: str
     name: str  # name of the part, or ""
     body: str  # body to which the mark belongs
@@ -39,9 +43,11 @@ class Mark:
     # (k,) names, (k, 3): unit vectors, and the bodies that carry them
     direction_bodies: tuple[str, ...] = ()
     directions: np.ndarray | None = None
-    driven: bool = False  # True if it belongs to a coordinate of the mechanism
+    driven: bool = False  # True if it belongs to an actuator of the mechanism
     grounded: bool = False  # True if it is attached to ground
-    sizes: tuple[float, ...] = ()  # radii of wheels; meshing wheels have a second number
+    # radii of pulleys; or radius, number of teeth and phase of a gear, a tooth at the second direction
+    # having phase 0; the number of an internal gear is negative
+    sizes: tuple[float, ...] = ()
     bodies: tuple[str, ...] = ()  # bodies connected by a joint
     # (2,) floats: range of a sliding pair over all drawn configurations, relative to its current position
     travel: tuple[float, float] = (0.0, 0.0)
@@ -52,8 +58,13 @@ def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.nda
 
     `displacements` (n, 4, 4) are those of each body from the reference configuration. For pairs of moving
     bodies the last entry belongs to the reference configuration, which makes their length equal in all
-    pictures.
+    pictures. For a ram they are its lengths, the last one again that of the reference configuration.
     """
+    if mark.kind == "ram":
+        T = [displacements[body] for body in mark.place_bodies]
+        one, other = (t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True))
+        drawn = float(np.linalg.norm(mark.places[1] - mark.places[0]))
+        return np.append(np.linalg.norm(other - one, axis=1), drawn)
     if mark.directions is None or not (
         mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
     ):
@@ -97,7 +108,11 @@ class KinematicDiagram:
         self.points = {p.name: p for p in self.description.points}
         closed = not model.tree.open
         driven = self.description.named_coordinates if self.description.coordinates or not closed else ()
+        driven = driven if self.description.actuators is None else self.description.actuators
         self.driven = frozenset(name.partition(".")[0] for name in driven)
+        # distances that are drawn, and their ends
+        self.rods = tuple(d for d in self.description.distances if d.fixed or d.name in self.driven)
+        self.held = {name for d in self.rods for name in d.points}
         self.serial = not closed and normal is None
         self.marks: list[Mark] = []
         self.ends: dict[str, list[LinkEnd]] = {GROUND: [], **{b.name: [] for b in self.description.bodies}}
@@ -158,8 +173,7 @@ class KinematicDiagram:
         for contact in self.description.contacts:
             for body in contact.bodies:
                 self.ends[body].append(LinkEnd(np.array(contact.at, float), None, contact.name))
-        held = {name for d in self.description.distances if d.fixed for name in d.points}
-        held |= {name for spring in self.description.springs for name in spring.points}
+        held = self.held | {name for spring in self.description.springs for name in spring.points}
         for point in self.description.points:
             self.ends[point.body].append(
                 LinkEnd(np.array(point.at, float), None, point.name, point.name in held)
@@ -236,10 +250,11 @@ class KinematicDiagram:
             apart = centres[1] - centres[0]
             if coupling.pitch_point is not None:
                 pitch = np.array(coupling.pitch_point, float)
+                numbers = None
                 centres = [c + ((pitch - c) @ a) * a for c, a in zip(centres, axes, strict=True)]
                 radii = [float(np.linalg.norm(pitch - c)) for c in centres]
             else:
-                one, two = coupling.gears or coupling.belt or (1.0, 1.0)
+                one, two = numbers = coupling.gears or coupling.belt or (1.0, 1.0)
                 apart = apart - (apart @ axes[0]) * axes[0]
                 between = float(np.linalg.norm(apart))
                 centres[1] = centres[0] + apart
@@ -250,12 +265,21 @@ class KinematicDiagram:
                 elif coupling.belt:
                     fill *= 0.5
                 radii = [abs(one) * fill, abs(two) * fill]
+                # wheels touch on the line of centres; an internal gear encloses the other
+                inner = int(two < 0)
+                toward = (centres[1 - inner] - centres[inner]) / between
+                pitch = centres[inner] + radii[inner] * toward
             wheels = tuple(next((b for b in j.bodies if b not in shared), j.bodies[1]) for j in pair)
-            for joint, centre, axis, radius, body in zip(pair, centres, axes, radii, wheels, strict=True):
+            teeth = (0, 0) if coupling.belt else self._teeth(numbers, radii)
+            for k, (joint, centre, axis) in enumerate(zip(pair, centres, axes, strict=True)):
                 if joint.type == "revolute":
+                    directions, sizes = axis[None], list(radii[k : k + 1])
+                    if not coupling.belt:
+                        directions = np.stack([axis, (pitch - centre) / radii[k]])
+                        sizes += [float(teeth[k]), 0.5 * k]
                     self._add(
-                        "wheel", "", body, [centre], direction_bodies=(body,), directions=axis[None],
-                        sizes=(radius,) if coupling.belt else (radius, 1.0),
+                        "wheel", "", wheels[k], [centre], direction_bodies=(wheels[k],) * len(directions),
+                        directions=directions, sizes=tuple(sizes),
                     )  # fmt: skip
             if coupling.belt:
                 frame = next(iter(shared))
@@ -263,6 +287,19 @@ class KinematicDiagram:
                     "belt", coupling.name, frame, centres, (frame,) * 2,
                     direction_bodies=(frame,), directions=axes[0][None], sizes=tuple(radii),
                 )  # fmt: skip
+
+    def _teeth(self, numbers: tuple[float, float] | None, radii: list[float]) -> tuple[int, int]:
+        """Return numbers of teeth of two wheels in mesh: the given ones, or fewer if these are too fine."""
+        ratio = Fraction(radii[0] / radii[1] if radii[0] and radii[1] else 1.0).limit_denominator(_RATIO_MAX)
+        pair = (max(ratio.numerator, 1), ratio.denominator)
+        fewest = max(1, -(-_TEETH_MIN // min(pair)))
+        finest = int(2 * np.pi * min(radii) / (_TOOTH_PITCH_FACTOR * self.size) / min(pair))
+        times = max(fewest, finest)
+        given = numbers is not None and all(float(n).is_integer() and abs(n) >= _TEETH_MIN for n in numbers)
+        if numbers is not None and given:
+            times = min(times, max(1, round(abs(numbers[0]) / pair[0])))
+        sign = [-1 if numbers is not None and n < 0 else 1 for n in numbers or (1, 1)]
+        return sign[0] * pair[0] * times, sign[1] * pair[1] * times
 
     def _add_tie(self, coupling: Coupling) -> None:
         """Add a tie between the coupled joints."""
@@ -274,18 +311,20 @@ class KinematicDiagram:
             self._add("tie", coupling.name, "", places, place_bodies)
 
     def _add_rods_and_springs(self) -> None:
-        """Add rods, springs and dampers, with anchors at ends on ground."""
-        kinds: list[tuple[Distance | Spring, str]] = [
-            (d, "rod") for d in self.description.distances if d.fixed
-        ]
+        """Add rods, rams, springs and dampers, with anchors at ends on ground."""
+        kinds: list[tuple[Distance | Spring, str]] = [(d, "rod" if d.fixed else "ram") for d in self.rods]
         kinds += [
             (s, "coil" if s.stiffness or not s.damping else "dashpot") for s in self.description.springs
         ]
         for part, kind in kinds:
             ends = [self.points[name] for name in part.points]
-            self._add(kind, part.name, "", [p.at for p in ends], tuple(p.body for p in ends))
+            bodies = tuple(p.body for p in ends)
+            self._add(kind, part.name, "", [p.at for p in ends], bodies, driven=part.name in self.driven)
+            grounded = [np.array(j.at, float) for j in self.description.joints if j.at and GROUND in j.bodies]
             for p in ends:
-                if p.body == GROUND:
+                if p.body == GROUND and distinct(
+                    np.array(p.at, float), grounded, 0.3 * self.size, self.normal
+                ):
                     other = ends[0] if p is ends[1] else ends[1]
                     held = (GROUND, other.body)
                     self._add("anchor", "", GROUND, [p.at, other.at], held, grounded=True)
@@ -301,10 +340,9 @@ class KinematicDiagram:
 
     def _add_points(self) -> None:
         taken = list(self.placement.positions.values())
-        held = {name for d in self.description.distances if d.fixed for name in d.points}
         for point in self.description.points:
             at = np.array(point.at, float)
-            if point.name in held or not distinct(at, taken, 0.3 * self.size, self.normal):
+            if point.name in self.held or not distinct(at, taken, 0.3 * self.size, self.normal):
                 self._add("node", point.name, point.body, [at])  # a label without a symbol
             else:
                 self._add("dot", point.name, point.body, [at])

@@ -12,6 +12,7 @@ from kic.errors import InputError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import form
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import broadcast_batches, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
@@ -341,18 +342,24 @@ class MechanismPicture(Picture):
 
 
 def draw(
-    configuration: Configuration, *, names: bool = False, view: ViewName | None = None, ax: Any = None
+    configuration: Configuration | Mechanism,
+    *,
+    names: bool = False,
+    view: ViewName | None = None,
+    ax: Any = None,
 ) -> MechanismPicture:
     """Draw a mechanism to scale with standard kinematic symbols.
 
     Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
-    across the view are to scale. Joints of the mechanism's coordinates are vermilion. A revolute joint is
-    drawn at its `at`; spatial joints with a common position are offset along their axes.
+    across the view are to scale. Actuators are vermilion: those of the mechanism, or else its coordinates. A
+    revolute joint is drawn at its `at`; spatial joints with a common position are offset along their axes. A
+    distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
 
     Parameters
     ----------
-    configuration : Configuration
-        A configuration, or a batch. The first and the last member of a batch are drawn in full, at most ten
+    configuration : Configuration or Mechanism
+        A configuration, or a batch; a mechanism is drawn in its reference configuration. The
+        first and the last member of a batch are drawn in full, at most ten
         evenly spaced members between them are faded. Failed members are left out.
     names : bool
         Label joints, points and (in italics) bodies.
@@ -380,11 +387,9 @@ def draw(
     >>> picture = kic.draw(turn).trace("tip")
     >>> picture.save("four-bar.svg")  # doctest: +SKIP
     """
-    if not isinstance(configuration, Configuration):
-        raise InputError(
-            "`configuration` must be a Configuration, such as mechanism.at([...]), got "
-            f"{short_repr(configuration)}."
-        )
+    if isinstance(configuration, Mechanism):
+        configuration = configuration.at()
+    instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")
     names = flag("names", names)
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)

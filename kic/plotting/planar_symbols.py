@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import INK
+from kic.plotting.figures import INK, PURPLE
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
@@ -20,7 +20,9 @@ from kic.plotting.symbols import (
     Shape,
     arrow_head,
     axis_arrows,
+    belt_outline,
     circle,
+    gear_outline,
     perpendicular,
     rgba,
     tint,
@@ -64,7 +66,7 @@ class PlanarSymbols:
         """
         self._shapes, self._segments = [], []
         for mark in marks:
-            if mark.kind in ("link", "plate", "solid", "guide", "rod", "telescope"):
+            if mark.kind in ("link", "plate", "solid", "guide", "rod", "ram", "telescope"):
                 p = self.view.project(mark.places)
                 closing = [(p[-1], p[0])] if mark.kind == "plate" else []
                 # the interior of a face is also occupied
@@ -136,6 +138,18 @@ class PlanarSymbols:
         self._line(mark, p, _ROD, BOLD)
         for end in p:
             self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
+
+    def _ram(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw a cylinder with its piston rod between two pins."""
+        d = p[1] - p[0]
+        length = float(np.linalg.norm(d))
+        shortest = length + min(0.0, *mark.travel)
+        start, end = (p[0] + share * shortest * d / length for share in (0.1, 0.62))
+        self._line(mark, p, _ROD, BOLD)
+        colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
+        self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
+        for pin in p:
+            self._put(mark, pin + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
         """Draw the rod of a sliding block; that of a yoke extends to both sides."""
@@ -295,28 +309,40 @@ class PlanarSymbols:
         self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw a pulley with its rim, or the pitch circle of a gear as a chain line."""
+        """Draw a pulley with its rim, or a gear with teeth and its pitch circle as a chain line."""
         face, rim, radius = tint(self.order.get(mark.body, 0), 0.35), rgba(INK, 0.35), mark.sizes[0]
-        gear = len(mark.sizes) > 1
-        self._put(mark, p[0] + radius * circle(96), _WHEEL, face, None if gear else rim, LINE)
-        if gear:
-            count = max(8, round(2 * np.pi * radius * self.points / _CHAIN_PERIOD_PT))
-            for k in range(count):
-                for start, span in ((0.0, 0.6), (0.77, 0.06)):
-                    arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
-                    self._line(mark, p[0] + radius * arc, _WHEEL + 0.5, colour=rim)
+        if len(mark.sizes) == 1:
+            self._put(mark, p[0] + radius * circle(96), _WHEEL, face, rim, LINE)
+            return
+        teeth = int(mark.sizes[1])
+        assert mark.directions is not None  # for the type checker: gears have an axis and a tooth
+        along = self.view.project(mark.directions[1])
+        outline = gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, perpendicular(along)])
+        if teeth < 0:
+            self._put(
+                mark, p[0] + (1 + 5 / abs(teeth)) * radius * circle(96), _WHEEL, face, rim, FINE, sub=-1
+            )
+        self._put(mark, p[0] + outline, _WHEEL, face if teeth > 0 else rgba(WHITE), rim, FINE)
+        count = max(8, round(2 * np.pi * radius * self.points / _CHAIN_PERIOD_PT))
+        for k in range(count):
+            for start, span in ((0.0, 0.6), (0.77, 0.06)):
+                arc = circle(9, 2 * np.pi * (k + start) / count, 2 * np.pi * span / count)
+                self._line(mark, p[0] + radius * arc, _WHEEL + 0.5, FINE, colour=rim)
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the straight runs of an open belt."""
+        """Draw an open belt around both pulleys."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        lean = np.arcsin(np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1))
-        along = np.arctan2(d[1], d[0])
-        for side in (1, -1):
-            out = along + side * (np.pi / 2 - lean)
-            n = np.array([np.cos(out), np.sin(out)])
-            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
-            self._line(mark, run, _ROD)
+        path = belt_outline(mark.sizes, between) @ np.stack([d / between, perpendicular(d / between)])
+        self._put(mark, p[0] + path, _ROD, None, rgba(INK), BOLD)
+
+    def _tie(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw a coupling with general ratios as dashes between the joints."""
+        for a, b in pairwise(p):
+            count = max(1, round(float(np.linalg.norm(b - a)) / (1.6 * self.size)))
+            for k in range(count):
+                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
+                self._line(mark, some, _SIGN, colour=rgba(PURPLE))
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent, hatched on ground."""

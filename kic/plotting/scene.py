@@ -30,7 +30,7 @@ _COINCIDENT_FACTOR = 1.5
 # radius of a joint as a share of the distance of near joints
 _RADIUS_DISTANCE_SHARE = 0.26
 # kinds of marks shown in faded members, without ground and arrows
-_FADED_KINDS = ("link", "plate", "stem", "solid", "rod", "guide", "telescope", "coil", "dashpot")
+_FADED_KINDS = ("link", "plate", "stem", "solid", "rod", "ram", "guide", "telescope", "coil", "dashpot")
 
 
 def evenly_spaced(count: int, most: int) -> np.ndarray:

@@ -24,7 +24,9 @@ from kic.plotting.symbols import (
     Shape,
     arrow_head,
     axis_arrows,
+    belt_outline,
     circle,
+    gear_outline,
     perpendicular,
     perpendicular_axes,
     rgba,
@@ -250,9 +252,25 @@ class SpatialSymbols:
         length = float(np.linalg.norm(b - a))
         u = (b - a) / length
         start, middle = a + min(0.1 * length, 1.2 * self.size) * u, a + 0.58 * length * u
+        self._barrel(mark, a, b, start, middle)
+
+    def _ram(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw a cylinder with its piston rod between two balls."""
+        a, b = p
+        length = float(np.linalg.norm(b - a))
+        u, shortest = (b - a) / length, length + min(0.0, *mark.travel)
+        self._barrel(mark, a, b, a + min(0.1 * shortest, 1.2 * self.size) * u, a + 0.62 * shortest * u)
+        for end in p:
+            self._ball(mark, end, 0.65)
+
+    def _barrel(
+        self, mark: Mark, a: np.ndarray, b: np.ndarray, start: np.ndarray, middle: np.ndarray
+    ) -> None:
+        """Draw a barrel from `start` to `middle` on the rod from a to b."""
+        u = (b - a) / float(np.linalg.norm(b - a))
         self._bar(mark, a, start, 0.3, rgba(STEEL))
         self._bar(mark, middle, b, 0.3, rgba(STEEL))
-        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark)
+        colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark) if mark.body else rgba(FLOOR)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
         one, two = perpendicular_axes(u)
@@ -393,20 +411,24 @@ class SpatialSymbols:
         self._bar(mark, p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0]), 0.7, rgba(FLOOR))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
-        one, two = perpendicular_axes(mark.directions[0])  # type: ignore[index]
-        ring = p[0] + mark.sizes[0] * circle(96) @ np.stack([one, two])
-        self._face(mark, ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
+        """Draw a pulley as a disc, a gear with teeth."""
+        assert mark.directions is not None  # for the type checker: wheels have an axis
+        if len(mark.sizes) == 1:
+            ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
+        else:
+            axis, along = mark.directions
+            radius, teeth, phase = mark.sizes
+            ring = gear_outline(radius, int(teeth), phase) @ np.stack([along, np.cross(axis, along)])
+        self._face(mark, p[0] + ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
+        """Draw an open belt around both pulleys, in pieces that are sorted independently."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        u = d / between
-        v = np.cross(mark.directions[0], u)  # type: ignore[index]
-        sine = np.clip((mark.sizes[0] - mark.sizes[1]) / between, -1, 1)
-        for side in (1, -1):
-            n = sine * u + side * np.sqrt(1 - sine**2) * v
-            run = np.stack([p[0] + mark.sizes[0] * n, p[1] + mark.sizes[1] * n])
-            self._line(mark, run)
+        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])  # type: ignore[index]
+        path = p[0] + belt_outline(mark.sizes, between) @ axes
+        for one, other in zip(path, np.roll(path, -1, axis=0), strict=True):
+            self._line(mark, np.stack([one, other]), None, BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a coupling with general ratios: dashes between the joints, in front of them."""

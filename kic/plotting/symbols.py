@@ -88,6 +88,36 @@ def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.n
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
+def gear_outline(radius: float, teeth: int, phase: float) -> np.ndarray:
+    """Return the outline (n, 2) of a gear in its own axes, with straight flanks.
+
+    Parameters
+    ----------
+    radius : float
+        Pitch radius.
+    teeth : int
+        Number of teeth; negative for an internal gear.
+    phase : float
+        Share of a pitch by which the first tooth is turned from the first axis.
+    """
+    count = abs(teeth)
+    module = 2 * radius / count
+    tip, root = (0.9, -1.1) if teeth > 0 else (1.1, -0.9)
+    # half widths of a tooth at its tip and root, as shares of the pitch
+    share = np.array([-0.36, -0.15, 0.15, 0.36])
+    level = radius + module * np.array([root, tip, tip, root])
+    turn = 2 * np.pi * (np.arange(count)[:, None] + phase + share) / count
+    return (level[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=-1)).reshape(-1, 2)
+
+
+def belt_outline(radii: tuple[float, ...], between: float) -> np.ndarray:
+    """Return the closed path (n, 2) of an open belt about pulleys at the origin and at (between, 0)."""
+    lean = float(np.arcsin(np.clip((radii[0] - radii[1]) / between, -1, 1)))
+    first = radii[0] * circle(33, np.pi / 2 - lean, np.pi + 2 * lean)
+    second = radii[1] * circle(33, -np.pi / 2 + lean, np.pi - 2 * lean) + [between, 0.0]
+    return np.concatenate([first, second])
+
+
 def perpendicular(d: np.ndarray) -> np.ndarray:
     """Return a plane direction rotated by 90° counter-clockwise."""
     return np.array([-d[1], d[0]])

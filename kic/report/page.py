@@ -207,8 +207,9 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
     from kic.plotting.draw import draw
 
     mechanism = _mechanism(configuration)
-    driven = ", ".join(configuration.coordinates)
-    caption = f"Configuration of this report. Vermilion: joints of the coordinates {driven}."
+    driven = ", ".join(mechanism.actuator_names)
+    kind = "the coordinates" if mechanism.actuators is None else "actuators"
+    caption = f"Configuration of this report. Vermilion: {kind} {driven or 'none'}."
     picture = draw(configuration, names=True)
     plot = Plot(picture, caption, f"Drawing of {mechanism.name}: {summary(mechanism)}")
     return "Drawing", _figure(plot, "drawing", "drawing")

@@ -89,7 +89,7 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
 def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.ndarray) -> Configuration:
     """Return the configurations along a path (n, M), continued from its middle to both ends."""
     model = mechanism._model
-    if model.tree.open:
+    if model.is_open_chain:
         return mechanism.at(path)
     middle = len(path) // 2
     up = mechanism.path(_by_name(mechanism, path[middle:]), configuration, failures="mask")

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Distance, Frame, Joint, Point
-from kic.description.units import coordinate_units, row_unit
+from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, KicError
+from kic.errors import InputError, KicError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.rotations import vector_from_matrix
@@ -39,7 +40,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
 
     The coordinates of a spherical joint in a loop have no values and are NaN.
     """
-    if configuration._model.tree.open:
+    if configuration._model.is_open_chain:
         return configuration.phi
     return single_values(configuration, configuration.coordinates)
 
@@ -107,7 +108,7 @@ class ReportBuilder:
     def coordinates(self) -> None:
         """Write values of the coordinates and the joints to which they belong."""
         phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
-        if not self.mechanism._model.tree.open:  # append dependent joints that have a value
+        if not self.mechanism._model.is_open_chain:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
@@ -115,12 +116,15 @@ class ReportBuilder:
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
-        owner = {c: joint for joint in joints for c in joint.components}
-        owner = {c: owner[c] for c in names} | {j.name: j for j in joints if not j.dof}
+        owner: dict[str, tuple[str, tuple[str, str]]] = {
+            d.name: ("distance", d.points) for d in self.mechanism.distances
+        }
+        owner |= {c: (joint.type, joint.bodies) for joint in joints for c in joint.components}
+        owner = {c: owner[c] for c in names} | {j.name: (j.type, j.bodies) for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
         cells = [
-            [shown.get(c, ""), degrees.get(c, ""), joint.type, " – ".join(joint.bodies)]
-            for c, joint in owner.items()
+            [shown.get(c, ""), degrees.get(c, ""), kind, " – ".join(ends)]
+            for c, (kind, ends) in owner.items()
         ]
         is_reference = np.array_equal(self.configuration.state, self.mechanism.at().state)
         caption = "coordinates" + " (reference configuration)" * is_reference
@@ -286,6 +290,27 @@ class ReportBuilder:
             part = gravity_load(mechanism, self.configuration, d, self.wrt)
             heads, columns = ["gravity", "others", *heads], [part, d.load - part, *columns]
         self.output.matrix("applied load Tᴸ", labels, heads, np.stack(columns, axis=1), largest=top)
+        self._actuators(top)
+
+    def _actuators(self, top: float) -> None:
+        """Write the static efforts of the declared actuators, unless they are the coordinates."""
+        mechanism = self.mechanism
+        if mechanism.actuators is None or mechanism.actuator_names == mechanism.coordinate_names:
+            return
+        try:
+            names, efforts = static_efforts(self.configuration)
+        except (InputError, SingularError) as error:
+            self.output.say(f"\nStatic efforts of the actuators are not available. {error}")
+            return
+        shared = ", shared by the least sum of squares" if len(names) > mechanism.dof else ""
+        rows = [f"{name} ({effort_unit(mechanism, name)})" for name in names]
+        self.output.matrix(
+            f"static efforts of {len(names)} actuators{shared}",
+            rows,
+            ["effort"],
+            efforts[:, None],
+            largest=top,
+        )
 
 
 def report(

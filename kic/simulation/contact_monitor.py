@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kic.dynamics.drive_train import DriveTrain
-from kic.dynamics.friction import SMALL, contact_force_check, remarks
+from kic.dynamics.friction import CONTACT_LOAD_RTOL, contact_force_check, remarks
 from kic.errors import SingularError
 from kic.evaluator import Evaluator
 from kic.kernels.layout import KIND, PRISMATIC
@@ -65,19 +65,19 @@ class ContactMonitor:
     def margin(self, chart: Chart, t: float, y: np.ndarray) -> float:
         """Return the margin of the contact loads to their limits, as a share of the loads."""
         load, free, size = self.loads(chart, t, y)
-        return self._check.most(load, free, size)[0] + SMALL
+        return self._check.largest_margin(load, free, size)[0] + CONTACT_LOAD_RTOL
 
     def description(self, chart: Chart, t: float, y: np.ndarray) -> str:
         """Describe the contacts that cannot hold."""
         load, free, size = self.loads(chart, t, y)
-        _, best, violated = self._check.most(load, free, size)
+        _, best, violated = self._check.largest_margin(load, free, size)
         margins = self._check.margins(best)
         if free.any() and len(violated) > 1:
             names = ", ".join(f"'{self._check.names[k]}'" for k in violated)
             return f"no loads of contacts {names} that push and do not slip can make this motion"
         normal = self._check.parts(best)[0]
         worst = np.arange(len(normal)) == int(np.argmin(margins))
-        detached = normal <= SMALL * size
+        detached = normal <= CONTACT_LOAD_RTOL * size
         return remarks(self._check.names, normal, worst & detached, worst & ~detached)[0]
 
     def loads(self, chart: Chart, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -107,7 +107,7 @@ class ContactMonitor:
         v, a = sample["v"], sample["a"]
         G, H = (np.concatenate([getattr(closed[joint], x) for joint in train.joints]) for x in "GH")
         speed, acceleration = train.ratios @ (G @ v), train.ratios @ (G @ a + (H @ v) @ v)
-        net = sample["torque"] - train.inner(speed, acceleration)
+        net = sample["torque"] - train.rotor_torques(speed, acceleration)
         turns = np.concatenate([opened[joint].G for joint in train.joints])
         return np.asarray((train.ratios @ turns).T @ net)
 

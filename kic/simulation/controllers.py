@@ -29,6 +29,7 @@ from kic.kinematics.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
+from kic.numerics.tolerances import CONDITION_MAX
 from kic.trajectory.trajectory import Motion, Trajectory
 
 
@@ -76,9 +77,6 @@ __all__ = [
     "resolved_jerk",
     "resolved_rate",
 ]
-
-# condition number above which the resolved rates have no significant digits
-CONDITION_MAX = 1e12
 
 
 def computed_torque(

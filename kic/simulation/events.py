@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.errors import InputError, SimulationError, short_repr
 from kic.numerics.arrays import as_numbers
+from kic.numerics.tolerances import EPS
 from kic.simulation.motion import Snapshot
 
 # samples next to the ends of a step, which show an extremum of an event there
@@ -35,26 +36,27 @@ DIP_RTOL = 1e-2
 START_RTOL = 1e-6
 # distance of a start beyond a limit, as a share of the limit, that is rounding
 LIMIT_RTOL = 1e-9
-ROOT_RTOL = 4 * float(np.finfo(float).eps)
+ROOT_RTOL = 4 * EPS
 
 Event = Callable[[float, Snapshot], Any]
 
 
 class Limit:
-    """Limit of a coordinate, as an event that stops the run. Its value is the distance beyond the limit.
+    """Limit of a row or swing, as an event that stops the run. Its value is the distance beyond the limit.
 
-    `k` is the index of the coordinate, and `sign` +1 for an upper limit, −1 for a lower one.
+    `read` returns the value of row `name` of a `Snapshot`; `sign` is +1 for an upper limit, −1 for a lower
+    one.
     """
 
     terminal, direction = True, 1
 
-    def __init__(self, name: str, k: int, bound: float, sign: int) -> None:
-        self.k, self.bound, self.sign = k, bound, sign
+    def __init__(self, name: str, read: Callable[[Snapshot], float], bound: float, sign: int) -> None:
+        self.read, self.bound, self.sign = read, bound, sign
         self.__name__ = f"the {'upper' if sign > 0 else 'lower'} limit of {name}"
 
     def __call__(self, t: float, now: Snapshot) -> float:
         """Return the distance beyond the limit."""
-        return self.sign * float(now.q[self.k] - self.bound)
+        return self.sign * (self.read(now) - self.bound)
 
     def check(self, now: Snapshot) -> None:
         """Check that the start is within the limit.
@@ -63,7 +65,7 @@ class Limit:
         """
         if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
             raise InputError(
-                f"The motion starts beyond {self.__name__}, at {now.q[self.k]:.9g}; the limit is "
+                f"The motion starts beyond {self.__name__}, at {self.read(now):.9g}; the limit is "
                 f"{self.bound:.9g}. Start within the limits."
             )
 

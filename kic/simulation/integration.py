@@ -87,7 +87,7 @@ FIRST_RETRY_STEP = 1e-3
 # failed steps at one time before the loops are closed by the global solver
 RETRIES_MAX = 2
 # smallest singular value of prescribed coordinates at a dead centre; applies where steps fail (else GOOD)
-DEAD_CENTRE_TOL = 0.03
+DEAD_CENTRE_MIN = 0.03
 # allowed difference between integrated prescribed rates and prescribed values: a share of the range of the
 # values, and a multiple of the integrator's tolerance
 PRESCRIBED_RTOL, PRESCRIBED_TOLERANCE_FACTOR = 1e-2, 100.0
@@ -97,7 +97,7 @@ LOOKAHEAD_STEPS = 1.5
 CHANGE_POINT_ATOL = 1e-7
 # scaled change over the remaining time below which the mechanism is at rest, and the share of the remaining
 # time that the first step from rest takes
-REST_TOL, REST_FIRST_STEP = 1e-9, 1e-4
+REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
 def _ignore_overflow() -> np.errstate:
@@ -273,7 +273,7 @@ class Integration:
         step, which reaches configurations far away.
         """
         rates, last = self.chart(self.t, self.y), float(self.times[-1])
-        return bool((np.abs(rates) * (last - self.t) < REST_TOL * self.chart.scale).all())
+        return bool((np.abs(rates) * (last - self.t) < REST_RTOL * self.chart.scale).all())
 
     def _step(self, solver: Any) -> None:
         """Take one step of the integrator.
@@ -320,7 +320,7 @@ class Integration:
         )
         self.first_step = STEP_SHRINK * size
         if fails >= RETRIES_MAX:
-            self._check_prescribed(DEAD_CENTRE_TOL)
+            self._check_prescribed(DEAD_CENTRE_MIN)
         self.chart.use_global_solver = self.chart.use_global_solver or fails >= RETRIES_MAX
         if self.first_step < STEP_MIN_SHARE * span:
             # the remedies of Mechanism.at do not apply to a run
@@ -432,7 +432,7 @@ class Integration:
         if chart.is_full_state or chart.branch is not None or not chart.rank:
             return False
         _, (U, sigma, V) = self._decomposition()
-        _, state, _, _ = chart.evaluate(solver.t, solver.y)
+        state = chart.evaluate(solver.t, solver.y).state
         n = chart.rank
         now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():

@@ -39,11 +39,11 @@ class Motoring:
     """Motors of a motion, in one set of coordinates.
 
     Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
-    themselves. The mask `slow` (K,) has the motors with inductance, whose current is an unknown.
+    themselves. The mask `is_inductive` (K,) has the motors with inductance, whose current is an unknown.
     """
 
     def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
-        self._motion, self.train, self.slow = motion, train, train.slow
+        self._motion, self.train, self.is_inductive = motion, train, train.is_inductive
         self.rows = () if set(train.joints) <= set(names) else train.joints
         self._fixed = np.zeros((len(train.names), len(names)))
         if not self.rows:
@@ -60,20 +60,21 @@ class Motoring:
 
     def currents(self, unknowns: np.ndarray) -> np.ndarray:
         """Return currents (K,) from the unknowns of the integrator; NaN for motors without inductance."""
-        current = np.full(len(self.slow), np.nan)
-        current[self.slow] = unknowns
+        current = np.full(len(self.is_inductive), np.nan)
+        current[self.is_inductive] = unknowns
         return current
 
     def state(self, t: float, snapshot: Snapshot, shafts: ShaftKinematics) -> MotorState:
         """Return the state of the motors: L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236)."""
-        train, slow = self.train, self.slow
+        train, inductive = self.train, self.is_inductive
         given = self._motion.voltages(t, snapshot)
-        back_emf = train.drop(np.zeros(len(slow)), shafts.speed)
-        current = np.where(slow, snapshot.current, (given - back_emf) / train.resistance)
-        rate = np.full(len(slow), np.nan)
-        rate[slow] = ((given - train.drop(current, shafts.speed)) / np.where(slow, train.inductance, 1.0))[
-            slow
-        ]
+        back_emf = train.steady_voltages(np.zeros(len(inductive)), shafts.speed)
+        current = np.where(inductive, snapshot.current, (given - back_emf) / train.resistance)
+        rate = np.full(len(inductive), np.nan)
+        rate[inductive] = (
+            (given - train.steady_voltages(current, shafts.speed))
+            / np.where(inductive, train.inductance, 1.0)
+        )[inductive]
         torque = np.where(train.electrical, train.torque_constant * current, given)
         taken = np.where(train.electrical, given * current, given * shafts.speed)
         # power lost between supply and shaft where the two constants differ
@@ -92,7 +93,7 @@ class Motoring:
             np.abs(shafts.N) * train.torque_constant[:, None] / np.where(inertia > 0, inertia * rates, np.inf)
         )
         most = acceleration.max(axis=1, initial=0.0)
-        return np.asarray(1 / np.where(most > 0, most, 1.0))[self.slow]
+        return np.asarray(1 / np.where(most > 0, most, 1.0))[self.is_inductive]
 
 
 def interpolate_currents(

@@ -262,7 +262,10 @@ class Simulation(Printable):
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[:N_ENERGIES]
         if self.motors:
-            motors[:2], motors[2] = accounts[N_ENERGIES:], self._model.drive_train.stored(self.current)
+            motors[:2], motors[2] = (
+                accounts[N_ENERGIES:],
+                self._model.drive_train.magnetic_energy(self.current),
+            )
         applied = loads + potential - potential[:1]
         return Energy(self._arrays["kinetic"], potential, work, applied, lost, *motors)
 

@@ -12,37 +12,39 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice, entries, integer, names_of
+from kic.numerics.arguments import choice, entries, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
+from kic.numerics.tolerances import EPS
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.controllers import Control
 from kic.simulation.events import Event, Events, Limit
 from kic.simulation.integration import Integration, Settings, Start
-from kic.simulation.motion import Effort, Motion
+from kic.simulation.motion import Effort, Motion, Snapshot
 from kic.simulation.result import Simulation
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import SWING, Limits, MotionLimits
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # number of samples if only an end time is given
 SAMPLES_DEFAULT = 1001
 # smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
-RTOL_MIN, RTOL_MAX = 100 * float(np.finfo(float).eps), 1.0
+RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 # duration below which steps of the integrators underflow
 DURATION_MIN = 1e-250
 
 
 def simulate(
     mechanism: Mechanism,
-    start: Configuration | Simulation,
-    t: Any,
+    start: Configuration | Simulation | None = None,
+    t: Any = None,
     effort: Effort | Any = None,
     qd: Any = None,
     wrt: str | Iterable[str] | None = None,
     prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
-    limits: Mapping[str, Any] | None = None,
+    limits: Limits = None,
     voltage: Effort | Any = None,
     current: Any = None,
     method: str = "DOP853",
@@ -63,9 +65,9 @@ def simulate(
     ----------
     mechanism : Mechanism
         The mechanism.
-    start : Configuration or Simulation
-        One configuration; or an earlier run, which is continued from its end and returned with its
-        continuation.
+    start : Configuration or Simulation, optional
+        One configuration, by default the reference configuration; or an earlier run, which is continued from
+        its end and returned with its continuation. It may be left out: ``simulate(mechanism, 2.0)``.
     t : (T,) array_like
         Increasing times at which results are recorded, the first being the time of the start; or the end time
         alone, for 1001 times from 0 (from the end of the earlier run).
@@ -89,8 +91,9 @@ def simulate(
         Attributes as in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1: only where
         it rises or falls). A zero at the start does not count, so a run can continue from where an event
         stopped it.
-    limits : dict of str to (lower, upper), optional
-        Limits of coordinates at which the run stops; at once if it starts at a limit and moves beyond it.
+    limits : bool or dict of str to (lower, upper), optional
+        True for the limits of the description, or those of some rows and swings, as in `Mechanism.at`. The
+        run stops at a limit; at once if it starts there and moves beyond it.
     voltage : callable or (K,) array_like, optional
         ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
         torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
@@ -160,8 +163,10 @@ def simulate(
     >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
     ((1001, 1), True)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+    instance("mechanism", mechanism, Mechanism)
+    if t is None and not isinstance(start, Configuration | Simulation):
+        start, t = None, start
+    start = mechanism.at() if start is None else start
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
@@ -198,8 +203,7 @@ def simulate(
 
 def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
     """Return the checked settings of the integrator."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` must be one of {', '.join(METHODS)}, got {short_repr(method)}.")
+    choice("method", method, METHODS)
     # energies start at zero, where only `atol` applies
     for name, value, lowest, highest in (
         ("rtol", rtol, RTOL_MIN, RTOL_MAX),
@@ -218,8 +222,7 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
 
 def _monitor(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
-    if contacts not in ("stop", "hold") or not isinstance(contacts, str):
-        raise InputError(f"`contacts` must be 'stop' or 'hold', got {short_repr(contacts)}.")
+    choice("contacts", contacts, ("stop", "hold"))
     some = any(contact.type != "pinned" for contact in model.description.closed_contacts)
     return ContactMonitor(model, names) if some and contacts == "stop" else None
 
@@ -317,19 +320,19 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     if train is None:
         return np.zeros(0)
     if before is not None:
-        return np.asarray(before.current[-1][train.slow])
+        return np.asarray(before.current[-1][train.is_inductive])
     a = as_numbers(np.zeros(len(train.names)) if current is None else current)
     if (
         a is None
         or a.dtype != np.float64
         or a.shape != (len(train.names),)
-        or not np.isfinite(a[train.slow]).all()
+        or not np.isfinite(a[train.is_inductive]).all()
     ):
         raise InputError(
             f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
             f"finite for motors with inductance; got {short_repr(current)}."
         )
-    return a[train.slow]
+    return a[train.is_inductive]
 
 
 def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dict[str, Any]:
@@ -365,18 +368,18 @@ def _events(events: Any) -> list[Event]:
     return several
 
 
-def _limits(limits: Any, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
-    """Return limits of coordinates as events that stop the run; infinite limits are left out."""
-    if limits is not None and not isinstance(limits, Mapping):
-        raise InputError(
-            f"`limits` must be a dict of coordinate to (lower, upper), got {short_repr(limits)}."
-        )
+def _limits(limits: Limits, model: CompiledModel, names: tuple[str, ...]) -> list[Event]:
+    """Return limits as events that stop the run; infinite limits are left out."""
     stops: list[Event] = []
-    for name, pair in (limits or {}).items():
-        _check_valued("limits", name, model, names)
-        a = as_numbers(pair)
-        if a is None or a.dtype != np.float64 or a.shape != (2,) or not a[0] < a[1]:
-            raise InputError(f"`limits` of '{name}' must be (lower, upper), got {short_repr(pair)}.")
-        k = names.index(name)
-        stops += [Limit(name, k, float(x), way) for x, way in zip(a, (-1, 1), strict=True) if np.isfinite(x)]
+    for name, (lower, upper) in MotionLimits(model, limits).bounds.items():
+        one = MotionLimits(model, {name: (lower, upper)})
+
+        k = names.index(name) if name in names else -1
+
+        def read(now: Snapshot, one: MotionLimits = one, k: int = k) -> float:
+            # angles among the coordinates count full turns
+            return float(one.values(now.state[None])[0, 0] if k < 0 else now.q[k])
+
+        sides = ((lower, -1), (upper, 1)) if not name.endswith(f".{SWING}") else ((upper, 1),)
+        stops += [Limit(name, read, bound, sign) for bound, sign in sides if np.isfinite(bound)]
     return stops

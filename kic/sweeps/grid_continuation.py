@@ -9,16 +9,16 @@ grid alone, not on the executor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
-from kic.analysis.assemblies import LIMIT_ATOL, beyond_limits
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError
 from kic.position import initial_states
 from kic.sweeps.grid import Grid
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import MotionLimits
 from kic.transfer.targets import Targets
 
 # function of states (B, S), targets (B, P) and a flag for one step only; returns states and failure reasons
@@ -43,9 +43,9 @@ class GridContinuation:
         model: CompiledModel,
         grid: Grid,
         targets: Targets,
-        limits: Mapping[str, tuple[float, float]],
+        limits: MotionLimits,
     ) -> None:
-        self.model, self.grid, self.limits = model, grid, dict(limits)
+        self.model, self.grid, self.limits = model, grid, limits
         self.values = targets.values.reshape(grid.size, -1)
         self.states = np.full((grid.size, model.tree.state_size), np.nan)
         self.reasons = [str(why) for why in np.broadcast_to(targets.impossible, grid.size)]
@@ -104,12 +104,7 @@ class GridContinuation:
 
     def _beyond(self, states: np.ndarray) -> list[str]:
         """Describe the limits that states (B, S) exceed; '' for none."""
-        descriptions = [""] * len(states)
-        excess = beyond_limits(self.model, states, self.limits)
-        for b in np.flatnonzero((excess > LIMIT_ATOL).any(axis=1)):
-            name = list(self.limits)[int(np.argmax(excess[b]))]
-            descriptions[b] = f"beyond the limits of '{name}' by {excess[b].max():.3g}"
-        return descriptions
+        return [self.limits.reason(violation) for violation in self.limits.violations(states)]
 
     def set(self, states: np.ndarray) -> None:
         """Store states (cells, S) that are already closed."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
@@ -203,9 +204,10 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
     Parameters
     ----------
     coordinate : str, optional
-        Coordinate of the effort; by default the largest effort by magnitude.
+        Actuator or coordinate of the effort; by default the largest effort by magnitude.
     wrt : str or list of str, optional
-        The coordinates, as in `Configuration.dynamics`.
+        The coordinates, as in `Configuration.dynamics`; by default the actuators of the mechanism. If these
+        are more than the degrees of freedom, they share the load with the least sum of squares.
 
     Examples
     --------
@@ -291,13 +293,11 @@ def _mass(c: Configuration, of: Any, direction: Any, wrt: Any) -> np.ndarray:
 
 
 def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
-    d = c.dynamics(wrt)
+    names, efforts = static_efforts(c, wrt)
     if coordinate is None:
-        coordinate_limits(
-            c._model.description, d.coordinates, None, "force"
-        )  # raises unless all have one unit
-        return np.abs(d.load).max(axis=-1)
-    return -d.load[..., _place(c, coordinate, d.coordinates)]
+        coordinate_limits(c._model.description, names, None, "force")  # raises unless all have one unit
+        return np.abs(efforts).max(axis=-1)
+    return efforts[..., _place(c, coordinate, names)][()]  # a number for one configuration
 
 
 def _force(
@@ -351,7 +351,7 @@ def _unit_of_mass(description: MechanismDescription, of: tuple[str, ...], **rest
 
 
 def _unit_of_effort(description: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
-    names = (coordinate,) if coordinate else wrt or description.coordinate_names
+    names = (coordinate,) if coordinate else wrt or description.actuator_names
     return effort_unit(description, names[0])
 
 

@@ -12,7 +12,7 @@ from kic.description.units import row_unit
 from kic.display import ROUNDOFF, Printable, Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer
+from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
@@ -173,9 +173,7 @@ class Sweep(Printable):
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Return the index of the shown cells, and a description of the cut."""
-        if at is not None and not isinstance(at, Mapping):
-            raise InputError(f"`at` must be a dict of axes to values, got {short_repr(at)}.")
-        for axis in at or {}:
+        for axis in mapping("at", at, "axes to values") if at is not None else {}:
             if axis not in self.axes:
                 raise unknown("axis", axis, "the sweep", self.axes)
         where: list[Any] = []

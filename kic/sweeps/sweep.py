@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.analysis.assemblies import limits_of
 from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, integer
+from kic.numerics.arguments import entries, instance, integer, mapping
 from kic.numerics.progress import Bar
 from kic.position import initial_states
 from kic.sweeps.executor import ParallelMap
@@ -24,6 +23,7 @@ from kic.sweeps.grid_continuation import GridContinuation
 from kic.sweeps.metrics import BY_NAME, MAKERS, Metric, value
 from kic.sweeps.problem import CellResult, SweepProblem
 from kic.sweeps.result import Sweep
+from kic.transfer.limits import Limits, MotionLimits
 
 # default number of cells in a job
 CHUNK = 1024
@@ -39,7 +39,7 @@ def sweep(
     metric: Any,
     *,
     near: Configuration | None = None,
-    limits: Mapping[str, Any] | None = None,
+    limits: Limits = None,
     executor: Any = None,
     chunk: int | None = None,
     progress: bool | None = None,
@@ -59,7 +59,8 @@ def sweep(
         The mechanism.
     grid : dict of str to array_like
         Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
-        axes, and single values for fixed inputs.
+        axes, and single values for fixed inputs. The orientation of a body is given by the components of its
+        rotation vector, such as "platform.rx", "platform.ry" and "platform.rz".
     metric : callable, str, or dict or list of them
         Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
         by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
@@ -68,8 +69,9 @@ def sweep(
     near : Configuration, optional
         One configuration, the start of the branch; by default the reference configuration. Open chains in
         their own coordinates need none.
-    limits : dict of str to (lower, upper), optional
-        Limits of joint coordinates; cells beyond them are not reached, nor passed through.
+    limits : bool or dict of str to (lower, upper), optional
+        True for the limits of the description, or those of some rows, as in `Mechanism.at`; cells beyond them
+        are not reached, nor passed through.
     executor : concurrent.futures.Executor, optional
         A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
         `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
@@ -109,9 +111,7 @@ def sweep(
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
-    model = mechanism._model
+    model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
     metrics = _metrics(metric)
@@ -120,15 +120,14 @@ def sweep(
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
-    if units is not None and not isinstance(units, Mapping):
-        raise InputError(f"`units` must be a dict of metrics to units, got {short_repr(units)}.")
+    units = mapping("units", units or {}, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
             "client.get_executor()."
         )
     targets, _ = model.position_problem(cells.inputs())
-    continuation = GridContinuation(model, cells, targets, limits_of(model, limits))
+    continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
     # processes receive a copy of the mechanism without its caches
     problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
     if executor is None:
@@ -136,7 +135,7 @@ def sweep(
     job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
     units_by_name = {
         **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
-        **(units or {}),
+        **units,
     }
 
     def result(stopped: str = "") -> Sweep:
@@ -155,7 +154,7 @@ def sweep(
     finally:
         job.bar.close()
     sweep_result = result()
-    for name in units or {}:
+    for name in units:
         if name not in sweep_result.values:
             wrong = unknown("metric", name, "the sweep", sweep_result.values)
             wrong.sweep = sweep_result  # type: ignore[attr-defined]

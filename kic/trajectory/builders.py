@@ -22,12 +22,7 @@ JOIN_RTOL = 1e-9
 def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
     """Return a straight path at constant rate, to be timed by `fastest` or used as it is.
 
-    Parameters
-    ----------
-    start, end : dict of str to float or list, or (M,) array_like
-        Positions at start and end.
-    duration : float
-        Duration.
+    Positions `start` and `end` are (M,) array_like, or dicts of str to float or list.
 
     Examples
     --------
@@ -50,14 +45,7 @@ def quintic(
 ) -> Trajectory:
     """Return one polynomial of degree five between two states of motion; at rest by default.
 
-    Parameters
-    ----------
-    start, end : dict of str to float or list, or (M,) array_like
-        Positions at start and end.
-    duration : float
-        Duration.
-    start_rate, end_rate, start_acceleration, end_acceleration : as `start`, optional
-        Derivatives at start and end; 0 by default.
+    Positions and derivatives at start and end are (M,) array_like, or dicts of str to float or list.
 
     Examples
     --------

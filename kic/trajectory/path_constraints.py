@@ -18,7 +18,7 @@ from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries
+from kic.numerics.arguments import entries, instance
 from kic.numerics.arrays import as_numbers
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory.trajectory import Naming, Trajectory
@@ -151,8 +151,8 @@ def sample_path(
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     """Return the names of the coordinates; if the path has none, those of the mechanism."""
     of = path.naming
-    if mechanism is not None and not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+    if mechanism is not None:
+        instance("mechanism", mechanism, Mechanism)
     if of.names or mechanism is None:
         return of
     names = mechanism.coordinate_names
@@ -265,13 +265,13 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
     V = R τ/k_t + k_e u̇. The torque includes efforts, rotors, damping and friction.
     """
     train, lower, upper = _voltage_limits(mechanism, limits)
-    slow = [name for name, has in zip(train.names, train.slow, strict=True) if has]
-    if slow:
+    inductive = [name for name, has in zip(train.names, train.is_inductive, strict=True) if has]
+    if inductive:
         raise InputError(
-            f"Motors have inductance ({', '.join(slow)}), but accelerations of the fastest motion jump, and "
-            "currents in an inductance cannot. Leave it out, replace(motor, inductance=0.0), or take a "
+            f"Motors have inductance ({', '.join(inductive)}), but accelerations of the fastest motion jump, "
+            "and currents in an inductance cannot. Leave it out, replace(motor, inductance=0.0), or take a "
             "smooth motion and uniform().",
-            motors=tuple(slow),
+            motors=tuple(inductive),
         )
 
     def rows(samples: PathSamples) -> PathConstraints:
@@ -290,10 +290,12 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
         )
         found = []
         for effort, (speed, acceleration) in zip(samples.terms()[1:], moved, strict=True):
-            torque = train.torques(shafts, effort) + train.inner(speed, acceleration)
-            found.append(train.drop(torque / train.torque_constant, speed))
+            torque = train.torques(shafts, effort) + train.rotor_torques(speed, acceleration)
+            found.append(train.steady_voltages(torque / train.torque_constant, speed))
         # dry friction opposes the motion, in which s increases
-        held = train.drop(train.dry(shafts, samples.first) / train.torque_constant, zero)
+        held = train.steady_voltages(
+            train.friction_torques(shafts, samples.first) / train.torque_constant, zero
+        )
         A, B, C, D = (np.where(train.electrical, V, 0.0) for V in (*found[:3], found[3] + held))
         return PathConstraints(tuple(f"voltage of {name}" for name in train.names), A, B, C, D, lower, upper)
 

@@ -11,6 +11,7 @@ from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.numerics.arrays import broadcast_batches, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
+from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.targets import placed_reference
@@ -21,7 +22,7 @@ Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 # number of intervals between times that are checked, place in the interval, and width of the differences
 CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
 # tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
-RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * float(np.finfo(float).eps)
+RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
 
 
 def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sample], t: np.ndarray) -> None:

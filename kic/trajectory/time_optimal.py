@@ -38,7 +38,7 @@ from kic.trajectory.trajectory import Trajectory
 
 # coefficients of s̈ below this share of the largest of their row are rounding
 COEFFICIENT_RTOL = 1e-13
-# rate of the path, as a share of its largest, below which it stands still
+# rate of the path, as a share of its largest, below which it is at rest
 STANDSTILL_RTOL = 1e-4
 # iterations on terms with the speed at the end of an interval, and their relative tolerance
 ITERATIONS_MAX, SPEED_RTOL = 40, 1e-10
@@ -155,7 +155,7 @@ def fastest(
     Raises
     ------
     InputError
-        If the path stands still or has a corner, nothing limits the accelerations, or the limits cannot be
+        If the path comes to rest or has a corner, nothing limits the accelerations, or the limits cannot be
         met; the message names the limit and the place.
 
     Examples
@@ -234,7 +234,7 @@ def _speed(key: str, value: Any) -> float:
 
 
 def _check_moving(of: PathSamples) -> None:
-    """Raise InputError for a path that stands still somewhere, where its parameter defines no direction."""
+    """Raise InputError for a path that comes to rest somewhere, where its parameter defines no direction."""
     size = np.abs(of.first).max(axis=(0, 1), initial=0.0)
     if not size.any():
         raise InputError("The path has zero length, so it cannot be time-parameterized.")
@@ -242,9 +242,8 @@ def _check_moving(of: PathSamples) -> None:
     if rate.min() < STANDSTILL_RTOL * rate.max():
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
-            f"The path stands still at {of.s[k + end]:.4g}, where its own timing rests. Give a path "
-            "that keeps moving, such as line() or spline(…, ends='free'), and time parts between stops one "
-            "by one.",
+            f"The path is at rest at {of.s[k + end]:.4g}. Give a path that keeps moving, such as line() or "
+            "spline(…, ends='free'), and time the parts between stops separately.",
             s=float(of.s[k + end]),
         )
 

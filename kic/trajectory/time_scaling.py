@@ -13,8 +13,9 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.display import ROUNDOFF
-from kic.errors import InputError, short_repr
+from kic.errors import InputError
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import instance, integer
 from kic.numerics.polynomials import allowed
 from kic.trajectory.path_constraints import (
     ConstraintFactory,
@@ -53,16 +54,8 @@ def uniform(
     ----------
     trajectory : Trajectory
         The motion. Its rates at the ends are scaled, too.
-    mechanism : Mechanism, optional
-        The mechanism, needed for limits of efforts or voltages.
-    velocity, acceleration, jerk, effort : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free.
-    actuators : str or list of str, optional
-        Coordinates at which efforts act, as many as degrees of freedom; by default those of the trajectory.
-    rows : callable or list of those, optional
-        Further limits: functions of a `PathSamples` that return `PathConstraints`.
-    near : Configuration, optional
-        Start of the continuation to the first configuration; by default the reference configuration.
+    mechanism, velocity, acceleration, jerk, effort, actuators, rows, near
+        Mechanism, limits and start of the continuation, as in `fastest`.
     samples : int
         Number of sample times.
     voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
@@ -141,17 +134,13 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 
 def check_duration(trajectory: Any) -> None:
     """Check that a trajectory has a positive duration."""
-    if not isinstance(trajectory, Trajectory):
-        raise InputError(f"`path` must be a Trajectory, got {short_repr(trajectory)}.")
-    if not trajectory.duration:
+    if not instance("path", trajectory, Trajectory).duration:
         raise InputError("A trajectory of zero duration cannot be scaled.")
 
 
 def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
     """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
-    if not isinstance(count, int | np.integer) or isinstance(count, bool | np.timedelta64) or count < 3:
-        raise InputError(f"The grid must have at least 3 points, got {short_repr(count)}.")
-    share = np.linspace(0.0, 1.0, int(count))
+    share = np.linspace(0.0, 1.0, integer("grid", count, 3))
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots
     # knots replace points of the grid near them

@@ -12,20 +12,22 @@ from kic.configuration import Configuration
 from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
+from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
-from kic.position import initial_states
+from kic.position import initial_states, within_limits
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.limits import Limits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTONSTEPS_MAX, DAMPEDSTEPS_MAX = 60, 3
+NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
@@ -195,6 +197,7 @@ def follow(
     exact: bool,
     wrt: str | Iterable[str] | None,
     tolerance: float,
+    limits: Limits = None,
 ) -> TrackingResult:
     """Follow a path; see `Mechanism.follow`."""
     model.require_real("Following a path", "Use Configuration.resolve().")
@@ -204,8 +207,7 @@ def follow(
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
         raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
-    if not isinstance(exact, bool):
-        raise InputError(f"`exact` must be True or False, got {short_repr(exact)}.")
+    exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
@@ -226,6 +228,7 @@ def follow(
         errors.append(task_path.error(states, time, shape))
     whole = (len(times), *shape)
     c = Configuration(model, whole, np.concatenate(found).reshape(-1, start.shape[-1]))
+    within_limits(c, limits, "raise", times=times)
     error = (
         np.concatenate(errors).reshape(*whole, -1)
         if prod(whole)
@@ -353,8 +356,8 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTONSTEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPEDSTEPS_MAX)) & (share > STEP_SHARE_MIN)
+        for k in range(NEWTON_STEPS_MAX):
+            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
             try:

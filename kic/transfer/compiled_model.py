@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ import numpy as np
 
 from kic.description.parts import Body, Distance, Frame, Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC
+from kic.errors import InputError, SingularError
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -23,9 +24,9 @@ from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.bounded_cache import BoundedCache
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, row_scales
+from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityQuery, IdentityTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     NamedInput,
@@ -34,6 +35,7 @@ from kic.transfer.targets import (
     axis_items,
     frame_part,
     motion_subspace,
+    named_inputs,
     pose_items,
     targets_of,
 )
@@ -50,7 +52,7 @@ class CompiledModel:
     def __init__(self, description: Mechanism) -> None:
         self.description = description
         self._row_queries: BoundedCache[object, OutputQuery] = BoundedCache()
-        self._queries: BoundedCache[object, TransferQuery | IdentityQuery] = BoundedCache()
+        self._queries: BoundedCache[object, Any] = BoundedCache()
         self._transfers: BoundedCache[tuple[str, ...], CoordinateTransfer] = BoundedCache()
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         # closures and transfers of coordinates whose number was checked, by the names as they were given
@@ -58,7 +60,8 @@ class CompiledModel:
         self._checked: BoundedCache[object, CoordinateTransfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         # models with caches of their own
-        self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache(8)
+        self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
+        self._opened.size = 8
         self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
 
     @cached_property
@@ -91,7 +94,7 @@ class CompiledModel:
     @cached_property
     def is_open_chain(self) -> bool:
         """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
-        return self.tree.open and len(self.coordinates) == self.tree.size
+        return self.tree.has_own_coordinates
 
     @cached_property
     def has_complex_step(self) -> bool:
@@ -172,6 +175,17 @@ class CompiledModel:
             self._row_queries["pose", name] = found
         return found
 
+    def poses(self, name: str, states: np.ndarray) -> np.ndarray:
+        """Return the poses (B, 4, 4) of a frame or body at states (B, S)."""
+        query = self.pose(name)
+        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        T = np.zeros((len(states), 4, 4), p.dtype)
+        T[:, 3, 3] = 1
+        T[:, :3, 3] = p[:, 0]
+        # columns of the rotation: the axes
+        T[:, :3, :3] = np.swapaxes(p[:, 1:], -1, -2)
+        return T
+
     def values(self, of: str | Iterable[str], states: np.ndarray) -> np.ndarray:
         """Return the values (B, P) of rows at states (B, S)."""
         query = self.rows(of, 1)
@@ -202,6 +216,27 @@ class CompiledModel:
                 "no derivatives. Use the points themselves, or move them apart.",
                 distances=rows.distances,
             )
+
+    def check_gimbal(
+        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
+
+        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
+        """
+        if not rows.angles or values.dtype.kind == "O":
+            return ok
+        locked = rows.locked(values)
+        if not locked.any():
+            return ok
+        if failures == "mask":
+            return ~locked if ok is None else ok & ~locked
+        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
+        raise SingularError(
+            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
+            "first and third axis are parallel. Use another sequence, or pose().",
+            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
+        )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
@@ -249,6 +284,8 @@ class CompiledModel:
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
+        if not (isinstance(inputs, Mapping) and self._inputs.keys() >= inputs.keys()):
+            inputs = named_inputs(self.description, inputs)
         targets = targets_of(self.tree, self._named_input, self.length, inputs)
         key = targets.names, targets.held
         closure = self._problems.get(key)
@@ -262,9 +299,11 @@ class CompiledModel:
         found = self._inputs.get(name)
         if found is None:
             part = self.description.parts.get(name)
-            rows = make_rows(self.tree, (name,))
-            posed, distance = isinstance(part, Body | Frame), isinstance(part, Distance)
-            found = NamedInput(len(rows.labels), rows.holonomic, posed, distance)
+            if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
+                found = NamedInput(6, False, True, False)
+            else:
+                rows = make_rows(self.tree, (name,))
+                found = NamedInput(len(rows.labels), rows.holonomic, False, isinstance(part, Distance))
             self._inputs[name] = found
         return found
 
@@ -361,8 +400,20 @@ class CompiledModel:
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
 
-    def actuators(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom."""
+    def actuators(
+        self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom.
+
+        If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
+        the coordinates.
+        """
+        if given is not None:
+            names = names_of(given, "actuators")
+        elif self.description.actuators is not None or default is None:
+            names = self.description.actuator_names
+        else:
+            names = default
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
             for name in self.description.fixed_distances
@@ -383,7 +434,8 @@ class CompiledModel:
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
-                f"named: {', '.join(labels) or 'none'}. Name {self.dof} or more.",
+                f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
+                f"{self.dof} or more in `actuators`.",
                 mobility=self.dof,
             )
         return labels
@@ -404,6 +456,22 @@ class CompiledModel:
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
         return found
+
+    def motion_query(self, transfer: Transfer, want: int) -> Any:
+        """Return the query for efforts or accelerations along motions, from a cache."""
+        key = transfer, "motion", want
+        found = self._queries.get(key)
+        if found is None:
+            found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
+        return found
+
+    def cut_joint_laws(self, transfer: Transfer, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return loads (B, m) and damping (B, m, m) of springs and dampers in cut joints at states (B, S)."""
+        query = self.query(transfer, want=WANT_LOADS)
+        K = np.zeros((len(states), query.dynamics.width), states.dtype)
+        self.add_cut_joint_loads(transfer, query, states, K, slice(None))
+        load, damping = query.dynamics.split(K, (len(states),))
+        return load, damping
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any

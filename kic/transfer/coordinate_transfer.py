@@ -41,6 +41,7 @@ from kic.transfer.constraint_system import (
     system_query,
     values_and_rates,
 )
+from kic.transfer.motion_query import MotionQuery
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
 if TYPE_CHECKING:
@@ -269,6 +270,8 @@ class CoordinateTransfer:
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
         """Return the rows and order of elimination of a closed state (1, S); None where it is singular."""
         scaled = self.scaled_rates(state)[0]
+        if not np.isfinite(scaled).all():  # Euler angles in gimbal lock
+            return None
         try:
             use = self._choice(scaled)
         except SingularError:
@@ -304,6 +307,10 @@ class CoordinateTransfer:
         own = max(order, 2) if want & WANT_INERTIA else order
         return TransferQuery(self.system, own, rows, order, masses, loads, want)
 
+    def motion_query(self, masses: Masses, loads: Loads, want: int) -> MotionQuery:
+        """Return the query for efforts or accelerations along motions."""
+        return MotionQuery(self.system, masses, loads, want)
+
     def evaluate(
         self,
         query: TransferQuery,
@@ -335,7 +342,8 @@ class CoordinateTransfer:
             suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
             if choice is not None:
                 suspect |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
-            self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
+            if suspect.any():
+                self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
         return out
 
     def fill(
@@ -382,7 +390,15 @@ class CoordinateTransfer:
         """Evaluate members near a singular configuration with rows chosen for each; check their condition."""
         order, size = query.order, self.first
         scaled = self.scaled_rates(states[members])
-        if not np.isfinite(scaled).all():
+        lost = ~np.isfinite(scaled).all(axis=(1, 2))
+        if lost.any() and self.chosen.angles:
+            raise SingularError(
+                f"Coordinates {', '.join(self.labels)} of '{self._name}' have no derivatives here: Euler "
+                "angles are in gimbal lock. Choose another sequence.",
+                coordinates=self.labels,
+                failed=members[lost].tolist(),
+            )
+        if lost.any():
             raise InputError(
                 f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero. "
                 "Choose other coordinates.",

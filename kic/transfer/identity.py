@@ -18,6 +18,7 @@ from kic.kinematics.queries import OutputQuery, kernel
 from kic.kinematics.tree import Tree
 from kic.transfer.constraint_system import TransferResult, column_scales, no_forces
 from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.motion_query import TreeMotionQuery
 
 if TYPE_CHECKING:
     from kic.transfer.closure import Closure
@@ -50,6 +51,18 @@ class IdentityQuery:
         self.outputs = None if self.rows is None else self.rows.layout
         self.dynamics = ModelTable(tree.size, want) if self.model is None else self.model.model
         self.width = 0 if self.rows is None else self.rows.width
+
+    def evaluate(
+        self, states: np.ndarray, applied: np.ndarray | None = None, out: TransferResult | None = None
+    ) -> TransferResult:
+        """Evaluate at states (B, S); NaN propagates."""
+        T = K = _EMPTY
+        if self.rows is not None:
+            T = self.rows.table(states, out=None if out is None else out.T)
+        if self.model is not None:
+            applied = no_forces() if applied is None else applied
+            K = self.model.table(states, applied, out=None if out is None else out.K)
+        return TransferResult(_EMPTY, T, K, _EMPTY) if out is None else out
 
 
 class IdentityTransfer:
@@ -113,21 +126,15 @@ class IdentityTransfer:
         """Return the query for rows and for the dynamics."""
         return IdentityQuery(self.tree, rows, order, masses, loads, want)
 
+    def motion_query(self, masses: Masses, loads: Loads, want: int) -> TreeMotionQuery:
+        """Return the query for efforts or accelerations along motions."""
+        return TreeMotionQuery(self.tree, masses, loads, want)
+
     def evaluate(
-        self,
-        query: IdentityQuery,
-        states: np.ndarray,
-        applied: np.ndarray | None = None,
-        out: TransferResult | None = None,
-    ) -> TransferResult:
+        self, query: Any, states: np.ndarray, applied: np.ndarray | None = None, out: Any = None
+    ) -> Any:
         """Evaluate a query at states (B, S); NaN propagates."""
-        T = K = _EMPTY
-        if query.rows is not None:
-            T = query.rows.table(states, out=None if out is None else out.T)
-        if query.model is not None:
-            applied = no_forces() if applied is None else applied
-            K = query.model.table(states, applied, out=None if out is None else out.K)
-        return TransferResult(_EMPTY, T, K, _EMPTY) if out is None else out
+        return query.evaluate(states, applied, out)
 
     def fill(
         self,

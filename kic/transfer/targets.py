@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
-from kic.kinematics.state import coordinate_array
+from kic.kinematics.state import coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
 PLANARITY_TOL = 1e-10
+# components of the rotation vector of a body from the reference configuration, as in "platform.rx"
+ROTATION_VECTOR = ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -192,19 +196,104 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     return MotionSubspace(1, 2 if flat else 3, normal)
 
 
-def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Any) -> Targets:
-    """Return targets from an array or a dict of inputs.
+def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
+    """Return inputs by the names of rows, and of bodies and frames that have a pose.
 
-    An array is in the order of the coordinates; a dict contains values by row and poses by body.
+    An array is in the order of the coordinates. Rotation vectors, Euler angles, and coordinates of free
+    joints are poses.
+    """
+    inputs = free_joints_as_poses(description, inputs)
+    if not isinstance(inputs, Mapping):
+        a = coordinate_array(description, "inputs", inputs)
+        inputs = {name: a[..., k] for k, name in enumerate(description.coordinate_names)}
+    named: dict[str, Any] = {}
+    for key, value in _with_rotations(description, inputs).items():
+        if not isinstance(key, str):
+            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
+        name, plain = _orientation(description, key, value)
+        if name in named:
+            raise InputError(f"The orientation of '{name}' is given twice. Give it once.", name=name)
+        named[name] = plain
+    return named
+
+
+def _with_rotations(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return inputs with the components "body.rx", "body.ry", "body.rz" as a `Rotation` of the body."""
+    vectors: dict[str, dict[str, Any]] = {}
+    rest = dict(inputs)
+    for key in inputs:
+        base, _, row = key.partition(".") if isinstance(key, str) else ("", "", "")
+        if row in ROTATION_VECTOR and isinstance(drawing.parts.get(base), Body):
+            vectors.setdefault(base, {})[row] = rest.pop(key)
+    if not vectors:
+        return inputs
+    from scipy.spatial.transform import Rotation
+
+    for body, given in vectors.items():
+        if len(given) < 3 or body in inputs:
+            missing = ", ".join(f"'{body}.{row}'" for row in ROTATION_VECTOR if row not in given)
+            why = f"without {missing}" if missing else f"together with '{body}'"
+            raise InputError(
+                f"The rotation vector of '{body}' needs all of {body}.rx, {body}.ry, {body}.rz alone, got it "
+                f"{why}. Give 0 for no rotation.",
+                name=body,
+            )
+        parts = {f"{body}.{row}": numbers(f"{body}.{row}", given[row]) for row in ROTATION_VECTOR}
+        for name, part in parts.items():
+            if part.dtype != np.float64:
+                raise InputError(f"`{name}` must be real numbers, got {part.dtype}.", name=name)
+        batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+        r = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
+        rest[body] = _StackedRotation(
+            Rotation.from_rotvec(r.reshape(-1, 3)).as_matrix().reshape(*batch, 3, 3)
+        )
+    return rest
+
+
+@dataclass(frozen=True)
+class _StackedRotation:
+    """Rotation matrices (..., 3, 3) of any batch; a SciPy `Rotation` may have one batch axis at most."""
+
+    matrix: np.ndarray
+
+    def as_matrix(self) -> np.ndarray:
+        """Return the matrices."""
+        return self.matrix
+
+
+def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
+
+    Three angles are an orientation, which is regular also in gimbal lock.
+    """
+    name, _, row = key.partition(".")
+    part = drawing.parts.get(name)
+    if not row.startswith(EULER) or part is None:
+        return key, value
+    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
+    if "." in row or not isinstance(part, Body | Frame):
+        raise InputError(
+            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
+            f"such as '{name}.{EULER}{sequence}'. Give a spherical joint its Rotation.",
+            name=key,
+        )
+    from scipy.spatial.transform import Rotation
+
+    angles = as_array(key, value, 3)
+    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
+    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
+
+
+def targets_of(
+    tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Mapping[str, Any]
+) -> Targets:
+    """Return targets from `named_inputs`: values by row, and poses by body or frame.
 
     Raises
     ------
     InputError, UnknownNameError
         If a shape is wrong, or something has no value.
     """
-    if not isinstance(inputs, Mapping):
-        a = coordinate_array(tree.description, "inputs", inputs)
-        inputs = {name: a[..., k] for k, name in enumerate(tree.description.coordinate_names)}
     names: list[str] = []
     held: list[PoseTarget] = []
     rows: list[Any] = []
@@ -212,8 +301,6 @@ def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, in
     reasons: list[np.ndarray] = []
     shapes: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
-        if not isinstance(key, str):
-            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
         one = named(key)
         if one.has_pose and hasattr(value, "as_matrix"):
             target, parts, why = _pose_rows(tree, key, value, length)

@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import loops, operational, peers, redundancy, starts, swings
+from benchmarks import loops, motions, operational, peers, redundancy, starts, swings
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument(
         "--only",
-        choices=["arms", "curves", "loops", "operational", "redundancy", "starts", "swings"],
+        choices=["arms", "curves", "loops", "motions", "operational", "redundancy", "starts", "swings"],
         help="one part of it",
     )
     given = parser.parse_args()
@@ -334,6 +334,8 @@ def main() -> None:
         curve(report, seconds, "binary tree", peers.binary_tree)
     if given.only in (None, "loops"):
         loops.table(report, seconds)
+    if given.only in (None, "motions"):
+        motions.table(report, seconds)
     if given.only in (None, "operational"):
         operational.table(report, seconds)
     if given.only in (None, "redundancy"):

@@ -1,0 +1,585 @@
+"""Entries: a mechanism along a motion, whose Taylor series in time passes through the tree and the loops.
+
+A motion needs directional derivatives only. Frame by frame its rates, accelerations and jerks follow from
+those of the frame before, and the rows of a closure give the series of the tree's coordinates by the LU of
+the transfer: G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. Forces then
+return by Newton and Euler to efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kic.kernels.constraint_jacobian import gradient
+from kic.kernels.frames import carried_point, carried_vector, frames, motion, turns
+from kic.kernels.functions import root
+from kic.kernels.inertia import COMPOSITE_WIDTH, composites, momentum, rotated_inertia
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import (
+    ALLOWED,
+    AXIS,
+    BODIES,
+    BODY_AXES,
+    CENTRE,
+    COLUMN_SCALE,
+    COLUMNS,
+    COORDINATE,
+    DIRECTION,
+    DISTANCE,
+    DOT1,
+    FORCES,
+    FRAME_A,
+    FRAME_B,
+    FRAME_WIDTH,
+    GOOD_PIVOT,
+    HEADER,
+    HEIGHT,
+    ITEM,
+    ITEMS,
+    KIND,
+    LARGEST,
+    LEFT,
+    LEFT_OUT,
+    LINEAR_TERM,
+    MASS,
+    MOMENT,
+    NONE,
+    OMEGA,
+    ORIGIN,
+    PARENT,
+    PIVOT,
+    PLANE_ANGLE,
+    POINT,
+    PRISMATIC,
+    RELATIVE_OMEGA,
+    REVOLUTE,
+    ROTATION,
+    ROW,
+    SCALE,
+    SERIES_WIDTH,
+    SIZE,
+    SPRINGS,
+    STATE,
+    SYSTEM,
+    WANT,
+    WANT_FORWARD,
+    WANT_INERTIA,
+    WANT_LOADS,
+)
+from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
+from kic.kernels.loads import spring_pull
+from kic.kernels.offsets import section
+from kic.kernels.ranges import add_range, clear_range, copy_range
+from kic.kernels.transfer import scaled_system, spread
+from kic.kernels.transferred_influence import arm, axis_carrier
+from kic.kernels.vectors import add, axpy, cross, dot, put, scale, sub, take, turn
+from kic.kernels.vectors import symmetric as times_symmetric
+
+# smallest ratio of a pivot of I* to its diagonal entry that needs no second opinion
+GOOD_INERTIA = 1e-9
+
+
+@helper
+def carried_series(V, frame, kind, e, order):
+    """Return the derivatives of first to third order of a vector e carried by a frame.
+
+    `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
+    """
+    n = frame + 1
+    w = take(V, n, 0)
+    first = w if kind == OMEGA else cross(w, e)
+    second = third = scale(0, w)
+    if order > 1:
+        a = take(V, n, 6)
+        second = a if kind == OMEGA else add(cross(a, e), cross(w, first))
+        if order > 2:
+            third = take(V, n, 12)
+            if kind != OMEGA:
+                third = add(add(cross(third, e), scale(2, cross(a, first))), cross(w, second))
+                if kind == POINT:
+                    third = add(third, take(V, n, 15))
+        if kind == POINT:
+            second = add(second, take(V, n, 9))
+    if kind == POINT:
+        first = add(first, take(V, n, 3))
+    return first, second, third
+
+
+@helper
+def frame_series(cols, F, x, V, k):
+    """Compute order k of the motion of every frame from x (3, M), the series of the tree's coordinates."""
+    mobile = cols.shape[0]
+    for n in range(mobile):
+        up = cols[n, PARENT]
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
+        one, two, three = carried_series(V, up, POINT, r, k)
+        x1 = x[n]
+        if k == 1:
+            w = take(V, up + 1, 0)
+            if slides:
+                one = axpy(x1, s, one)
+            else:
+                w = axpy(x1, s, w)
+            put(V, n + 1, 0, w)
+            put(V, n + 1, 3, one)
+            continue
+        x2 = x[mobile + n]
+        s1, s2, _ = carried_series(V, axis_carrier(cols, n), DIRECTION, s, k - 1)
+        if k == 2:
+            a = take(V, up + 1, 6)
+            if slides:
+                two = axpy(2 * x1, s1, axpy(x2, s, two))
+            else:
+                a = axpy(x1, s1, axpy(x2, s, a))
+            put(V, n + 1, 6, a)
+            put(V, n + 1, 9, two)
+            continue
+        x3 = x[2 * mobile + n]
+        a = take(V, up + 1, 12)
+        if slides:
+            three = axpy(3 * x1, s2, axpy(3 * x2, s1, axpy(x3, s, three)))
+        else:
+            a = axpy(x1, s2, axpy(2 * x2, s1, axpy(x3, s, a)))
+        put(V, n + 1, 12, a)
+        put(V, n + 1, 15, three)
+
+
+@helper
+def linear_series(cols, F, x, items, vectors, i, order, t, rows):
+    """Add the series of a coordinate, a term of a coupling, or the plane angle of a body."""
+    n, row, mobile = items[i, FRAME_B], items[i, ROW], cols.shape[0]
+    if items[i, ITEM] == PLANE_ANGLE:
+        while n >= 0:
+            if cols[n, KIND] == REVOLUTE:
+                sign = dot(take(vectors, i, 6), take(F, n, AXIS))
+                for k in range(order):
+                    t[(k + 1) * rows + row] += sign * x[k * mobile + n]
+            n = cols[n, PARENT]
+        return
+    factor = vectors[i, 6] if items[i, ITEM] == LINEAR_TERM else 1 + 0 * vectors[i, 6]
+    for k in range(order):
+        t[(k + 1) * rows + row] += factor * x[k * mobile + n]
+
+
+@helper
+def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
+    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before."""
+    kind, row = items[i, ITEM], items[i, ROW]
+    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
+        linear_series(cols, F, x, items, vectors, i, order, t, rows)
+        return
+    body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
+    head = take(vectors, i, 0)
+    if kind == DIRECTION or kind == DOT1:
+        head, sort = carried_vector(F, body, head), DIRECTION
+    else:
+        head = carried_point(F, body, head)
+        if kind == OMEGA or kind == RELATIVE_OMEGA:
+            sort = OMEGA
+    gap, e = head, head
+    if sort == POINT and body >= 0:
+        e = sub(head, take(F, body, ORIGIN))
+    one, two, three = carried_series(V, body, sort, e, order)
+    if base != NONE and sort != DIRECTION:
+        e = carried_point(F, base, take(vectors, i, 3))
+        gap = sub(head, e)
+        if base >= 0:
+            e = sub(e, take(F, base, ORIGIN))
+        a1, a2, a3 = carried_series(V, base, sort, e, order)
+        one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
+    if kind <= OMEGA:
+        for c in range(3):
+            t[rows + row + c] = one[c]
+            if order > 1:
+                t[rows + rows + row + c] = two[c]
+            if order > 2:
+                t[3 * rows + row + c] = three[c]
+        return
+    if kind == DISTANCE:
+        length = root(dot(gap, gap))
+        y1 = dot(gap, one) / length
+        y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
+        y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
+    else:
+        u = carried_vector(F, base, take(vectors, i, 3 if kind == DOT1 else 6))
+        u1, u2, u3 = carried_series(V, base, DIRECTION, u, order)
+        y1 = dot(u, one)
+        y2 = dot(u1, one) + dot(u, two)
+        y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
+        if kind != RELATIVE_OMEGA:
+            y1 += dot(u1, gap)
+            y2 += dot(u2, gap) + dot(u1, one)
+            y3 += dot(u3, gap) + 2 * dot(u2, one) + dot(u1, two)
+    t[rows + row] = y1
+    if order > 1:
+        t[rows + rows + row] = y2
+    if order > 2:
+        t[3 * rows + row] = y3
+
+
+@helper
+def add_wrench(forces, n, arm_, f):
+    """Add a force at an arm from the origin of frame n."""
+    put(forces, n, 0, add(take(forces, n, 0), cross(arm_, f)))
+    put(forces, n, 3, add(take(forces, n, 3), f))
+
+
+@helper
+def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
+    """Add the forces that move the bodies, less their weights, to the wrenches of frames.
+
+    A wrench (6) is the moment about the frame's origin, then the force. power[0] receives that of weights.
+    """
+    for i in range(bodies.shape[0]):
+        n = bodies[i, 0]
+        m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
+        w, a = take(V, n + 1, 0), take(V, n + 1, 6)
+        first, second, _ = carried_series(V, n, POINT, c, 2)
+        f = scale(0, second)
+        if want & WANT_INERTIA:
+            j = rotated_inertia(F, n, inertias, i)
+            f = scale(m, second)
+            moment = add(times_symmetric(j, a), cross(w, times_symmetric(j, w)))
+            put(forces, n, 0, add(take(forces, n, 0), moment))
+        if want & WANT_LOADS:
+            weight = scale(m, gravity)
+            f = sub(f, weight)
+            power[0] += dot(weight, first)
+        add_wrench(forces, n, c, f)
+
+
+@helper
+def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
+    """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
+    member = b if applied.shape[0] > 1 else 0
+    for i in range(pulls.shape[0]):
+        n = pulls[i, 0]
+        if n < 0:
+            continue
+        f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
+        if pulls[i, 2] == BODY_AXES:
+            f = carried_vector(F, n, f)
+        if pulls[i, 1] == MOMENT:
+            put(forces, n, 0, sub(take(forces, n, 0), f))
+            power[0] += dot(take(V, n + 1, 0), f)
+        else:
+            e = turn(F, n, ROTATION, take(places, i, 0))
+            add_wrench(forces, n, e, scale(-1, f))
+            power[0] += dot(carried_series(V, n, POINT, e, 1)[0], f)
+
+
+@helper
+def spring_wrenches(F, V, springs, coils, forces, power):
+    """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
+    for i in range(springs.shape[0]):
+        a, b = springs[i, 0], springs[i, 1]
+        ea, eb = take(coils, i, 0), take(coils, i, 3)
+        pa, pb = carried_point(F, a, ea), carried_point(F, b, eb)
+        ea, eb = carried_vector(F, a, ea), carried_vector(F, b, eb)
+        w = sub(pb, pa)
+        rate = sub(carried_series(V, b, POINT, eb, 1)[0], carried_series(V, a, POINT, ea, 1)[0])
+        f = scale(spring_pull(w, coils, i), w)
+        power[0] -= dot(f, rate)
+        if coils[i, 8] != 0:
+            length = root(dot(w, w))
+            stretch = dot(w, rate) / length
+            power[1] += coils[i, 8] * stretch * stretch
+            f = axpy(coils[i, 8] * stretch / length, w, f)
+        if a >= 0:
+            add_wrench(forces, a, ea, scale(-1, f))
+        if b >= 0:
+            add_wrench(forces, b, eb, f)
+
+
+@helper
+def tree_efforts(
+    cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want, forces,
+    power, t,
+):  # fmt: skip
+    """Compute the efforts (M,) of a motion of the tree, O(M), and the power of loads and of dampers."""
+    mobile = cols.shape[0]
+    for n in range(mobile):
+        for k in range(6):
+            forces[n, k] = 0
+    power[0] = power[1] = 0
+    body_wrenches(F, V, bodies, inertias, take(rest, mobile, 0), want, forces, power)
+    if want & WANT_LOADS:
+        applied_wrenches(F, V, pulls, places, applied, b, forces, power)
+        spring_wrenches(F, V, springs, coils, forces, power)
+    for n in range(mobile - 1, -1, -1):
+        s, up = take(F, n, AXIS), cols[n, PARENT]
+        moment, force = take(forces, n, 0), take(forces, n, 3)
+        t[n] = dot(s, moment) if turns(cols, n) else dot(s, force)
+        if up >= 0:
+            add_wrench(forces, up, arm(cols, F, n), force)
+            put(forces, up, 0, add(take(forces, up, 0), moment))
+        if want & WANT_LOADS:
+            drag = rest[n, 2] * x[n]
+            power[1] += drag * x[n]
+            t[n] += drag
+            if cols[n, KIND] <= PRISMATIC:
+                pull = rest[n, 0] * (states[b, cols[n, STATE]] - rest[n, 1])
+                power[0] -= pull * x[n]
+                t[n] += pull
+
+
+@helper
+def projected_inertia(cols, F, C, A, size, Y, I):
+    """Compute I* = Aᵀ I A (m, m) of columns A (M, m), from composite inertias, by (2-157) and (3-34)."""
+    mobile = cols.shape[0]
+    clear_range(Y, 0, mobile * size)
+    for k in range(mobile):
+        s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
+        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        while n >= 0:
+            s = take(F, n, AXIS)
+            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            add_range(Y, k * size, f, A, n * size, size)
+            if n != k:
+                add_range(Y, n * size, f, A, k * size, size)
+            moment = add(moment, cross(arm(cols, F, n), force))
+            n = cols[n, PARENT]
+    clear_range(I, 0, size * size)
+    for n in range(mobile):
+        for a in range(size):
+            f = A[n * size + a]
+            if f != 0:
+                add_range(I, a * size, f, Y, n * size, size)
+
+
+@helper
+def tree_inertia(cols, F, C, I):
+    """Compute I (M, M) of the tree from composite inertias (2-157), O(M depth)."""
+    mobile = cols.shape[0]
+    clear_range(I, 0, mobile * mobile)
+    for k in range(mobile):
+        s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
+        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        while n >= 0:
+            s = take(F, n, AXIS)
+            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            I[k * mobile + n] = f
+            I[n * mobile + k] = f
+            moment = add(moment, cross(arm(cols, F, n), force))
+            n = cols[n, PARENT]
+
+
+@helper
+def accelerate(size, efforts, start, power, I, T, L):
+    """Write accelerations (m,), efforts of the motion without them, I* (m, m) and powers into T.
+
+    T holds the efforts h at rates q̇ alone, which `efforts` exceed by I* q̈. L (m, m) is scratch. Returns 1
+    and writes no accelerations for an inertia that may be singular.
+    """
+    square = size * size
+    copy_range(T, size, T, 0, size)
+    copy_range(T, size + size, I, 0, square)
+    copy_range(L, 0, I, 0, square)
+    T[size + size + square] = power[0]
+    T[size + size + square + 1] = power[1]
+    least = factor_symmetric(L, 0, size)
+    if not least > GOOD_INERTIA:
+        for a in range(size):
+            T[a] = np.nan
+        return 1
+    for a in range(size):
+        T[a] = efforts[start + a] - T[a]
+    solve_symmetric(L, 0, size, T, 0, 1)
+    return 0
+
+
+@helper
+def tree_scratch(mobile, want):
+    """Return the ends of the parts of the scratch that the series and the forces of a tree need."""
+    F = mobile * FRAME_WIDTH
+    V = F + (mobile + 1) * SERIES_WIDTH
+    forces = V + 6 * mobile
+    x = forces + 3 * mobile
+    power = x + 2
+    C = power + (COMPOSITE_WIDTH * mobile if want & WANT_FORWARD else 0)
+    return F, V, forces, x, power, C
+
+
+@helper
+def tree_places(plan):
+    """Return the length of the scratch of `tree_motion`."""
+    mobile, want = plan[0, COLUMNS], plan[1, WANT]
+    return tree_scratch(mobile, want)[5] + (2 * mobile * mobile if want & WANT_FORWARD else 0)
+
+
+@entry
+def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
+    """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
+
+    States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
+    stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
+    members with an inertia that may be singular.
+    """
+    mobile, want = plan[0, COLUMNS], plan[1, WANT]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, BODIES)
+    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, FORCES)
+    pulls, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, SPRINGS)
+    springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
+    endF, endV, endforces, endx, endpower, endC = tree_scratch(mobile, want)
+    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
+    forces, x = scratch[endV:endforces].reshape(mobile, 6), scratch[endforces:endx]
+    power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
+    doubtful, width = 0, mobile * (mobile + 2) + 2 if want & WANT_FORWARD else mobile
+    count = T.shape[0] // width
+    states, T = states.reshape(count, -1), T.reshape(count, width)
+    for k in range(SERIES_WIDTH):
+        V[0, k] = 0
+    for b in range(count):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        copy_range(x, 0, first, b * mobile, mobile)
+        if want & WANT_FORWARD:
+            clear_range(x, mobile, mobile)
+        else:
+            copy_range(x, mobile, second, b * mobile, mobile)
+        for k in range(2):
+            frame_series(cols, F, x, V, k + 1)
+        tree_efforts(
+            cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
+            forces, power, T[b],
+        )  # fmt: skip
+        if want & WANT_FORWARD:
+            composites(cols, F, bodies, inertias, C)
+            I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
+            tree_inertia(cols, F, C, I)
+            doubtful += accelerate(mobile, second, b * mobile, power, I, T[b], L)
+    return doubtful
+
+
+@helper
+def motion_scratch(plan):
+    """Return the ends of the parts of the scratch of `motion_in_coordinates`, in the order of their use."""
+    mobile, height, size, want = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, WANT]
+    _, _, _, _, _, tree = tree_scratch(mobile, want)
+    t = tree + 4 * height
+    g = t + height * (1 + mobile)
+    W = g + mobile * mobile
+    R = W + mobile
+    late = R + mobile
+    tau = late + mobile
+    A = tau + (mobile * size if want & WANT_FORWARD else 0)
+    Y = A + (mobile * size if want & WANT_FORWARD else 0)
+    I = Y + (2 * size * size if want & WANT_FORWARD else 0)
+    return tree, t, g, W, R, late, tau, A, Y, I
+
+
+@entry
+def motion_in_coordinates(
+    plan, numbers, states, applied, choice, first, second, scratch, whole, T, quality
+):  # fmt: skip
+    """Compute the efforts (m,) of motions in chosen coordinates, or accelerations due to efforts.
+
+    `states`, `first`, `second` and T are as in `tree_motion`, `choice` and `quality` as in `transfer`.
+    Residuals of unused closure rows are shares of the largest rate, and of the largest acceleration. Returns
+    the number of members that need another choice of rows, or whose inertia may be singular.
+    """
+    mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
+    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], 2
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, _ = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
+    start, stop = section(plan, BODIES)
+    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, FORCES)
+    pulls, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, SPRINGS)
+    springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
+    allowed = abs(rest[mobile, ALLOWED])
+    endF, endV, endforces, endx, endpower, endC = tree_scratch(mobile, want)
+    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
+    forces, x = scratch[endV:endforces].reshape(mobile, 6), scratch[endforces:endx]
+    power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
+    _, endt, endg, endW, endR, endlate, endtau, endA, endY, endI = motion_scratch(plan)
+    t, g = scratch[endC:endt], scratch[endt + height : endg].reshape(height, mobile)
+    value, W = scratch[endt : endt + height], scratch[endg:endW].reshape(mobile, mobile)
+    R, late, tau = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endtau]
+    A, Y, I = scratch[endtau:endA], scratch[endA:endY], scratch[endY:endI]
+    pivots, ends = whole[0], whole[1]
+    for k in range(SERIES_WIDTH):
+        V[0, k] = 0
+    suspects, nothing, count = 0, np.nan, quality.shape[0]
+    states, T = states.reshape(count, -1), T.reshape(count, -1)
+    for b in range(count):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        clear_range(scratch, endt, height * (1 + mobile))
+        for i in range(items.shape[0]):
+            gradient(cols, F, items, vectors, i, states, b, value, g)
+        scaled_system(mobile, vectors, choice, rest, g, W)
+        quality[b, PIVOT] = factor(W, pivots, ends)
+        if quality[b, PIVOT] == 0:
+            quality[b, LARGEST:] = nothing
+            T[b] = nothing
+            suspects += 1
+            continue
+        large = abs(late[0]) * 0
+        for k in range(order):
+            # with this order of the tree's coordinates zero, rows have the part of lower orders
+            clear_range(x, k * mobile, mobile)
+            clear_range(t, 0, 4 * height)
+            if k > 0:
+                frame_series(cols, F, x, V, k + 1)
+                for i in range(items.shape[0]):
+                    item_series(cols, F, V, x, items, vectors, i, k + 1, t, height)
+            for i in range(mobile):
+                R[i] = -t[(k + 1) * height + choice[0, i]]
+                a = choice[5, i]
+                if a >= 0 and k == 0:
+                    R[i] += first[b * size + a]
+                elif a >= 0 and not want & WANT_FORWARD:
+                    R[i] += second[b * size + a]
+                R[i] *= 1 / vectors[choice[2, i], SCALE]
+            solve(W, pivots, ends, R, 1)
+            spread(mobile, choice, rest, R, late, 1)
+            copy_range(x, k * mobile, late, 0, mobile)
+            frame_series(cols, F, x, V, k + 1)
+            worst = abs(late[0]) * 0
+            if left_out > 0:
+                large = large * large
+                for n in range(mobile):
+                    large = max(large, abs(late[n]) / abs(rest[n, COLUMN_SCALE]))
+                for i in range(left_out):
+                    row = choice[3, i]
+                    left = t[(k + 1) * height + row]
+                    for n in range(mobile):
+                        left += g[row, n] * late[n]
+                    worst = max(worst, abs(left) / abs(vectors[choice[4, i], SCALE])) + 0 * abs(left)
+            quality[b, LARGEST + k] = 1
+            quality[b, LEFT + k] = worst / large if large > 0 else worst
+        tree_efforts(
+            cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
+            forces, power, tau,
+        )  # fmt: skip
+        # T = Aᵀ τ
+        for j in range(mobile):
+            R[j] = rest[choice[1, j], COLUMN_SCALE] * tau[choice[1, j]]
+        solve_transposed(W, pivots, ends, R)
+        for i in range(mobile):
+            if choice[5, i] >= 0:
+                T[b, choice[5, i]] = R[i] / vectors[choice[2, i], SCALE]
+        fine = quality[b, PIVOT] > GOOD_PIVOT
+        if want & WANT_FORWARD:
+            composites(cols, F, bodies, inertias, C)
+            clear_range(Y, 0, mobile * size)
+            for i in range(mobile):
+                if choice[5, i] >= 0:
+                    Y[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
+            solve(W, pivots, ends, Y, size)
+            spread(mobile, choice, rest, Y, A, size)
+            projected_inertia(cols, F, C, A, size, Y, I)
+            if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
+                fine = False
+        # NaN is never fine
+        if left_out > 0:
+            for k in range(order):
+                fine = fine and quality[b, LEFT + k] <= allowed
+        suspects += 0 if fine else 1
+    return suspects

@@ -1,0 +1,146 @@
+"""Queries along motions: efforts of a motion, or accelerations due to efforts, without I* and P*."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kic.dynamics.mass_tables import Loads, Masses
+from kic.kernels.layout import PIVOT, QUALITY_WIDTH, WANT_FORWARD
+from kic.kinematics.queries import KernelQuery, kernel, over_batch
+from kic.kinematics.tree import Tree
+from kic.numerics.arrays import scatter
+from kic.transfer.constraint_system import ConstraintSystem, TransferQuery
+
+# estimated cost of one configuration (µs), for sharing a batch among threads
+_START_US, _PER_COLUMN_US = 0.1, 0.1
+
+Rates = tuple[np.ndarray, np.ndarray]
+
+
+def result_width(size: int, want: int) -> int:
+    """Return the length of a result: efforts (m,); or accelerations, bias, I* (m, m) and two powers."""
+    return size * (size + 2) + 2 if want & WANT_FORWARD else size
+
+
+@dataclass(slots=True)
+class MotionResult:
+    """Motions of a batch, and what the kernels write.
+
+    Attributes
+    ----------
+    rates : tuple of (B, m)
+        Rates of the coordinates; their accelerations, or efforts.
+    T : (B, n)
+        Results, see `result_width`.
+    quality : (B, QUALITY_WIDTH)
+        Pivots and residuals of the systems; without members if none is solved.
+    error : (B,), optional
+        Relative error that the error of solved states causes.
+    """
+
+    rates: Rates
+    T: np.ndarray
+    quality: np.ndarray
+    error: np.ndarray | None = None
+
+    @property
+    def pivot(self) -> np.ndarray | None:
+        """Smallest pivot (B,) of each member's system; None if none was solved."""
+        return self.quality[:, PIVOT] if len(self.quality) else None
+
+    def members(self, some: slice) -> MotionResult:
+        """Return the views of some members."""
+        quality = self.quality[some] if len(self.quality) else self.quality
+        return MotionResult((self.rates[0][some], self.rates[1][some]), self.T[some], quality)
+
+    def scatter(self, good: np.ndarray) -> MotionResult:
+        """Return the results for a batch (B,) of which these are the good members; the others are NaN."""
+        return replace(self, T=scatter(self.T, good))
+
+
+class TreeMotionQuery(KernelQuery):
+    """Query along motions of an open chain in the coordinates of its tree."""
+
+    entry = "tree_motion"
+
+    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
+        super().__init__(
+            tree,
+            masses=masses,
+            loads=loads,
+            asked=(2, 0, tree.size, want),
+            width=result_width(tree.size, want),
+        )
+
+    @cached_property
+    def places(self) -> int:
+        """Length of the scratch array."""
+        from kic.kernels.motion import tree_places
+
+        return int(tree_places(self.plan))
+
+    def result(self, rates: Rates, dtype: np.dtype) -> MotionResult:
+        """Return an empty result for motions."""
+        return MotionResult(rates, np.empty((len(rates[0]), self.width), dtype), np.empty((0, 0)))
+
+    def arguments(self, out: MotionResult, states: np.ndarray, applied: np.ndarray) -> tuple[Any, ...]:
+        """Return the arguments of the kernel."""
+        dtype, (first, second) = states.dtype, out.rates
+        flat = states.reshape(-1), applied, first.reshape(-1), second.reshape(-1)
+        return self.plan, self.numbers_in(dtype), *flat, np.empty(self.places, dtype), out.T.reshape(-1)
+
+    def evaluate(
+        self, states: np.ndarray, applied: np.ndarray | None = None, out: MotionResult | None = None
+    ) -> MotionResult:
+        """Fill and return the results of a batch."""
+        # both are given along motions; for the type checker
+        assert out is not None
+        assert applied is not None
+        entry, count, symbols = kernel("tree_motion"), len(states), states.dtype.kind == "O"
+        entry = entry.py_func if symbols else entry
+        applied = np.require(applied, states.dtype, ["C", "A", "W"])
+
+        def work(a: int, b: int) -> None:
+            force = applied[a:b] if len(applied) == count else applied
+            entry(*self.arguments(out.members(slice(a, b)), states[a:b], force))
+
+        if count > 1 and not symbols:
+            over_batch()(work, count, _START_US + _PER_COLUMN_US * self.tree.size)
+        elif count:
+            work(0, count)
+        return out
+
+
+class MotionQuery(TransferQuery):
+    """Query along motions in the coordinates of a system."""
+
+    entry = "motion_in_coordinates"
+
+    def __init__(self, system: ConstraintSystem, masses: Masses, loads: Loads, want: int) -> None:
+        super().__init__(system, 2, masses=masses, loads=loads, want=want)
+        self.width = result_width(system.first, want)
+
+    @cached_property
+    def places(self) -> int:
+        """Length of the scratch array."""
+        from kic.kernels.motion import motion_scratch
+
+        return int(motion_scratch(self.plan)[-1])
+
+    def result(self, rates: Rates, dtype: np.dtype) -> MotionResult:
+        """Return an empty result for motions."""
+        count = len(rates[0])
+        return MotionResult(rates, np.empty((count, self.width), dtype), np.empty((count, QUALITY_WIDTH)))
+
+    def arguments(  # type: ignore[override]
+        self, out: MotionResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
+    ) -> tuple[Any, ...]:
+        """Return the arguments of the kernel."""
+        dtype, (first, second) = states.dtype, out.rates
+        given = states.reshape(-1), applied, choice, first.reshape(-1), second.reshape(-1)
+        scratch, whole = np.empty(self.places, dtype), np.empty((2, self.columns), np.int64)
+        return self.plan, self.numbers_in(dtype), *given, scratch, whole, out.T.reshape(-1), out.quality

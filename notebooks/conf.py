@@ -1,0 +1,171 @@
+"""Settings of the documentation: `sphinx-build -n -W -j auto notebooks build/docs`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.roles import XRefRole
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import reference_pages  # noqa: E402
+
+import kic  # noqa: E402
+
+# `kic.metrics` and the like are imported on first use and stand elsewhere: their public names for autodoc
+for name in kic.__all__:
+    if isinstance(getattr(kic, name), ModuleType):
+        sys.modules.setdefault(f"kic.{name}", getattr(kic, name))
+
+project = "kic"
+author = "the kic developers"
+project_copyright = author
+release = version = kic.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["README.md", "inventories"]
+source_suffix = {
+    ".rst": "restructuredtext",
+    ".md": "myst-nb",
+    ".ipynb": "myst-nb",
+}  # generated pages: the first
+
+# pages
+html_theme = "pydata_sphinx_theme"
+html_title = f"kic {release}"
+html_static_path = ["_static"]
+html_css_files = ["kic.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "default",
+    "pygments_dark_style": "github-dark",
+}
+
+# cells: warnings on stderr are errors of the build
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_output_stderr = "error"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# the interface: every public name has a page, types and names in backticks are links
+reference_pages.write(HERE / "reference" / "api")
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    "bool": ":class:`python:bool`",
+    "scalar": "scalar",
+    "numpy": "numpy",
+    "Path": ":class:`python:pathlib.Path`",
+    "Executor": ":class:`python:concurrent.futures.Executor`",
+    "Rotation": ":class:`scipy:scipy.spatial.transform.Rotation`",
+    "RigidTransform": ":class:`scipy:scipy.spatial.transform.RigidTransform`",
+    "Axes": ":class:`matplotlib:matplotlib.axes.Axes`",
+    "Figure": ":class:`matplotlib:matplotlib.figure.Figure`",
+} | {name: f":obj:`{name} <kic.{name}>`" for name in kic.__all__ if name[0].isupper()}
+
+
+def inventory(lines: str, target: Path) -> str:
+    """Write the inventory that a text lists, and return the address of its documentation."""
+    name, edition, address, entries = lines.split("\n", 3)
+    head = f"# Sphinx inventory version 2\n{name}\n{edition}\n"
+    head += "# The remainder of this file is compressed using zlib.\n"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(head.encode() + zlib.compress(entries.encode()))
+    return address.removeprefix("# ")
+
+
+# Links to other projects without a network. `inventories` lists the few entries that are used.
+BUILT = HERE.parent / "build" / "inventories"
+intersphinx_mapping = {}
+for path in sorted((HERE / "inventories").glob("*.txt")):
+    built = BUILT / f"{path.stem}.inv"
+    intersphinx_mapping[path.stem] = (inventory(path.read_text(encoding="utf-8"), built), str(built))
+
+default_role = "name"
+
+
+class Name(XRefRole):
+    """Text in single backticks: a link if it is a documented name, otherwise code."""
+
+    def process_link(
+        self, env: Any, refnode: nodes.Element, has_explicit_title: bool, title: str, target: str
+    ) -> tuple[str, str]:
+        """Mark the reference, so that a name without a page is no error."""
+        refnode["refdomain"], refnode["reftype"], refnode["name"] = "py", "obj", True
+        refnode["py:module"] = env.ref_context.get("py:module")
+        refnode["py:class"] = env.ref_context.get("py:class")
+        return title, target
+
+
+def resolve_name(app: Sphinx, env: Any, node: pending_xref, content: nodes.Node) -> nodes.Node | None:
+    """Return a link to the documented object of a name, or its text."""
+    if not node.get("name"):
+        return None
+    domain, target = env.get_domain("py"), node["reftarget"].removesuffix("()")
+    places = [f"{node.get('py:module')}.{node.get('py:class')}.{target}"]
+    if target[:1].isupper() or "." in target:
+        places += [f"kic.{target}", target]
+    for place in places:
+        if place in domain.objects:
+            return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", place, node, content)
+    return content
+
+
+def escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Escape bars outside code, which reStructuredText takes for substitutions: absolute values, norms."""
+    for k, line in enumerate(lines):
+        parts = re.split(r"(`+[^`]*`+)", line)
+        lines[k] = "".join(part if part.startswith("`") else part.replace("|", r"\|") for part in parts)
+
+
+def mathml(self: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers display without scripts."""
+    text = re.sub(r"\\tag\{([^}]*)\}", r"\\qquad\\text{(\1)}", node.astext())
+    text = re.sub(r"(\\t?frac)(\d)(\d)", r"\1{\2}{\3}", text).replace(r"\dots", r"\ldots")
+    block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(text.strip(), as_block=block)
+    self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Register the role, the resolver and the writer of formulas."""
+    app.add_role("name", Name())
+    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("missing-reference", resolve_name, priority=100)
+    app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
+
+
+html_math_renderer = "mathml"

@@ -1,0 +1,165 @@
+"""Pages of the reference that follow from the package: the interface by layer, and the index of equations."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import kic
+
+# file, title and packages of the pages, in the order of the layers
+LAYERS = (
+    ("mechanism", "Mechanisms: describe, load, save", ("description", "io", "linkages", "mechanism")),
+    ("configuration", "Configurations and evaluators", ("configuration", "position", "evaluator")),
+    ("coefficients", "Influence coefficients", ("kinematics",)),
+    ("dynamics", "Dynamics", ("dynamics",)),
+    ("analysis", "Mobility, assembly modes, singularities", ("analysis",)),
+    ("forces", "Joint forces and actuation", ("joint_forces", "actuation")),
+    ("operational_space", "Operational space and redundancy", ("operational_space",)),
+    ("grasp", "Grasps and contacts", ("grasp",)),
+    ("linear", "Linear models and equilibrium", ("linear",)),
+    ("trajectory", "Trajectories", ("trajectory",)),
+    ("simulation", "Simulation and control", ("simulation",)),
+    ("sweeps", "Sweeps and metrics", ("sweeps",)),
+    ("plotting", "Pictures and reports", ("plotting", "report")),
+    ("classics", "Classic arms", ("classics",)),
+    ("errors", "Errors", ("errors",)),
+)
+MODULES = ("kic.classics",)  # public modules that are not attributes of `kic`
+INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer")  # packages with an index of equations
+
+
+def members(module: ModuleType) -> list[str]:
+    """Return the public functions and classes of a module, in the order of their definition."""
+    own = (n for n, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__)
+    names = getattr(module, "__all__", None) or own
+    return [
+        n
+        for n in names
+        if n[0] != "_" and callable(getattr(module, n)) and inspect.getdoc(getattr(module, n))
+    ]
+
+
+def table(names: list[str], module: str | None = "kic") -> str:
+    """Return the reStructuredText of a table of names with a page for each."""
+    lines = "\n   ".join(names)
+    owner = f".. currentmodule:: {module}\n\n" if module else ""
+    return f"{owner}.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n   {lines}\n"
+
+
+def heading(title: str, mark: str) -> str:
+    """Return a heading."""
+    return f"{title}\n{mark * len(title)}\n"
+
+
+def layer(title: str, packages: tuple[str, ...]) -> str:
+    """Return the page of a layer: the public names of its packages."""
+    homes = {n: home for n, home in kic._HOME.items() if home.split(".")[0] in packages}
+    modules = {n: getattr(kic, n) for n in homes if inspect.ismodule(getattr(kic, n))}
+    modules |= {m: import_module(m) for m in MODULES if m.removeprefix("kic.") in packages}
+    parts = [heading(title, "=")]
+    for package in packages:
+        about = inspect.getdoc(import_module(f"kic.{package}")) if package_exists(package) else None
+        if about and len(packages) == 1:
+            parts.append(about.split("\n\n")[0] + "\n")
+    classes = [n for n in homes if inspect.isclass(getattr(kic, n))]
+    functions = [n for n in homes if n not in modules and n not in classes]
+    if functions:
+        parts += [heading("Functions", "-"), table(functions)]
+    if classes:
+        parts += [heading("Classes", "-"), table(classes)]
+    for name, module in modules.items():
+        public = name if name.startswith("kic.") else f"kic.{name}"
+        parts += [heading(f"``{public}``", "-"), (inspect.getdoc(module) or "").split("\n\n")[0] + "\n"]
+        parts.append(table(members(module), public))
+    return "\n".join(parts)
+
+
+def package_exists(name: str) -> bool:
+    """Return True if kic has a module or package of this name."""
+    return any((Path(kic.__file__).parent / place).exists() for place in (name, f"{name}.py"))
+
+
+def public(path: str) -> str | None:
+    """Return the documented name of an object of kic, or None."""
+    for name, home in kic._HOME.items():
+        for full in (f"kic.{home}.{name}", f"kic.{home}" if home.endswith(f".{name}") else ""):
+            if full and (path == full or path.startswith(f"{full}.")):
+                return f"kic.{name}{path.removeprefix(full)}"
+    owner = path.split(".")[1]
+    return path if owner in kic._HOME else None
+
+
+def equations() -> list[tuple[str, str]]:
+    """Return the rows (equation, name of the object) of all indices of equations."""
+    rows = []
+    for package in INDEXED:
+        lines = (inspect.getdoc(import_module(package)) or "").split("Equation index")[1].splitlines()
+        rows += [m.groups() for m in (re.match(r"(\S.*?)\s{2,}`(kic\.[\w.]+)`", line) for line in lines) if m]
+    kinds = ("(", "T", "A")  # equations, tables, appendices
+    return sorted(
+        set(rows), key=lambda row: (kinds.index(row[0][0]), [int(n) for n in re.findall(r"\d+", row[0])])
+    )
+
+
+def equation_pages() -> dict[str, str]:
+    """Return the index of equations and the page of the internal functions that it names."""
+    lines = [
+        heading("Index of equations", "="),
+        "Equations and tables of the dissertation with the functions that compute them. See the "
+        ":doc:`errata of the sources </reference/errata>` for misprints.\n",
+        ".. list-table::",
+        "   :header-rows: 1\n",
+        "   * - equation",
+        "     - function",
+    ]
+    internal = []
+    for equation, path in equations():
+        name = public(path)
+        if name is None:
+            name = path
+            internal.append(path)
+        lines += [f"   * - {equation}", f"     - :py:obj:`{name}`"]
+    modules = sorted({p for p in internal if inspect.ismodule(found(p))})
+    others = sorted(
+        {p for p in internal if p not in modules and not inspect.isclass(found(p.rpartition(".")[0]))}
+    )
+    owners = {p.rpartition(".")[0] for p in internal if inspect.isclass(found(p.rpartition(".")[0]))}
+    page = [
+        heading("Internal functions of the index", "="),
+        "Functions that the index of equations names and that are not part of the public interface. They may "
+        "change without notice.\n",
+        table(sorted({*others, *owners}), None),
+    ]
+    page += [f".. automodule:: {name}\n" for name in modules]
+    return {"equations": "\n".join(lines) + "\n", "internals": "\n".join(page)}
+
+
+def found(path: str) -> object:
+    """Return the object of a dotted path."""
+    names = path.split(".")
+    for k in range(len(names), 0, -1):
+        try:
+            owner: object = import_module(".".join(names[:k]))
+        except ImportError:
+            continue
+        for name in names[k:]:
+            owner = getattr(owner, name)
+        return owner
+    raise ImportError(path)
+
+
+def write(folder: Path) -> None:
+    """Write all pages to a folder, and leave those that did not change."""
+    folder.mkdir(exist_ok=True)
+    assigned = {package for _, _, packages in LAYERS for package in packages}
+    others = sorted({home.split(".")[0] for home in kic._HOME.values()} - assigned)
+    layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
+    pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
+    for name, text in pages.items():
+        path = folder / f"{name}.rst"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
