@@ -29,7 +29,7 @@ SI_VALUES: dict[str, dict[str, float]] = {
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # last parts of names of rows that are angles or angular velocities
-_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s")
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "swing")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def coordinate_units(description: MechanismDescription) -> dict[str, str]:
 
 def row_unit(description: MechanismDescription, row: str) -> str:
     """Return the unit of a row."""
-    if row.rpartition(".")[2] in _ANGULAR_ROWS:
+    if row.rpartition(".")[2] in _ANGULAR_ROWS or ".euler_" in row:
         return "rad"
     return coordinate_units(description).get(row, description.units.length)
 
@@ -117,7 +117,6 @@ def effort_unit(description: MechanismDescription, row: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> effort_unit(kic.load("five-bar"), "A")
     'lbf in'
     """
@@ -136,7 +135,6 @@ def motor_unit(description: MechanismDescription, quantity: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
     ('A', '')
     """

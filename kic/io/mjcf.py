@@ -14,10 +14,10 @@ from kic.errors import InputError, short_repr
 from kic.io.robot import (
     WORLD,
     Drive,
-    Frame,
     Link,
     Robot,
     RobotCoupling,
+    RobotFrame,
     RobotJoint,
     RobotLoop,
     mechanism_of,
@@ -45,17 +45,17 @@ def from_mujoco(
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
-    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends on is
-    removed first, and mesh files need not exist. Contacts, soft constraints and control laws are left out;
-    equality constraints are exact.
+    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
+    on is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are
+    left out; equality constraints are exact.
 
     Parameters
     ----------
     model : str, path or mujoco.MjModel
         Path of the file, its text, which starts with "<", or a compiled model.
     coordinates : sequence of str, optional
-        Joints of the default coordinates. By default all of an open chain; in a closed one the actuated joints
-        if they can drive it, else the best conditioned.
+        Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
+        joints if they can drive it, else the best conditioned.
     start : dict of str to float, optional
         Values of joints from which the loops are closed. By default the zero of the file is tried first, then
         its key frames, and then samples within the limits.
@@ -236,7 +236,9 @@ class _Reader:
         for s in range(m.nsite):
             name = self.name("site", s, f"site{s}")
             place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
-            robot.frames.append(Frame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
+            robot.frames.append(
+                RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name))
+            )
         self._tendons()
         for e in range(m.neq):
             self._equality(e)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.functions import root
-from kic.kernels.influence import acts, first, zero
+from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
+    ANGLE,
+    ARCSINE,
     AXIS,
     COLUMNS,
     COORDINATE,
@@ -67,11 +69,29 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 
 
 @helper
+def angle_gradient(kind, row, value, g):
+    """Compute the first order of an angle from the rows before it; its value is not computed here."""
+    if kind == ANGLE:
+        s, c = value[row - 2], value[row - 1]
+        f = 1 / (c * c + s * s)
+        for n in range(g.shape[1]):
+            g[row, n] = f * (c * g[row - 2, n] - s * g[row - 1, n])
+    else:
+        s = value[row - 1]
+        f = 1 / root(1 - s * s)
+        for n in range(g.shape[1]):
+            g[row, n] = f * g[row - 1, n]
+
+
+@helper
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Compute values and first order (…, M) of item i, in rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
+        return
+    if kind == ANGLE or kind == ARCSINE:
+        angle_gradient(kind, row, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))
@@ -101,7 +121,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             n, v, sign = body, head, 1
         else:
             n, v, sign = base, other, -1
-        v = scale(sign, first(cols, F, n, sort, v)) if acts(cols, n, sort) else zero(v)
+        v = scale(sign, first(cols, F, n, sort, v)) if affects(cols, n, sort) else zero(v)
         if body > base:
             body = cols[n, PARENT]
         else:
@@ -111,7 +131,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
                 g[row + c, n] = v[c]
         else:
             x = dot(u, v)
-            if sign < 0 and acts(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
+            if sign < 0 and affects(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
                 x += dot(cross(take(F, n, AXIS), u), gap)
             g[row, n] = x
 

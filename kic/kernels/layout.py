@@ -21,7 +21,7 @@ COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 HEADER = 3
-WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD = 1, 2, 4, 8
+WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES = 1, 2, 4, 8, 16
 
 # plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground
@@ -60,6 +60,8 @@ DOT1 = 6  # 1 row: direction of B . direction of A
 DOT2 = 7  # 1 row: direction `extra` of A . (pB - pA)
 RELATIVE_OMEGA = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus extra[1]
+ANGLE = 10  # 1 row: angle whose sine and cosine, times any length, are the two rows before it
+ARCSINE = 11  # 1 row: angle whose sine is the row before it
 NONE = -2  # no frame A
 SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
 LEVER = 10  # of a system's item: its longest lever arm, divided by its scale

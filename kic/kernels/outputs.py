@@ -14,6 +14,8 @@ from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
+    ANGLE,
+    ARCSINE,
     AXIS,
     COLUMNS,
     COORDINATE,
@@ -45,19 +47,19 @@ from kic.kernels.layout import (
     STATE,
 )
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
-from kic.kernels.scalar_rows import product_row, root_row
+from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
 from kic.kernels.transferred_influence import carried_rows
 from kic.kernels.vectors import dot, sub, take
 
 
-def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add the coefficients of one vector fixed in a frame to three rows, in the coordinates of `into`."""
     rule = tree_rows if into is None else frame_rows
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
-@overload(carried)
-def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+@overload(add_vector_rows)
+def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     # a branch on None would compile both cases
     rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
 
@@ -131,7 +133,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         target, height, place = t, rows, row
         if product:
             target, height, place = U if part == 2 else W, 3, 0
-        carried(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
+        add_vector_rows(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
     if product:
         for c in range(3):
             U[c] = u[c]
@@ -186,6 +188,12 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
+        return
+    if kind == ANGLE:
+        angle_row(size, pairs_of(into), order, t, rows, row)
+        return
+    if kind == ARCSINE:
+        arcsine_row(size, pairs_of(into), order, t, rows, row)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
