@@ -122,9 +122,12 @@ if TYPE_CHECKING:
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
     from kic.grasp.grip import GripForces, grip_forces, largest_load
+    from kic.io import linkages
     from kic.io.dh import DHRow, from_dh
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
+    from kic.io.order import JointOrder
+    from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
     from kic.joint_forces.joint_forces import JointForces, Wrench
@@ -181,7 +184,10 @@ _NAMES = {
     "grasp.grip": "GripForces grip_forces largest_load",
     "io.dh": "DHRow from_dh",
     "io.library": "model_names",
+    "io.linkages": "linkages",
     "io.mjcf": "from_mujoco",
+    "io.order": "JointOrder",
+    "io.sdf": "from_sdf",
     "io.toml": "load save schema",
     "io.urdf": "from_urdf",
     "joint_forces.joint_forces": "JointForces Wrench",

@@ -15,10 +15,12 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
+    check_failures,
     check_finite,
     check_order,
     map_valid_members,
@@ -209,7 +211,8 @@ class Configuration(Printable):
         turned = self._turned(name)
         if turned is not None:
             return turned
-        rows = self._model.rows(name, 1).layout.rows
+        query = self._model.rows(name, 1)
+        rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
@@ -217,6 +220,8 @@ class Configuration(Printable):
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
+        if rows.angles:
+            self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
 
     def _turned(self, name: str) -> np.ndarray | None:
@@ -319,6 +324,47 @@ class Configuration(Printable):
             )
         return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
 
+    def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
+        """Return the Euler angles of a frame or body in the world, or of a ball joint.
+
+        They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
+        them as coordinates, and ``at({"tool.euler_xyz": angles})`` as an orientation. The three rows of
+        "tool.euler_xyz" are "tool.euler_xyz.1" and so on.
+
+        Parameters
+        ----------
+        name : str
+            Name of a frame; of a body, whose angles are those of its displacement from the reference
+            configuration; or of a spherical or free joint, the rotation of its second body relative to the
+            first.
+        sequence : str
+            Three axes as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about moving
+            axes. "xyz" are roll, pitch and yaw.
+
+        Returns
+        -------
+        (..., 3) ndarray
+            Angles in radians, in the order of the sequence. The second is within ±π/2, or within 0 and π if
+            the first and third axes are the same; the others are within ±π.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part.
+        InputError
+            For another part, an invalid sequence, or symbols.
+        SingularError
+            In gimbal lock, where the first and third angle are not determined; `pose` is.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> c.euler("link6", "xyz").round(4)
+        array([...])
+        """
+        return self.value(f"{name}.{EULER}{sequence}")
+
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
         sheet = Summary(f"{self.name}: configuration")
@@ -395,6 +441,9 @@ class Configuration(Printable):
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
         table = query.outputs
         model.check_distances(table.rows, found.T, ok)
+        ok = model.check_gimbal(table.rows, table.split(found.T, self.batch)[0], failures, ok)
+        if ok is not None:
+            found.T[~ok.reshape(-1)] = np.nan
         check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
         pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
         error = None if found.error is None else found.error.reshape(self.batch)
@@ -415,6 +464,7 @@ class Configuration(Printable):
 
         Queries along motions have `rates`, each (B, m).
         """
+        check_failures(failures)
         inputs = self._inputs
 
         def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
+    from kic.io.order import JointOrder
     from kic.linear.equilibrium import Equilibrium
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator
@@ -707,11 +708,36 @@ class Mechanism(Printable, MechanismDescription):
 
         return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
 
+    def order_of(self, peer: Any) -> JointOrder:
+        """Return the maps between the coordinates of this mechanism and those of another package's model.
+
+        Parameters
+        ----------
+        peer : pinocchio.Model or mujoco.MjModel
+            Model with joints of the same names.
+
+        Returns
+        -------
+        JointOrder
+            Maps of positions, rates, accelerations and efforts.
+
+        Raises
+        ------
+        InputError
+            For another object, or a model without a common joint.
+        """
+        from kic.io.order import JointOrder
+
+        return JointOrder(self, peer)
+
     def summary(self) -> Summary:
         """Return a table of the parts, to print or to show."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())
+        for kind in ("coordinates", "actuators"):
+            if (named := getattr(self, kind)) is not None:
+                sheet.say(f"{kind}: {', '.join(named) or 'none'}")
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:
@@ -720,6 +746,12 @@ class Mechanism(Printable, MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
+        if self.variable_distances:
+            ends = [[" – ".join(d.points)] for d in self.distances if not d.fixed]
+            sheet.texts("distances", self.variable_distances, ["between"], ends)
+        if self.limits:
+            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
+            sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
         if self.frames:
             carried = [
                 [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]

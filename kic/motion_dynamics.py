@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import WANT_FORWARD, WANT_INERTIA, WANT_LOADS
+from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.queries import kernel
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, numbers
@@ -103,7 +103,8 @@ def _along(
     query = model.motion_query(transfer, want)
     rates = list(to_columns(transfer, *rates))
     found, ok = configuration._evaluate(transfer, query, failures, states, shape, ok, force, tuple(rates))
-    T = completed(model, transfer, want, states, tuple(rates), found.T, ok)
+    known = np.ones(len(found.T), bool) if ok is None else ok.reshape(-1)
+    T = completed(model, transfer, want, states, tuple(rates), found.T, known)
     quantity = "Accelerations" if want & WANT_FORWARD else "Efforts"
     if want & WANT_LOADS:
         model.check_springs(T.reshape(*shape, size), ok)
@@ -122,6 +123,28 @@ def to_columns(transfer: Transfer, *rates: np.ndarray) -> tuple[np.ndarray, ...]
     return made
 
 
+class MotionTerms(NamedTuple):
+    """Terms of the equations of motion I* q̈ + h = T along motions, in the order of the coordinates.
+
+    Attributes
+    ----------
+    acceleration : (..., m)
+        Accelerations due to efforts; NaN where I* may be singular.
+    bias : (..., m)
+        Efforts h of the motion at q̈ = 0.
+    I : (..., m, m)
+        Mass matrix.
+    load_power, dissipation : (...)
+        Power of the loads Tᴸ, and that lost in dampers.
+    """
+
+    acceleration: np.ndarray
+    bias: np.ndarray
+    I: np.ndarray
+    load_power: Any
+    dissipation: Any
+
+
 def completed(
     model: CompiledModel,
     transfer: Transfer,
@@ -129,36 +152,53 @@ def completed(
     states: np.ndarray,
     rates: tuple[np.ndarray, ...],
     T: np.ndarray,
-    ok: np.ndarray | None,
+    known: np.ndarray,
 ) -> np.ndarray:
     """Return efforts or accelerations (B, m) in the order of the coordinates, from results T of the kernels.
 
-    Springs in cut joints are added, and I* is checked where the kernel doubts it.
+    Springs in cut joints are added, and I* is checked where the kernel doubts it. `known` (B,) are the
+    members with a result.
     """
-    size = len(transfer.labels)
-    known = np.ones(len(T), bool) if ok is None else ok.reshape(-1)
-    cut = None
-    if want & WANT_LOADS and model.cut_joint_loads:
-        cut = np.zeros_like(rates[0])
-        cut[known] = model.cut_joint_efforts(transfer, states[known], rates[0][known])
-    found = T
     if not want & WANT_FORWARD:
-        found = T if cut is None else T + cut
-    else:
-        bias = T[:, size : 2 * size] if cut is None else T[:, size : 2 * size] + cut
-        I, found = T[:, 2 * size : -2].reshape(-1, size, size), T[:, :size]
-        again = (
-            known
-            if cut is not None
-            else known & np.isnan(found.real).any(axis=1) & np.isfinite(I).all((1, 2))
-        )
-        if size and again.any():
-            error = transfer.inertia_error(model.inertia_error, states[again])
-            check_inertia_regular(I[again], error, transfer.labels)
-            found = found.copy()
-            found[again] = np.linalg.solve(I[again], (rates[1] - bias)[again][..., None])[..., 0]
-    (found,) = transfer.in_coordinates([found], (1,))
-    return found
+        if want & WANT_LOADS and model.cut_joint_loads:
+            T = T.copy()
+            load, damping = model.cut_joint_laws(transfer, states[known])
+            T[known] += np.einsum("bac,bc->ba", damping, rates[0][known]) - load
+        return transfer.in_coordinates([T], (1,))[0]
+    size = len(transfer.labels)
+    terms = forward_terms(model, transfer, states, rates, T, known)
+    doubtful = known & np.isnan(terms.acceleration.real).any(axis=1) & np.isfinite(terms.I).all((1, 2))
+    if size and doubtful.any():
+        I, (effort,) = terms.I[doubtful], transfer.in_coordinates([rates[1]], (1,))
+        error = transfer.inertia_error(model.inertia_error, states[doubtful])
+        check_inertia_regular(I, error, transfer.labels)
+        net = (effort - terms.bias)[doubtful]
+        terms.acceleration[doubtful] = np.linalg.solve(I, net[..., None])[..., 0]
+    return terms.acceleration
+
+
+def forward_terms(
+    model: CompiledModel,
+    transfer: Transfer,
+    states: np.ndarray,
+    rates: tuple[np.ndarray, ...],
+    T: np.ndarray,
+    known: np.ndarray,
+) -> MotionTerms:
+    """Return the terms (B, …) from results T of the kernels, with springs in cut joints."""
+    size = len(transfer.labels)
+    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(-1, size, size)
+    load_power, dissipation = T[:, -2], T[:, -1]
+    if model.cut_joint_loads:
+        load, damping = model.cut_joint_laws(transfer, states[known])
+        v = rates[0][known]
+        drag = np.einsum("bac,bc->ba", damping, v)
+        load_power[known] += np.einsum("ba,ba->b", load, v)
+        dissipation[known] += np.einsum("ba,ba->b", drag, v)
+        bias[known] += drag - load
+        a[:] = np.nan  # to be solved for again
+    a, bias, I = transfer.in_coordinates([a, bias, I], (1, 1, 2))
+    return MotionTerms(a, bias, I, load_power, dissipation)
 
 
 class MotionEvaluator:
@@ -194,17 +234,29 @@ class MotionEvaluator:
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
         # only one real state of this shape takes the hot path
         self._shapes = ((model.tree.state_size,), (size,)) if hot else (None, None)
-        self._entry: Any = None
-        self._width, self._places = query.width, 0
+        self._width = query.width
+        self._run: Any = None
 
     def _prepare(self) -> Any:
-        """Return the kernel, whose module is imported on first use, and the arguments that never change."""
-        query = self._query
-        self._choice = () if query.entry == "tree_motion" else (self._transfer.choice,)
-        self._fixed = query.plan, query.numbers_in(_REAL)
-        self._places, self._columns = query.places, self._model.tree.size
-        self._entry = kernel(query.entry)
-        return self._entry
+        """Return the function that runs the kernel, whose module is imported on first use, for one state."""
+        query, applied, transfer = self._query, self._applied, self._transfer
+        entry, plan, numbers_, places = kernel(query.entry), query.plan, query.numbers_in(_REAL), query.places
+        if query.entry == "tree_motion":
+
+            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+                return entry(plan, numbers_, state, applied, qd, second, _empty(places), T)
+
+        else:
+            choice, shape = transfer.choice, (2, self._model.tree.size)
+
+            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+                scratch, whole, quality = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
+                return entry(
+                    plan, numbers_, state, applied, choice, qd, second, scratch, whole, T, quality
+                )  # fmt: skip
+
+        self._run = run
+        return run
 
     def __call__(self, state: Any, qd: Any, second: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Evaluate efforts, or accelerations.
@@ -250,18 +302,8 @@ class MotionEvaluator:
                 or (type(out) is _ndarray and out.shape == rates and out.dtype is _REAL and out.flags.carray)
             )
         ):
-            entry = self._entry or self._prepare()
             T = _empty(self._width) if out is None or self._width != len(out) else out
-            scratch = _empty(self._places)
-            if not self._choice:
-                left = entry(*self._fixed, state, self._applied, qd, second, scratch, T)
-            else:
-                whole, quality = _empty((2, self._columns), np.int64), _empty((1, 7))
-                choice = self._choice[0]
-                left = entry(
-                    *self._fixed, state, self._applied, choice, qd, second, scratch, whole, T, quality
-                )
-            if not left:
+            if not (self._run or self._prepare())(state, qd, second, T):
                 if out is None:
                     return T if self._width == len(qd) else T[: len(qd)]
                 if T is not out:
@@ -283,6 +325,23 @@ class MotionEvaluator:
 
     def raw(self, state: Any, qd: Any, second: Any) -> np.ndarray:
         """Return the results of a batch."""
+        shape, states, rates, T, known = self._tables(state, qd, second)
+        made = completed(self._model, self._transfer, self._want, states, rates, T, known)
+        return made.reshape(*shape, len(self.coordinates))
+
+    def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
+        """Return the terms of forward dynamics at one real state, given as contiguous arrays."""
+        if self._shapes[0] is not None:
+            size, T = len(qd), _empty(self._width)
+            if not (self._run or self._prepare())(state, qd, effort, T):
+                I = T[2 * size : -2].reshape(size, size)
+                return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
+        _, states, rates, T, known = self._tables(state, qd, effort)
+        found = forward_terms(self._model, self._transfer, states, rates, T, known)
+        return MotionTerms(*(part[0] for part in found))
+
+    def _tables(self, state: Any, qd: Any, second: Any) -> tuple[Any, ...]:
+        """Return the batch, its states, rates and results of the kernel, and the mask of finite members."""
         size, model, transfer = len(self.coordinates), self._model, self._transfer
         given = {
             "state": (numbers("state", state), model.tree.state_size),
@@ -294,6 +353,8 @@ class MotionEvaluator:
                 raise InputError(f"`{name}` must have shape (..., {width}), got {a.shape}.", got=a.shape)
         shape = broadcast_batches(**{name: a.shape[:-1] for name, (a, _) in given.items()})
         dtype = np.result_type(model.tree.scalar, *(a for a, _ in given.values()))
+        if dtype.kind == "O" and self._want & WANT_FORWARD:
+            raise InputError("Prepared forward dynamics needs numbers. Use Configuration.forward_dynamics.")
         states, *rates = (
             np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, ["C", "A", "W"])
             for a, n in given.values()
@@ -311,8 +372,7 @@ class MotionEvaluator:
             part = self._query.result((first[known], last[known]), dtype)
             out.T[:] = np.nan
             out.T[known] = transfer.evaluate(self._query, states[known], applied, part).T
-        made = completed(model, transfer, self._want, states, (first, last), out.T, known)
-        return made.reshape(*shape, size)
+        return shape, states, (first, last), out.T, known
 
     def __repr__(self) -> str:
         what = "forward" if self._want & WANT_FORWARD else "inverse"

@@ -47,7 +47,7 @@ def table(names: list[str], module: str | None = "kic") -> str:
     """Return the reStructuredText of a table of names with a page for each."""
     lines = "\n   ".join(names)
     owner = f".. currentmodule:: {module}\n\n" if module else ""
-    return f"{owner}.. autosummary::\n   :toctree: generated\n\n   {lines}\n"
+    return f"{owner}.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n   {lines}\n"
 
 
 def heading(title: str, mark: str) -> str:
@@ -99,8 +99,9 @@ def equations() -> list[tuple[str, str]]:
     for package in INDEXED:
         lines = (inspect.getdoc(import_module(package)) or "").split("Equation index")[1].splitlines()
         rows += [m.groups() for m in (re.match(r"(\S.*?)\s{2,}`(kic\.[\w.]+)`", line) for line in lines) if m]
+    kinds = ("(", "T", "A")  # equations, tables, appendices
     return sorted(
-        set(rows), key=lambda row: (not row[0].startswith("("), [int(n) for n in re.findall(r"\d+", row[0])])
+        set(rows), key=lambda row: (kinds.index(row[0][0]), [int(n) for n in re.findall(r"\d+", row[0])])
     )
 
 

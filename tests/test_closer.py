@@ -118,9 +118,9 @@ def test_invalid_requests_raise() -> None:
         m.prepare_position("A")
     close = m.prepare_position()
     assert repr(close).startswith("position solver of 'five-bar' for values (..., 2) of A, ")
-    with pytest.raises(kic.InputError, match=r"`values` must be real numbers of shape \(..., 2\), got"):
+    with pytest.raises(kic.InputError, match="`values`"):
         close([1.0], c.state)
-    with pytest.raises(kic.InputError, match=r"`near` must be real numbers of shape"):
+    with pytest.raises(kic.InputError, match="`near`"):
         close([1.0, 1.0], c.state + 0j)
     with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
         close([np.nan, 1.0], c.state)

@@ -323,7 +323,7 @@ def test_friction_may_carry_a_step() -> None:
 
     found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
     assert found.tolist() == [[1.0, 1.0, 1.0]]
-    with pytest.raises(kic.ModelError, match="`friction` must be larger than 0"):
+    with pytest.raises(kic.ModelError, match="`friction`"):
         kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
 
 
@@ -345,7 +345,7 @@ def test_rows_of_closed_contacts_are_no_coordinates() -> None:
     for name in ("face", "face.s"):
         with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, so that its rows"):
             m.at().coefficients("B", wrt=name)
-    with pytest.raises(kic.UnknownNameError, match=r"No row 'face\.x' in 'discs'"):
+    with pytest.raises(kic.UnknownNameError, match=r"'face\.x'"):
         m.at().coefficients("face.x")
 
 

@@ -28,7 +28,7 @@ def link_frames(rows: list[kic.DHRow], convention: str, phi: np.ndarray) -> list
     """Frames (4, 4) of the links, multiplied out."""
     T, out = np.eye(4), []
     for row, q in zip(rows, phi, strict=True):
-        s, theta = (row.s, q) if row.type == "revolute" else (q, row.theta)
+        s, theta = (row.d, q) if row.type == "revolute" else (q, row.theta)
         link, joint = along_x(row.a, row.alpha), along_z(s, theta)
         T = T @ link @ joint if convention == "freeman" else T @ joint @ link
         out.append(T)
@@ -36,7 +36,7 @@ def link_frames(rows: list[kic.DHRow], convention: str, phi: np.ndarray) -> list
 
 
 def drawn(rows: list[kic.DHRow]) -> np.ndarray:
-    return np.array([row.theta if row.type == "revolute" else row.s for row in rows])
+    return np.array([row.theta if row.type == "revolute" else row.d for row in rows])
 
 
 def random_rows(rng: np.random.Generator, kinds: str) -> list[kic.DHRow]:
@@ -99,7 +99,7 @@ def test_standard_rows_are_freeman_rows_shifted_by_one_link() -> None:
     standard = random_rows(rng, "RPRRPR")
     before = [(0.0, 0.0), *((row.a, row.alpha) for row in standard)]
     freeman = [
-        kic.DHRow(row.joint, row.body, row.type, a, alpha, row.s, row.theta)
+        kic.DHRow(row.joint, row.body, row.type, a, alpha, row.d, row.theta)
         for row, (a, alpha) in zip(standard, before[:-1], strict=True)
     ]
     tool = along_x(*before[-1]) @ [0.3, -0.2, 0.5, 1.0]
@@ -139,7 +139,7 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
     redrawn = [
         kic.DHRow(
             row.joint, row.body, row.type, row.a, row.alpha,
-            s=row.s if row.type == "revolute" else row.s + 0.7,
+            d=row.d if row.type == "revolute" else row.d + 0.7,
             theta=row.theta if row.type == "prismatic" else row.theta - 1.9,
         )
         for row in rows
@@ -163,8 +163,8 @@ def test_links_without_a_body_have_no_mass_given() -> None:
 
 
 def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
-    rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", "prismatic", a=1.0, s=0.5)]
-    same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, s=r.s) for r in rows)
+    rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", "prismatic", a=1.0, d=0.5)]
+    same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, d=r.d) for r in rows)
     assert kic.from_dh("arm", rows) == kic.from_dh("arm", same)
     assert kic.from_dh("arm", rows, gravity=(0, 0, -1)).gravity == (0.0, 0.0, -1.0)
 
@@ -209,7 +209,7 @@ ROW = kic.DHRow("A", "l1")
 BAD_ROWS = [
     (dict(joint="A", body="l1", a="x"), "a", r"DH row 'A': `a` must be a finite number, got 'x'"),
     (dict(joint="A", body="l1", alpha=np.nan), "alpha", "`alpha` must be a finite number, got nan"),
-    (dict(joint="A", body="l1", s=np.inf), "s", "`s` must be a finite number, got inf"),
+    (dict(joint="A", body="l1", d=np.inf), "d", "`d` must be a finite number, got inf"),
     (dict(joint="A", body="l1", theta=[1.0]), "theta", r"`theta` must be a finite number, got \[1"),
     (dict(joint="A", body="l1", theta=True), "theta", "`theta` must be a finite number, got True"),
     (
@@ -274,3 +274,32 @@ def test_bad_arm(call: dict, key: str, text: str) -> None:
     with pytest.raises(kic.ModelError, match=text) as caught:
         kic.from_dh(**call)
     assert caught.value.key == key
+
+
+# Universal Robots, "Parameters for calculations of kinematics and dynamics", UR5e: a, d, alpha
+UR5E = [
+    (0.0, 0.1625, pi / 2), (-0.425, 0.0, 0.0), (-0.3922, 0.0, 0.0),
+    (0.0, 0.1333, pi / 2), (0.0, 0.0997, -pi / 2), (0.0, 0.0996, 0.0),
+]  # fmt: skip
+
+
+def test_a_published_table_gives_the_product_of_its_matrices() -> None:
+    rows = [kic.DHRow(f"j{k}", f"l{k}", a=a, d=d, alpha=t) for k, (a, d, t) in enumerate(UR5E, 1)]
+    flange = kic.Frame("flange", "l6", (0, 0, 0))
+    arm = kic.from_dh("ur5e", rows, convention="standard", frames=[flange])
+    for q in (np.zeros(6), np.array([0.3, -1.2, 1.5, -0.7, 0.9, 2.1])):
+        T = np.eye(4)
+        for (a, d, t), theta in zip(UR5E, q, strict=True):
+            ct, st, ca, sa = np.cos(theta), np.sin(theta), np.cos(t), np.sin(t)
+            T = T @ [
+                [ct, -st * ca, st * sa, a * ct],
+                [st, ct * ca, -ct * sa, a * st],
+                [0, sa, ca, d],
+                [0, 0, 0, 1],
+            ]
+        assert np.abs(arm.at(q).pose("flange").as_matrix() - T).max() < 100 * np.finfo(float).eps
+
+
+def test_modified_is_the_common_name_of_freemans_rows() -> None:
+    rows = [kic.DHRow("A", "upper", d=0.2), kic.DHRow("B", "fore", a=1.0, alpha=0.3, d=0.1)]
+    assert kic.from_dh("arm", rows, "modified") == kic.from_dh("arm", rows, "freeman")

@@ -665,12 +665,12 @@ def test_batches_of_everything_broadcast() -> None:
     d = s.c.distribute(demand, s.actuators, W, limits=1e3 * np.ones((1, 2, 4)), wrt=s.wrt)
     assert d.batch == (4, 2)
     assert mismatch(d.effort[2, 1], s.distribute([1.0, 2, 3, 4]).effort) < 1e-13
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: .*`effort` \(3,"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         s.c.distribute(np.ones((3, 3)), s.actuators, limits=np.ones((2, 4)), wrt=s.wrt)
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `limits` \(2,.*`lower` \(3,"):
+    with pytest.raises(kic.InputError, match="`limits`"):
         s.distribute(limits=np.ones((2, 4)), lower=-np.ones((3, 4)))
     loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(s.actuators, wrt=s.wrt)
-    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast: `loads`"):
+    with pytest.raises(kic.InputError, match="`loads`"):
         loads.stiffness(np.ones((3, 4)))
 
 
@@ -737,17 +737,17 @@ def test_invalid_requests_raise(which: str) -> None:
 
 def test_more_invalid_arguments_raise() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
-    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(..., 3\), got \(4,\)"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         c.distribute([0.0] * 4, motors)
-    with pytest.raises(kic.InputError, match="`effort` must be real numbers, got complex128"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         c.distribute([1j, 0, 0], motors)
-    with pytest.raises(kic.InputError, match="`effort` must be finite, got nan"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         c.distribute([np.nan, 0, 0], motors)
     with pytest.raises(kic.InputError, match="criterion='least largest share' is not linear"):
         c.actuator_dynamics(motors, "least largest share", limits=1.0)
-    with pytest.raises(kic.InputError, match=r"`amounts` must have shape \(..., 1\), got \(4,\)"):
+    with pytest.raises(kic.InputError, match="`amounts`"):
         c.internal_loads(motors).efforts(np.ones(4))
-    with pytest.raises(kic.InputError, match=r"`efforts` must have shape \(..., 4\), got \(1,\)"):
+    with pytest.raises(kic.InputError, match="`efforts`"):
         c.internal_loads(motors).stiffness([1.0])
     s = Case("walker")
     with pytest.raises(kic.InputError, match="must be real numbers, got a configuration of complex128"):

@@ -9,6 +9,7 @@ import re
 import shlex
 import textwrap
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,7 @@ def test_notation_table_names_public_attributes() -> None:
 # --- names of version 0.1.0
 
 
+@cache
 def attributes(cls: type) -> set[str]:
     """Return the public attributes of a class: of the class, declared, and assigned to `self`."""
     found = set(dir(cls))

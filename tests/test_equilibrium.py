@@ -241,25 +241,23 @@ def test_invalid_arguments() -> None:
     assert lost.value.residual.shape == (2,)
     assert abs(lost.value.residual[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(
-        kic.InputError, match=r"`near` must be a single configuration, got a batch of shape \(2,\)"
-    ):
+    with pytest.raises(kic.InputError, match="`near`"):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
+    with pytest.raises(kic.UnknownNameError, match="'hip'"):
         two.find_equilibrium(held="hip")
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'hip' in 'horn-two-link'"):
+    with pytest.raises(kic.UnknownNameError, match="'hip'"):
         two.find_equilibrium(effort={"hip": 1.0})
     with pytest.raises(kic.InputError, match=r"got 'elbow'\. Leave it out"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with pytest.raises(kic.InputError, match=r"`effort` must have shape \(\.\.\., 2\)"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         two.find_equilibrium(effort=[1.0])
-    with pytest.raises(kic.InputError, match=r"`effort` must be .*, got shape \(3, 2\)"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         two.find_equilibrium(effort=np.zeros((3, 2)))
     with pytest.raises(kic.InputError, match="mobility 2; 1 coordinates were named"):
         two.find_equilibrium(wrt="elbow")
     with pytest.raises(kic.InputError, match=r"find_equilibrium\(\) of 'horn-two-link' needs real numbers"):
         kic.sensitivity(two, lambda m: m.find_equilibrium().effort, "link1.mass")
-    with pytest.raises(kic.InputError, match="`near` must be a configuration of"):
+    with pytest.raises(kic.InputError, match="`near`"):
         two.find_equilibrium(near=arm.at())
 
 

@@ -373,10 +373,10 @@ DRAWINGS = [
     ({"coordinates": [["A"]]}, "coordinates[0]", "`coordinates`: No joint ['A'] in 'm'."),
     ({"coordinates": ["A", "A"]}, "coordinates[1]", "'m': coordinate 'A' is named twice in `coordinates`."),
     ({"coordinates": "A"}, "coordinates",
-        "Mechanism 'm': `coordinates` must be a list of joint names, got 'A'."),
-    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of joint names, got 5."),
+        "Mechanism 'm': `coordinates` must be a list of names, got 'A'."),
+    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of names, got 5."),
     ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number of at least 0, got -1."),
-    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of joint names, got {'A'}."),
+    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of names, got {'A'}."),
 ]  # fmt: skip
 
 

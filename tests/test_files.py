@@ -160,7 +160,7 @@ def test_read_only_files_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800", 3, None, b"a"])
 def test_invalid_paths_raise(path: Any) -> None:
-    with pytest.raises(FileError, match="`path` must name a file"), atomic_write(path):
+    with pytest.raises(FileError, match="`path`"), atomic_write(path):
         pass
 
 

@@ -429,7 +429,7 @@ def test_trajectories_are_accepted_as_paths(panda: kic.Mechanism) -> None:
         )
         < 1e-12
     )
-    with pytest.raises(kic.InputError, match="1 coordinates without names, but `names` has 7"):
+    with pytest.raises(kic.InputError, match="`names`"):
         panda.follow(kic.trajectory.line([0.0], [1.0]), t)
     with pytest.raises(kic.InputError, match="from 0 to 1, the duration"):
         panda.follow(kic.trajectory.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)

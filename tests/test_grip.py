@@ -215,7 +215,7 @@ def test_unopposed_contact_carries_no_load() -> None:
         grip = kic.grip_forces(c, [0, -10, 3], criterion)
         np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
-    with pytest.raises(kic.LimitError, match="`least` at contact 3 they hold nothing of it") as caught:
+    with pytest.raises(kic.LimitError, match="`least`") as caught:
         kic.grip_forces(c, [0, -10, 3], least=1)
     assert caught.value.binding == ("contact 3",)
     assert caught.value.scale is None
@@ -477,7 +477,7 @@ def test_unresisted_loads_are_described() -> None:
     assert "in either sense" in said
     assert len(said) < 400
     proves(SPIN, caught.value, np.array([0, 0, -1, 0.1, 0, 0]))
-    with pytest.raises(kic.SingularError, match="at this `safety`"):
+    with pytest.raises(kic.SingularError, match="`safety`"):
         kic.grip_forces(
             kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0.3, 0], [-1, 0.3, 0]], "friction", mu=0.5, plane=Z),
             [0, 1.0, 0], safety=2,

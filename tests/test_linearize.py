@@ -462,13 +462,13 @@ def test_answers_of_a_linearization() -> None:
 def test_invalid_arguments() -> None:
     arm = kic.load("horn-two-link")
     c = arm.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match="`qdd` or `effort` must be given, got both"):
+    with pytest.raises(kic.InputError, match="`qdd`"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
-    with pytest.raises(kic.InputError, match=r"`qd` must have shape \(\.\.\., 2\), got \(3,\)"):
+    with pytest.raises(kic.InputError, match="`qd`"):
         c.linearize([0, 0, 0])
-    with pytest.raises(kic.InputError, match=r"`dq` must have shape"):
+    with pytest.raises(kic.InputError, match="`dq`"):
         c.linearize().inverse_dynamics([0, 0, 0])
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'elbw' in 'this linearization'"):
+    with pytest.raises(kic.UnknownNameError, match="'elbw'"):
         c.linearize().with_fixed("elbw")
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
         arm.at(np.zeros((3, 2))).linearize(np.zeros((2, 2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import subprocess
@@ -191,16 +192,18 @@ def everything() -> kic.Mechanism:
         ),
         kic.Joint("P", "prismatic", ("b", "a"), axis=(1, 1, 0), value=-0.5),
         kic.Joint("X", "fixed", ("b", "c")),
-        kic.Joint("C", "cylindrical", ("d", "c"), axis=(0, 1, 0), value=(0.1, 0), damping=2, **place),
-        kic.Joint("U", "universal", ("d", "e"), axis=(0, 1, 0), axis2=(1, 0, 0), rest=(0, 1), **place),
-        kic.Joint("S", "spherical", ("e", "f"), damping=(1, 0, 2), **place),
+        kic.Joint("C", "cylindrical", ("d", "c"), axis=(0, 1, 0), value=(0.1, 0), damping=2,
+            limits=((-1, 1), (0, math.inf)), **place),
+        kic.Joint("U", "universal", ("d", "e"), axis=(0, 1, 0), axis2=(1, 0, 0), rest=(0, 1), swing=1,
+            **place),
+        kic.Joint("S", "spherical", ("e", "f"), damping=(1, 0, 2), swing=0.5, swing_axis=(0, 1, 2), **place),
         kic.Joint(
             "E", "planar", ("f", "g"), axis=(0, 1, 0), axis2=(1, 0, 0), value=(1, 2, 3), stiffness=4, **place,
         ),
         kic.Joint(
             "F", "free", ("ground", "h"), value=(1, 2, 3, 0, 0, 0), stiffness=(1, 1, 1, 0, 0, 0), **place,
         ),
-        kic.Joint("V", "revolute", ("ground", "i"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
+        kic.Joint("V", "revolute", ("ground", "i"), axis=(0, 0, 1), at=(0.6, -0.2, 0), limits=(-math.inf, 1)),
         kic.Joint("W", "revolute", ("ground", "j"), axis=(0, 0, 1), at=(0.6, -0.2, 0)),
     ]  # fmt: skip
     shapes: list[dict] = [
@@ -215,7 +218,7 @@ def everything() -> kic.Mechanism:
         joints,
         [kic.Point("p", "g", (1, 2, 3), 0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
             "h", (1, 0, 0))],
-        [kic.Distance("d1", ("p", "o")), kic.Distance("d2", ("p", "q"), fixed=True)],
+        [kic.Distance("d1", ("p", "o"), limits=(0.5, 1e3)), kic.Distance("d2", ("p", "q"), fixed=True)],
         [kic.Force("f1", "p", (1, 2, 3), "body"), kic.Force("f2", "q")],
         [kic.Moment("m1", "h", (1, 2, 3), "body"), kic.Moment("m2", "a", (0, 0, 1))],
         [kic.Spring("s1", ("p", "q"), 1, 2, 3), kic.Spring("s2", ("q", "o"))],
@@ -231,6 +234,7 @@ def everything() -> kic.Mechanism:
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
+        actuators=["R", "C.2", "d1", "p.x"],
         title="all at once",
         about="of\nmany\nlines\n",
         source="made up",
@@ -275,6 +279,7 @@ units = {length = "in", mass = "lbf s²/in", force = "lbf"}
 gravity = [0.0, 0.0, -386.0886]
 closure_tolerance = 0.0001
 coordinates = ["F", "U.2", "R", "U.1", "P", "C", "S", "E"]
+actuators = ["R", "C.2", "d1", "p.x"]
 
 [[bodies]]
 name = "a"
@@ -319,7 +324,7 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_unsavable_models_raise(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="`mechanism` must be a Mechanism, got 'horn-two-link'"):
+    with pytest.raises(kic.InputError, match="`mechanism`"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -458,7 +463,7 @@ def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch
     kic.save(kic.load("horn-two-link"), "fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
-        match=r"^No shipped model 'fb', but there is a file\. Give 'fb\.toml'\.$",
+        match=r"'fb'.* Give 'fb\.toml'",
     ) as caught:
         kic.load("fb")
     assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())

@@ -58,6 +58,8 @@ KNOWN = {
     "line to no names": lambda: kic.trajectory.line([1, 2], {}),
     "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
+    "failures as an array": lambda: BAR.at().dynamics(failures=np.zeros(2)),
+    "failures as records": lambda: ARM.at().coefficients("tip", failures=np.zeros(1, [("a", float)])),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 
@@ -102,3 +104,5 @@ def test_found_assemblies_answer_like_other_configurations() -> None:
     r = found.resolve("tip.x", [0.1], weight=weight)
     assert r.qd.shape == (2, *found.batch, 1)
     assert found.resolve("tip.x", [0.1], failures="mask").qd.shape == (*found.batch, 1)
+    points = found.singularities(outputs="tip.x")
+    assert [type(point.configuration) for point in points] == [kic.Configuration]

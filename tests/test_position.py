@@ -422,7 +422,7 @@ def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) ->
 def test_near_configurations_that_are_none() -> None:
     m = kic.load("horn-two-link")
     complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with pytest.raises(kic.InputError, match="`near` must hold real numbers, got complex128"):
+    with pytest.raises(kic.InputError, match="`near`"):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
     for near, text in (
         (3, "made by at"),

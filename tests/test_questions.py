@@ -17,18 +17,18 @@ for _ in range(10000):
 def test_names() -> None:
     for of in (5, None, [["tip"]], DEEP, ["tip", 5], {"tip", 5}, b"tip", kic):
         for ask in (C.coefficients, C.value, ARM.prepare):
-            with pytest.raises(kic.InputError, match="`of` must contain names, got "):
+            with pytest.raises(kic.InputError, match="`of`"):
                 ask(of)
         if of is not None:
-            with pytest.raises(kic.InputError, match="`wrt` must contain names, got "):
+            with pytest.raises(kic.InputError, match="`wrt`"):
                 C.coefficients("tip", wrt=of)
-        with pytest.raises(kic.InputError, match="`names` must contain names, got "):
+        with pytest.raises(kic.InputError, match="`names`"):
             C.coefficients("tip")[of]
 
 
 def test_orders() -> None:
     for order in (True, 2.0, np.array([1, 2]), DEEP, np.float64(2)):
-        with pytest.raises(kic.InputError, match="`order` must be 1, 2 or 3, got "):
+        with pytest.raises(kic.InputError, match="`order`"):
             C.coefficients("tip", order=order)
     assert C.coefficients("tip", order=np.int64(3)).order == 3
 
@@ -37,7 +37,7 @@ def test_batches() -> None:
     c = ARM.at(np.zeros((3, 2))).coefficients("tip", order=3)
     a, b = np.zeros((2, 2)), np.zeros(2)
     for ask in (lambda: c.velocity(a), lambda: c.acceleration(b, a), lambda: c.jerk(b, b, a)):
-        with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `coefficients` \(3,\), "):
+        with pytest.raises(kic.InputError, match="`coefficients`"):
             ask()
 
 
@@ -47,15 +47,13 @@ def test_applied() -> None:
     )
     c = m.at(np.zeros((3, 2)))
     for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
-        with pytest.raises(kic.InputError, match="`applied` must be a dict of forces and moments, got "):
+        with pytest.raises(kic.InputError, match="`applied`"):
             c.dynamics(applied=given)
-    with pytest.raises(
-        kic.InputError, match=r"Batch shapes do not broadcast: `applied` \(2,\), `configuration` \(3,\)"
-    ):
+    with pytest.raises(kic.InputError, match="`applied`"):
         c.dynamics(applied={"f": np.zeros((2, 3))})
-    with pytest.raises(kic.InputError, match=r"Batch shapes do not broadcast: `f` \(2,\), `g` \(4,\)"):
+    with pytest.raises(kic.InputError, match="`f`"):
         c.dynamics(applied={"f": np.zeros((2, 3)), "g": np.zeros((4, 3))})
-    with pytest.raises(kic.UnknownNameError, match=r"No force or moment 'h' in 'm'\. There are: f, g\.") as e:
+    with pytest.raises(kic.UnknownNameError, match="'h'") as e:
         c.dynamics(applied={"h": (0, 0, 0)})
     assert e.value.candidates == ("f", "g")
     assert c.dynamics(applied={}).load.shape == (3, 2)
@@ -81,10 +79,10 @@ def test_ok_and_out() -> None:
     assert c.ok.tolist() == [True, False]
     f = ARM.prepare("tip")
     for out in (5, "x", f):
-        with pytest.raises(kic.InputError, match=r"`out` must be results of this evaluator .* got "):
+        with pytest.raises(kic.InputError, match="`out`"):
             f(C.state, out=out)
     for failures in (np.array(["mask", "raise"]), ["mask"], DEEP):
-        with pytest.raises(kic.InputError, match="`failures` must be 'raise' or 'mask', got "):
+        with pytest.raises(kic.InputError, match="`failures`"):
             ARM.at([0, 0], failures=failures)
 
 
@@ -114,5 +112,5 @@ def test_a_distance_of_zero_has_no_direction() -> None:
 
 
 def test_dots_in_names_need_a_row() -> None:
-    with pytest.raises(kic.UnknownNameError, match=r"No row 'tip\.' in"):
+    with pytest.raises(kic.UnknownNameError, match=r"'tip\.'"):
         C.coefficients("tip.")

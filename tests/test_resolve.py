@@ -388,7 +388,7 @@ def test_damping_is_free_of_units() -> None:
 def test_singular_configuration_raises_or_is_damped() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 0.0])
-    with pytest.raises(kic.SingularError, match="or give `damping`"):
+    with pytest.raises(kic.SingularError, match="`damping`"):
         c.resolve(["tip.x", "tip.y"], [0.1, 0.1])
     r = c.resolve(["tip.x", "tip.y"], [0.1, 0.1], [0.0, 0.0], damping=0.1)
     assert np.isfinite(r.qdd).all()
@@ -608,9 +608,9 @@ def test_invalid_arguments_of_the_evaluator() -> None:
         slow(state, qd=np.zeros(7))
     with pytest.raises(kic.InputError, match=r"Efforts require accelerations. Prepare order 2"):
         m.prepare_resolve("flange", order=1, effort=True)
-    with pytest.raises(kic.InputError, match="`order` must be 1 or 2, got 3"):
+    with pytest.raises(kic.InputError, match="`order`"):
         m.prepare_resolve("flange", order=3)
-    with pytest.raises(kic.InputError, match="`effort` must be True or False, got 'yes'"):
+    with pytest.raises(kic.InputError, match="`effort`"):
         m.prepare_resolve("flange", effort="yes")
     for ask in (lambda: r.coefficients, r.dynamics):
         with pytest.raises(kic.InputError, match=r"Use Configuration\.resolve"):
@@ -618,7 +618,7 @@ def test_invalid_arguments_of_the_evaluator() -> None:
     with pytest.raises(kic.InputError, match=r"prepared without efforts. Set effort=True"):
         _ = r.effort
     many = m.prepare_resolve("flange", weight=np.stack([np.eye(7)] * 2))
-    with pytest.raises(kic.InputError, match="`weight` must have 1 members, one for each state, got 2"):
+    with pytest.raises(kic.InputError, match="`weight`"):
         many(state, ud, ud)
     with pytest.raises(kic.SingularError, match="is singular here"):
         kic.load("horn-two-link").prepare_resolve(["tip.x", "tip.y"])(np.zeros(2), np.ones(2), np.ones(2))
@@ -671,13 +671,13 @@ def test_invalid_uses_raise() -> None:
     for given, message in cases:
         with pytest.raises(kic.KicError, match=message):
             c.resolve("flange", ud, **given)
-    with pytest.raises(kic.InputError, match="Give `ud`, the rates of the task"):
+    with pytest.raises(kic.InputError, match="`ud`"):
         c.resolve("flange")
-    with pytest.raises(kic.InputError, match=r"`ud` must have shape \(\.\.\., 3\), got \(2,\)"):
+    with pytest.raises(kic.InputError, match="`ud`"):
         c.resolve("flange", [0.0, 0.0])
     with pytest.raises(kic.InputError, match=r"at most 7 rows, .* got 9: link7\.x"):
         c.resolve(["link7", "elbow"], np.zeros(9))
-    with pytest.raises(kic.InputError, match="`task` must contain"):
+    with pytest.raises(kic.InputError, match="`task`"):
         c.resolve([], [])
     with pytest.raises(kic.UnknownNameError, match="nose"):
         c.resolve("nose", ud)
@@ -732,7 +732,7 @@ def test_symbols_and_missing_mass() -> None:
     sympy = pytest.importorskip("sympy")
     with pytest.raises(kic.InputError, match="numeric configuration"):
         m.at(sympy.symbols("a b")).resolve("tip.x", [0.1])
-    with pytest.raises(kic.InputError, match="`ud` must be numbers, got symbols"):
+    with pytest.raises(kic.InputError, match="`ud`"):
         m.at([0.3, 1.0]).resolve("tip.x", [sympy.Symbol("v")])
 
 

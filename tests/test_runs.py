@@ -148,9 +148,9 @@ def test_inconsistent_prescribed_motions_raise() -> None:
 
 def test_rotations_of_balls_cannot_be_prescribed_or_limited() -> None:
     m = top((0.3, 0.4, 0.5))
-    with pytest.raises(kic.InputError, match=r"'hold\.4' has a rate but no value.*`prescribed`"):
+    with pytest.raises(kic.InputError, match="`prescribed`"):
         kic.simulate(m, m.at(), 1.0, prescribed={"hold.4": lambda t: (t, 1, 0)})
-    with pytest.raises(kic.InputError, match=r"'hold\.6' has a rate but no value.*`limits`"):
+    with pytest.raises(kic.InputError, match="`limits`"):
         kic.simulate(m, m.at(), 1.0, limits={"hold.6": (-1, 1)})
     run = kic.simulate(m, m.at(), [0, 1.0], prescribed={"hold.1": lambda t: (t * t, 2 * t, 2.0)})
     assert run.effort[-1] == pytest.approx([3, 0, 0, 0, 0, 0])
@@ -241,7 +241,7 @@ def test_diverging_runs_raise_simulation_errors(method: str) -> None:
 
 def test_coordinates_without_values_raise() -> None:
     four, free = kic.load("four-bar"), top((0.3, 0.4, 0.5))
-    with pytest.raises(kic.InputError, match=r"coupler\.wz of 'four-bar' have rates but no values.*`wrt`"):
+    with pytest.raises(kic.InputError, match="`wrt`"):
         kic.simulate(four, four.at(), 1.0, wrt="coupler.wz")
     with pytest.raises(kic.InputError, match=r"body\.wx.* The mechanism's own serve: hold\.1, hold\.2"):
         kic.simulate(free, free.at(), 1.0, wrt="body")

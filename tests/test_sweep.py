@@ -432,7 +432,7 @@ def _nothing_at_zero(c: kic.Configuration) -> np.ndarray:
 
 
 def test_no_cell_in_reach() -> None:
-    with pytest.raises(kic.ConfigurationError, match=r"reaches no cell.*Give `near`") as caught:
+    with pytest.raises(kic.ConfigurationError, match="`near`") as caught:
         kic.sweep(FIVE, {"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
     assert caught.value.failed == [(0,), (1,)]
     assert all(caught.value.reasons)
@@ -481,13 +481,13 @@ def test_other_invalid_arguments_raise() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
     with pytest.raises(kic.InputError, match="`mechanism` must"):
         kic.sweep(3, grid, "tip.x")
-    with pytest.raises(kic.InputError, match=r"`executor` must.*client\.get_executor"):
+    with pytest.raises(kic.InputError, match="`executor`"):
         kic.sweep(ARM, grid, "tip.x", executor=3)
     with pytest.raises(kic.InputError, match="`executor` must"):  # has submit, as a Client of Dask
         kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
-    with pytest.raises(kic.InputError, match="`units` must be a dict"):
+    with pytest.raises(kic.InputError, match="`units`"):
         kic.sweep(ARM, grid, "tip.x", units="m")
-    with pytest.raises(kic.UnknownNameError, match=r"No metric 'tip' in .*'tip\.x'") as caught:
+    with pytest.raises(kic.UnknownNameError, match="'tip'") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
     for near, message in [
@@ -510,11 +510,11 @@ def test_other_invalid_arguments_raise() -> None:
     for made in (kic.metrics.inverse_condition_number, kic.metrics.manipulability, kic.metrics.mass):
         with pytest.raises(kic.InputError, match="needs rows of a task"):
             made()
-    with pytest.raises(kic.InputError, match="several rows needs a `direction`"):
+    with pytest.raises(kic.InputError, match="`direction`"):
         kic.metrics.mass("tip.x", "tip.y")
     with pytest.raises(kic.InputError, match="`direction` must"):
         kic.metrics.mass("tip.x", "tip.y", direction=[0, 0])
-    with pytest.raises(kic.UnknownNameError, match="No coordinate 'knee'"):
+    with pytest.raises(kic.UnknownNameError, match="'knee'"):
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 

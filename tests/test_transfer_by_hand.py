@@ -180,7 +180,7 @@ def test_by_hand_is_what_wrt_answers(leg) -> None:
 def wrist_point() -> kic.Mechanism:
     """Appendix B: the first three joints of a wrist-partitioned arm; joints 2 and 3 parallel."""
     rows = [
-        kic.DHRow("t1", "base", s=0.4),
+        kic.DHRow("t1", "base", d=0.4),
         kic.DHRow("t2", "upper", alpha=np.pi / 2),
         kic.DHRow("t3", "lower", a=1.3),
     ]

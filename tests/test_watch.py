@@ -276,7 +276,7 @@ def test_events_and_contact_violations_are_ordered() -> None:
 
 def test_invalid_arguments_raise() -> None:
     m = standing_rod(0.3, 0.1)
-    with pytest.raises(kic.InputError, match="`contacts` must be 'stop' or 'hold', got 'slide'"):
+    with pytest.raises(kic.InputError, match="`contacts`"):
         kic.simulate(m, m.at(), 1.0, contacts="slide")
 
 

@@ -395,6 +395,6 @@ def singularities(
         configuration.ok,
         inputs,
         outputs,
-        lambda state: type(configuration)(model, (), state[None]),
+        lambda state: Configuration(model, (), state[None]),
         configuration._aims,
     )

@@ -182,7 +182,7 @@ class ThreeLinkPuma:
         rows = (0.0, -pi / 2, 0.0), (self.a2, 0.0, self.d2), (self.a3, pi / 2, 0.0)
         return from_dh(
             "three-link-puma",
-            [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, s=d) for k, (a, t, d) in enumerate(rows, 1)],
+            [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, d=d) for k, (a, t, d) in enumerate(rows, 1)],
             "standard",
             self._bodies(),
             gravity=(0.0, 0.0, -self.g),

@@ -354,7 +354,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     k = np.arange(1, n + 1)
     return from_dh(
         f"{n} revolute joints",
-        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, s=0.2, theta=0.5 * i) for i in k],
+        [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, d=0.2, theta=0.5 * i) for i in k],
         "standard",
         [Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
         [Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],

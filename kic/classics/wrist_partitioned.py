@@ -273,7 +273,7 @@ class WristPartitioned:
         return from_dh(
             "wrist-partitioned",
             (
-                DHRow("waist", "column", "revolute", 0.0, 0.0, s=self.s11),
+                DHRow("waist", "column", "revolute", 0.0, 0.0, d=self.s11),
                 DHRow("shoulder", "upper_arm", "revolute", 0.0, np.pi / 2),
                 DHRow("elbow", "forearm", "revolute", self.a23, 0.0),
             ),

@@ -368,9 +368,9 @@ class MechanismDescription:
             if components is None:
                 there = [*self._components_of_joints, *self.variable_distances]
                 there += [c for cs in self._components_of_joints.values() for c in cs if c not in there]
-                there += [p.name for p in (*self.points, *self.bodies)] if rows else []
-                label = "joint or distance" if self.distances else "joint"
-                error = unknown(f"{label} or row" if rows else label, name, self.name, there)
+                there += [*(p.name for p in self.points), *(b.name for b in self.bodies)] if rows else []
+                kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
+                error = unknown(" or ".join(kinds), name, self.name, there)
                 raise ModelError(
                     f"`{key}`: {error}", key=place, name=name, candidates=error.numbers["candidates"]
                 )

@@ -42,8 +42,9 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     ----------
     who : str
         Owner, for the message.
-    given : (3,), (6,) or (3, 3) array_like
-        Moments about the three axes, six numbers xx yy zz xy xz yz, or the symmetric matrix.
+    given : float, (3,), (6,) or (3, 3) array_like
+        One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
+        symmetric matrix.
     mass : float, optional
         Mass of the body. With mass 0 the inertia must be 0.
     exception : str
@@ -65,9 +66,11 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     """
     a = reals(given)
+    if a is not None and a.shape == ():
+        a = np.full(3, a)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
+            f"{who}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
             f"3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
@@ -93,6 +96,8 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
 def _check_possible(who: str, six: Six, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
+    if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
+        remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
     if mass == 0 and any(six):
         raise ModelError(
             f"{who}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
@@ -139,10 +144,10 @@ class Body:
         Mass. Without it the body has no dynamics; 0 means massless.
     com : (3,) float, optional
         Centre of mass in the reference configuration; not needed without mass.
-    inertia : (3,), (6,) or (3, 3) float, optional
-        Inertia about the centre of mass, in world axes of the reference configuration: moments xx yy zz; or
-        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. In planar motion in x y only
-        zz matters, but all of them must be possible for a real body.
+    inertia : float, (3,), (6,) or (3, 3) float, optional
+        Inertia about the centre of mass, in world axes of the reference configuration. One number is the
+        moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
@@ -162,10 +167,15 @@ class Body:
     com: Vector | None = None
     """Centre of mass in the reference configuration."""
     inertia: (
-        Vector | tuple[float, float, float, float, float, float] | tuple[Vector, Vector, Vector] | None
+        float
+        | Vector
+        | tuple[float, float, float, float, float, float]
+        | tuple[Vector, Vector, Vector]
+        | None
     ) = None
-    """Inertia about the centre of mass, in world axes of the reference configuration: 3 moments
-    (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the tensor: xy = −∫ x y dm) or the 3×3 matrix."""
+    """Inertia about the centre of mass, in world axes of the reference configuration: one moment about
+    every axis (planar motion), 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the
+    tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
     """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
@@ -342,19 +352,13 @@ class Joint:
             )
 
     @property
-    def swing_direction(self) -> np.ndarray:
-        """Unit vector (3,) that swings, in the reference configuration."""
-        d = np.cross(self.axis, self.axis2) if self.swing_axis is None else np.array(self.swing_axis)  # type: ignore[arg-type]
-        return d.real / np.linalg.norm(d.real)
-
-    @property
     def valued(self) -> tuple[str, ...]:
         """Tuple of the coordinates that have values: all but the rotations of spherical and free joints."""
         return self.components[: {"spherical": 0, "free": 3}.get(self.type, 6)]
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Limits of each limited coordinate, and of the swing as ``name.swing``."""
+        """Range of each limited coordinate, and of the swing as ``name.swing``."""
         pairs: tuple = () if self.limits is None else self.limits
         pairs = (pairs,) if len(self.valued) == 1 and pairs else pairs
         found = dict(zip(self.valued, pairs, strict=False))

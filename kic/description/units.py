@@ -29,7 +29,7 @@ SI_VALUES: dict[str, dict[str, float]] = {
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # last parts of names of rows that are angles or angular velocities
-_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s")
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "rx", "ry", "rz", "swing")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def coordinate_units(description: MechanismDescription) -> dict[str, str]:
 
 def row_unit(description: MechanismDescription, row: str) -> str:
     """Return the unit of a row."""
-    if row.rpartition(".")[2] in _ANGULAR_ROWS:
+    if row.rpartition(".")[2] in _ANGULAR_ROWS or ".euler_" in row:
         return "rad"
     return coordinate_units(description).get(row, description.units.length)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from math import cos, pi, sin
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -14,16 +14,34 @@ from kic.description.validation import GROUND, STRICT, Vector, assign, check_nam
 from kic.errors import ModelError, short_repr, unknown
 from kic.mechanism import Mechanism
 
-Convention = Literal["freeman", "standard"]
+Convention = Literal["freeman", "modified", "standard"]
 
 
 @dataclass(frozen=True)
 class DHRow:
     """Denavit-Hartenberg row: a joint and its link.
 
-    Freeman's convention, often called modified DH, has the link of length `a` and twist `alpha` before the
-    joint of offset `s` and angle `theta`: T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(s). In the standard
-    convention the link follows the joint: T^j = T^(j-1) Rz(theta) Tz(s) Tx(a) Rx(alpha).
+    Freeman's convention, the modified one (Craig), has the link of length `a` and twist `alpha` before the
+    joint of offset `d` and angle `theta`: T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(d). In the standard
+    convention the link follows the joint: T^j = T^(j-1) Rz(theta) Tz(d) Tx(a) Rx(alpha).
+
+    Parameters
+    ----------
+    joint, body : str
+        Names of the joint and of the link that it moves.
+    type : {"revolute", "prismatic"}
+        Type of joint.
+    a, alpha : float
+        Link length, and twist (rad).
+    d : float
+        Offset along the joint axis, Freeman's s; of a prismatic joint, the reference value of the coordinate.
+    theta : float
+        Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate.
+
+    Raises
+    ------
+    ModelError
+        For invalid names or numbers.
     """
 
     __pydantic_config__ = STRICT
@@ -37,7 +55,7 @@ class DHRow:
     """Link length."""
     alpha: float = 0.0
     """Twist (rad)."""
-    s: float = 0.0
+    d: float = 0.0
     """Offset along the joint axis; of a prismatic joint, the reference value of the coordinate."""
     theta: float = 0.0
     """Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate."""
@@ -49,7 +67,7 @@ class DHRow:
         if self.body == GROUND:
             raise ModelError(f"{who}: '{GROUND}' is the fixed world; name the link that moves.", key="body")
         assign(self, type=choice(who, "type", self.type, ("revolute", "prismatic")))
-        for key in ("a", "alpha", "s", "theta"):
+        for key in ("a", "alpha", "d", "theta"):
             assign(self, **{key: number(who, key, getattr(self, key))})
 
 
@@ -61,7 +79,7 @@ class DH:
     rows: tuple[DHRow, ...]
     """One row for each joint, starting at the base."""
     convention: Convention = "freeman"
-    """Convention of the rows: freeman (modified DH) or standard."""
+    """Convention of the rows: modified (also called freeman) or standard."""
 
 
 def _cosine_sine(angle: float) -> tuple[float, float]:
@@ -82,10 +100,10 @@ def _screw_x(a: float, alpha: float) -> np.ndarray:
     return np.array([[1.0, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
 
 
-def _screw_z(s: float, theta: float) -> np.ndarray:
-    """Return Rz(theta) Tz(s)."""
-    c, si = _cosine_sine(theta)
-    return np.array([[c, -si, 0.0, 0], [si, c, 0, 0], [0, 0, 1, s], [0, 0, 0, 1]])
+def _screw_z(d: float, theta: float) -> np.ndarray:
+    """Return Rz(theta) Tz(d)."""
+    c, s = _cosine_sine(theta)
+    return np.array([[c, -s, 0.0, 0], [s, c, 0, 0], [0, 0, 1, d], [0, 0, 0, 1]])
 
 
 def from_dh(
@@ -104,12 +122,13 @@ def from_dh(
     name : str
         Name of the mechanism.
     rows : iterable of DHRow (or dict of its fields)
-        One for each joint. The reference configuration has the given theta (revolute) and s (prismatic).
-    convention : {"freeman", "standard"}
-        Freeman's rows (eqs 2-45 to 2-50) or the standard ones; see `DHRow`.
+        One for each joint. The reference configuration has the given theta (revolute) and d (prismatic).
+    convention : {"freeman", "modified", "standard"}
+        Freeman's rows (eqs 2-45 to 2-50), for which "modified" is the common name, or the standard ones; see
+        `DHRow`. The default is "freeman".
     bodies : iterable of Body
         Mass properties of the links, with `com`, `inertia` and `at` in the frame of the link. Its origin is
-        at the joint in Freeman's convention, and at the end of the link in the standard one. Other links have
+        at the joint in the modified convention, and at the end of the link in the standard one. Others have
         no mass properties.
     points : iterable of Point
         Points, each in the frame of its body; those of ground in world axes.
@@ -138,7 +157,7 @@ def from_dh(
     array([1.5, 0. , 0. ])
     """
     name = check_name("mechanism", name)
-    choice(f"'{name}'", "convention", convention, ("freeman", "standard"))
+    choice(f"'{name}'", "convention", convention, get_args(Convention))
     joints, links_at = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
     links: dict[str, Body | None] = {link: None for link in links_at if link != GROUND}
     for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
@@ -193,12 +212,12 @@ def _chain(
                 key=f"rows[{i}].body",
                 name=row.body,
             )
-        moved = T @ _screw_x(row.a, row.alpha) if convention == "freeman" else T
-        value = row.theta if row.type == "revolute" else row.s
+        moved = T @ _screw_x(row.a, row.alpha) if convention != "standard" else T
+        value = row.theta if row.type == "revolute" else row.d
         ties = (before, row.body)
         at, axis = tuple(moved[:3, 3]), tuple(moved[:3, 2])
         joints.append(Joint(row.joint, row.type, ties, at=at, axis=axis, value=value))
-        T = moved @ _screw_z(row.s, row.theta)
+        T = moved @ _screw_z(row.d, row.theta)
         if convention == "standard":
             T = T @ _screw_x(row.a, row.alpha)
         frames[row.body] = T

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from kic.errors import InputError, UnknownNameError, short_repr, unknown
 
+# files that are read by path even without a folder
+SUFFIXES = (".toml", ".urdf", ".sdf", ".xml", ".mjcf")
+
 
 def models_directory() -> Path:
     """Return the folder of the shipped models, in the installed package or next to it in a checkout."""
@@ -36,7 +39,7 @@ def find(model: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
         raise InputError(f"`model` must be the name of a shipped model or a path, got {short_repr(model)}.")
-    if isinstance(model, str) and not text.endswith(".toml") and not any(c in text for c in "/\\"):
+    if isinstance(model, str) and not text.lower().endswith(SUFFIXES) and not any(c in text for c in "/\\"):
         if text not in model_names():
             error = unknown("shipped model", text, "kic", model_names())
             if os.path.isfile(f"{text}.toml"):

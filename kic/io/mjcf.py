@@ -14,10 +14,10 @@ from kic.errors import InputError, short_repr
 from kic.io.robot import (
     WORLD,
     Drive,
-    Frame,
     Link,
     Robot,
     RobotCoupling,
+    RobotFrame,
     RobotJoint,
     RobotLoop,
     mechanism_of,
@@ -236,7 +236,7 @@ class _Reader:
         for s in range(m.nsite):
             name = self.name("site", s, f"site{s}")
             place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
-            robot.frames.append(Frame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
+            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
         self._tendons()
         for e in range(m.neq):
             self._equality(e)

@@ -16,7 +16,7 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
-from kic.description.parts import Body, Joint, Point, Spring, check_inertia
+from kic.description.parts import Body, Frame, Joint, Point, Spring, check_inertia
 from kic.description.validation import GROUND
 from kic.errors import KicError, ModelError, ModelFileError, SingularError
 from kic.io.assembly import Loop, LoopFrame, closed_state
@@ -94,7 +94,7 @@ class RobotLoop:
 
 
 @dataclass
-class Frame:
+class RobotFrame:
     """Named frame (4, 4) of a link."""
 
     name: str
@@ -125,7 +125,7 @@ class Robot:
     joints: dict[str, RobotJoint] = field(default_factory=dict)
     couplings: list[RobotCoupling] = field(default_factory=list)
     loops: list[RobotLoop] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[RobotFrame] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     springs: list[tuple[str, str, str, float, float, float, int]] = field(default_factory=list)
     """Springs: name, two frames, stiffness, rest length, damping, line."""
@@ -284,18 +284,19 @@ class _Builder:
         """Return the mechanism."""
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
-        points, springs = self._points()
+        frames, points, springs = self._frames()
         tree = Mechanism(
             self.names.new(robot.name, "mechanism", 0),
             bodies,
             joints,
             points,
+            frames=frames,
             gravity=robot.gravity,  # type: ignore[arg-type]
         )
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
-            Coupling(self.names.new(c.name, "coupling", c.line), tuple(self.joint_names[j] for j in
-            c.joints), c.ratios) for c in robot.couplings
+            Coupling(self.names.new(c.name, "coupling", c.line), tuple(map(self.coordinate, c.joints)), c.ratios)
+            for c in robot.couplings
         ]  # fmt: skip
         tolerance = 0.0
         if loops or rows:
@@ -316,6 +317,7 @@ class _Builder:
             springs=tuple(springs),
             couplings=tuple(couplings),
             motors=tuple(self._motors()),
+            actuators=self._actuators(),
             closure_tolerance=tolerance,
         )
         made = replace(made, coordinates=self._coordinates(made, coordinates))
@@ -403,28 +405,48 @@ class _Builder:
                 damping=joint.damping,
                 armature=joint.armature,
                 friction=joint.friction,
+                limits=self._limits(joint) if single else None,
             )
         except ModelError as error:
             raise self.robot.source.error(joint.line, str(error)) from None
 
-    def _points(self) -> tuple[list[Point], list[Spring]]:
-        """Return the frames of the file and of merged links as points, and springs between them."""
-        robot, points, named = self.robot, [], dict[str, str]()
-        merged = [
-            Frame(name, name, np.eye(4), link.line)
-            for name, link in robot.links.items()
-            if self.placed.carrier[name] != name
-        ]
-        for frame in (*merged, *robot.frames):
-            place = self.placed.pose[frame.link] @ frame.place
-            name = self.names.new(frame.name, "frame", frame.line)
-            named[frame.name] = name
-            points.append(Point(name, self.body_of(frame.link), tuple(place[:3, 3].tolist())))
-        springs = [
-            Spring(self.names.new(name, "spring", line), (named[a], named[b]), stiffness, rest, damping)
-            for name, a, b, stiffness, rest, damping, line in robot.springs
-        ]
-        return points, springs
+    def _limits(self, joint: RobotJoint) -> tuple[float, float] | None:
+        """Return the limits of a joint, or None."""
+        if joint.lower == -np.inf and joint.upper == np.inf:
+            return None
+        if joint.lower < joint.upper:
+            return joint.lower, joint.upper
+        text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are left out."
+        self.robot.remark(joint.line, text)
+        joint.lower, joint.upper = -np.inf, np.inf
+        return None
+
+    def _frames(self) -> tuple[list[Frame], list[Point], list[Spring]]:
+        """Return the frames of links and of the file, and springs between points at some of them."""
+        robot, frames, carriers = self.robot, list[Frame](), dict[str, Frame]()
+        for name, link in robot.links.items():
+            body = self.placed.carrier[name] == name
+            own = f"{name}_frame" if body else name
+            found = self.names.new(own, "frame", link.line)
+            frames.append(self._frame(found, name, np.eye(4)))
+        for frame in robot.frames:
+            found = self.names.new(frame.name, "frame", frame.line)
+            frames.append(self._frame(found, frame.link, frame.place))
+            carriers[frame.name] = frames[-1]
+        points, springs = list[Point](), list[Spring]()
+        for name, a, b, stiffness, rest, damping, line in robot.springs:
+            ends = []
+            for k, end in enumerate((carriers[a], carriers[b])):
+                ends.append(self.names.new(f"{name}_{k + 1}", "point", line))
+                points.append(Point(ends[-1], end.body, end.origin))
+            own = self.names.new(name, "spring", line)
+            springs.append(Spring(own, (ends[0], ends[1]), stiffness, rest, damping))
+        return frames, points, springs
+
+    def _frame(self, name: str, link: str, place: np.ndarray) -> Frame:
+        """Return a frame given in that of a link."""
+        T = self.placed.pose[link] @ place
+        return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist())))
 
     def _loops(self) -> list[Loop]:
         """Return the closing joints with their two frames in the world."""
@@ -449,13 +471,27 @@ class _Builder:
         """Return couplings as rows: name, coefficients of the joints, and value."""
         made = []
         for c in self.robot.couplings:
-            for joint in c.joints:
-                if joint not in self.joint_names:
-                    raise self.robot.source.error(c.line, f"coupling '{c.name}': no joint '{joint}' moves.")
-            terms = {self.joint_names[j]: r for j, r in zip(c.joints, c.ratios, strict=True)}
-            zero = sum(r * self.robot.joints[j].zero for j, r in zip(c.joints, c.ratios, strict=True))
-            made.append((c.name, terms, c.offset + zero))
+            try:
+                names = [self.coordinate(j) for j in c.joints]
+            except KeyError as error:
+                text = f"coupling '{c.name}': no joint '{error.args[0]}' moves."
+                raise self.robot.source.error(c.line, text) from None
+            zeros = [self.robot.joints[j].zero if j in self.robot.joints else 0.0 for j in c.joints]
+            value = c.offset + sum(r * zero for r, zero in zip(c.ratios, zeros, strict=True))
+            made.append((c.name, dict(zip(names, c.ratios, strict=True)), value))
         return made
+
+    def coordinate(self, name: str) -> str:
+        """Return the name of a joint, or of a component of one with several coordinates."""
+        base, dot, component = name.rpartition(".")
+        if dot and name not in self.joint_names and base in self.joint_names:
+            return f"{self.joint_names[base]}.{component}"
+        return self.joint_names[name]
+
+    def _actuators(self) -> tuple[str, ...] | None:
+        """Return the actuated joints; None if the file has no actuators."""
+        driven = [j for drive in self.robot.drives for j in drive.joints]
+        return tuple(dict.fromkeys(self.joint_names[j] for j in driven)) or None
 
     def _motors(self) -> list[Motor]:
         """Return the actuators as ideal motors."""
@@ -473,8 +509,7 @@ class _Builder:
             return None
         if not made.dof:
             return ()
-        driven = [j for drive in self.robot.drives for j in drive.joints]
-        tried = tuple(dict.fromkeys(self.joint_names[j] for j in driven))
+        tried = self._actuators() or ()
         loose = tuple(j.name for j in made.joints if j.type == "free")
         for names in (tuple(dict.fromkeys((*loose, *tried))), tried):
             if names and _drives(made, names):
@@ -549,6 +584,10 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
             )
         )
     points = [replace(p, at=point(p.body, p.at)) for p in tree.points]
+    frames = [
+        replace(f, origin=point(f.body, f.origin), axes=tuple(vector(f.body, e) for e in f.axes))
+        for f in tree.frames
+    ]
     closing = []
     for loop in loops:
         frame = moved[loop.first.body] @ loop.first.place
@@ -560,7 +599,7 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
             axes["axis2"] = tuple((frame[:3, :3] @ loop.axis2).tolist())
         at = tuple(((frame[:3, 3] + other[:3, 3]) / 2).tolist())
         closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes))  # type: ignore[arg-type]
-    made = replace(tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points))
+    made = replace(tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames))
     return made, closing
 
 

@@ -20,17 +20,18 @@ from kic.description.validation import STRICT, Vector
 from kic.errors import FileError, InputError, KicError, ModelFileError, short_repr
 from kic.io.dh import DH, from_dh
 from kic.io.files import atomic_write
-from kic.io.library import find, model_names
+from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
 
 
 def load(model: str | os.PathLike[str]) -> Mechanism:
-    """Read a mechanism from a shipped model or a TOML file.
+    """Read a mechanism from a shipped model, or from a TOML, URDF, SDF or MJCF file.
 
     Parameters
     ----------
     model : str or path
-        Name of a shipped model ("puma560"), or the path of a file ("./arm.toml").
+        Name of a shipped model ("puma560"), or the path of a file ("./arm.toml", "robot.urdf"). The functions
+        `from_urdf`, `from_sdf` and `from_mujoco` have more options.
 
     Returns
     -------
@@ -49,6 +50,10 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     6
     """
     path = find(model)
+    if path.suffix.lower() in SUFFIXES[1:]:
+        from kic.io.robot_files import load_robot
+
+        return load_robot(path)
     return _mechanism(path, _read(path))
 
 

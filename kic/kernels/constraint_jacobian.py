@@ -11,6 +11,8 @@ from kic.kernels.functions import root
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
+    ANGLE,
+    ARCSINE,
     AXIS,
     COLUMNS,
     COORDINATE,
@@ -67,11 +69,29 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 
 
 @helper
+def angle_gradient(kind, row, value, g):
+    """Compute the first order of an angle from the rows before it; its value is not computed here."""
+    if kind == ANGLE:
+        s, c = value[row - 2], value[row - 1]
+        f = 1 / (c * c + s * s)
+        for n in range(g.shape[1]):
+            g[row, n] = f * (c * g[row - 2, n] - s * g[row - 1, n])
+    else:
+        s = value[row - 1]
+        f = 1 / root(1 - s * s)
+        for n in range(g.shape[1]):
+            g[row, n] = f * g[row - 1, n]
+
+
+@helper
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Compute values and first order (…, M) of item i, in rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
+        return
+    if kind == ANGLE or kind == ARCSINE:
+        angle_gradient(kind, row, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))

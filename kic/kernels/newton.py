@@ -9,14 +9,12 @@ Let A be an approximate inverse of the Jacobian J, r(τ) the residual to the goa
 in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius
 about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to
 the end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums
-of the rows of |A|, serve columns of different sensitivity.
+of the rows of |A| over the rows of J that are not constant, serve columns of different sensitivity.
 
-Two tests are made. In the first, A is the inverse at the start, and lever arms bound the second derivatives
-along the chord: it needs no further evaluation and suffices for short steps. In the second, A is the inverse
-in the middle; κ and η interpolate between the ends and the middle of the chord, η with slopes at the ends.
-Lever arms bound λ and the errors of interpolation: the k-th derivative of a row along x is at most
-LEVER ‖x‖₁ᵏ over the columns of the row. A step that fails both tests is made shorter. Members that fail stay
-at the last configuration that was proved.
+A is the inverse at the start. At both ends of the chord J is known: κ interpolates it linearly. η is a
+Hermite interpolant of r, at most a quarter of its larger slope. Lever arms bound λ and the errors of
+interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the columns of the row. A step
+that fails the test is made shorter. Members that fail stay at the last configuration that was proved.
 
 This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
 poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
@@ -71,11 +69,14 @@ REUSED_STEP_MAX, STEP_PRODUCT_MIN = 1e-4, 1e-17
 PIVOT_MIN = 1e-6
 # shortest step, as a share of the way
 SHARE_MIN = 1e-6
-# largest of |τ (τ − 1/2) (τ − 1)| / 6 and τ² |τ − 1/2| (τ − 1)² / 120, the errors of interpolation; and of
-# |τ (1 − τ)² (1 − 2 τ)|, the effect of slopes at an end
-CUBIC_FACTOR, QUINTIC_FACTOR, SLOPE_FACTOR = 0.00803, 7.2e-5, 0.08
+# errors of linear and of cubic Hermite interpolation, and the largest share of a slope in the latter
+LINEAR_FACTOR, HERMITE_FACTOR, SLOPE_FACTOR = 1 / 8, 1 / 384, 1 / 4
 # largest growth and shrinkage of the step, and the share of the allowed slack that the next step aims at
-GROWTH_MAX, SHRINK_MIN, SLACK_FACTOR = 3.0, 0.2, 0.6
+GROWTH_MAX, SHRINK_MIN, SLACK_FACTOR = 3.0, 0.2, 0.8
+# smallest weight of a column, as a share of the largest
+WEIGHT_MIN = 1e-3
+# slack below which the next step needs no sharper estimate
+SLACK_SHARP_MIN = 0.04
 
 
 @helper
@@ -83,7 +84,7 @@ def closing_scratch(plan):
     """Return the size of the scratch array."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 7 * square + 13 * mobile + 3 * plan[2, SYSTEM]
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 4 * square + 12 * mobile + 3 * plan[2, SYSTEM]
 
 
 @helper
@@ -143,24 +144,17 @@ def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, 
 
 
 @helper
-def chord(cols, rest, first, states, b, half, d):
-    """Compute the scaled step d (M,) from state `first` (1, S) to state b, and the state halfway."""
+def chord(cols, rest, first, states, b, d):
+    """Compute the scaled step d (M,) from state `first` (1, S) to state b."""
     for n in range(cols.shape[0]):
         k = cols[n, STATE]
         if cols[n, KIND] != BALL:
             d[n] = (states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
-            half[0, k] = first[0, k] + (states[b, k] - first[0, k]) / 2
         elif cols[n, GROUP] == n:
-            same, size = 0.0, 0.0
+            same = 0.0
             for c in range(4):
                 same += first[0, k + c] * states[b, k + c]
             sign = 1 if same >= 0 else -1
-            for c in range(4):
-                half[0, k + c] = first[0, k + c] + sign * states[b, k + c]
-                size += half[0, k + c] * half[0, k + c]
-            size = root(size)
-            for c in range(4):
-                half[0, k + c] *= 1 / size
             # the vector part of states times the conjugate of first, made as long as the angle
             p, u = states[b, k], (states[b, k + 1], states[b, k + 2], states[b, k + 3])
             o, v = first[0, k], (first[0, k + 1], first[0, k + 2], first[0, k + 3])
@@ -186,6 +180,16 @@ def turn_of(cols, d, n):
 
 
 @helper
+def weight_of(cols, w, n):
+    """Return the weight of column n; for the first of a ball joint, that of all turns, 0 for the others."""
+    if cols[n, KIND] != BALL:
+        return w[n, 0]
+    if cols[n, GROUP] != n:
+        return 0.0
+    return root(w[n, 0] * w[n, 0] + w[n + 1, 0] * w[n + 1, 0] + w[n + 2, 0] * w[n + 2, 0])
+
+
+@helper
 def arm_of(cols, g, n, row):
     """Return the speed of a point per rate of column n; for a ball joint, the distance from its centre."""
     size, last = 0.0, n
@@ -198,11 +202,10 @@ def arm_of(cols, g, n, row):
 
 
 @helper
-def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, plain):
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
     """Compute bounds for item i along the chord: interpolation errors of η and κ, and its share of λ.
 
-    `value` and `g` are those of the middle, or, for the `plain` test, of the end of the chord. In the plain
-    test nothing is interpolated: the bounds are those of all of η and κ.
+    `value` and `g` are those of the end of the chord.
     """
     lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
     extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
@@ -226,14 +229,14 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
     if kind != POINT:
         t += other
         other = 0.0
-    second = third = fifth = lever
+    second = third = fourth = lever
     if kind == DISTANCE:
         # |v| has derivatives by those of v, over powers of the smallest length on the way
-        least = value[row] * unit - (1.5 if plain else 1.0) * lever * t
+        least = value[row] * unit - 1.5 * lever * t
         f = lever / least if least > 0 else 1e9
         second *= 1 + f
-        third *= 1 + f * (7 + f * (18 + 15 * f))
-        fifth *= (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f) * (1 + 3 * f)
+        third *= 1 + f * (3 + 3 * f)
+        fourth *= 1 + f * (7 + f * (18 + 15 * f))
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
     while body != base:
@@ -242,128 +245,104 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
         if kind == POINT:
             arm = min(
                 lever,
-                arm_of(cols, g, n, row) * unit * w[n, 1]
-                + (1.5 if plain else 1.0) * lever * (t if body > base else other),
+                arm_of(cols, g, n, row) * unit * w[n, 1] + 1.5 * lever * (t if body > base else other),
             )
         # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
+        f = weight_of(cols, w, n)
         if body > base or kind != POINT:
-            bend += w[n, 0] * (arm * w[n, 0] + 2 * reach)
-            reach += arm * w[n, 0]
-            mine += w[n, 0]
+            bend += f * (arm * f + 2 * reach)
+            reach += arm * f
+            mine += f
         else:
-            bend += w[n, 0] * (arm * w[n, 0] + 2 * beyond)
-            beyond += arm * w[n, 0]
-            yours += w[n, 0]
+            bend += f * (arm * f + 2 * beyond)
+            beyond += arm * f
+            yours += f
         if body > base:
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
+    extra[3 * i] = HERMITE_FACTOR * fourth * (t * t * t * t + other * other * other * other)
+    extra[3 * i + 1] = LINEAR_FACTOR * third * (t * t * mine + other * other * yours)
     extra[3 * i + 2] = bend
-    if plain:
-        extra[3 * i] = second * (t * t + other * other) / 8
-        extra[3 * i + 1] = second * (t * mine + other * yours)
-        return
-    extra[3 * i] = QUINTIC_FACTOR * fifth * (t * t * t * t * t + other * other * other * other * other)
-    extra[3 * i + 1] = CUBIC_FACTOR * third * (t * t * t * mine + other * other * other * yours)
 
 
 @helper
-def middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line):
-    """Compare the systems S, W, E at the start, middle and end of a chord.
+def slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line):
+    """Compare the systems S, E at the ends of a chord.
 
-    Write half their change into L and the error of linear interpolation into Q. Write the residuals in the
-    middle, and slopes at both ends beyond those of a parabola, into line (3 M).
+    Write the slopes of the residuals at both ends, and the change of each row in the norm of the columns,
+    into line (3 M).
     """
     for i in range(mobile):
-        row, scale_of = choice[0, i], 1 / vectors[choice[2, i], SCALE]
-        here, gone = aim[row], 0.0
+        x = 0.0
         if choice[5, i] >= 0:
-            here, gone = (begun[row] + aim[row]) / 2, aim[row] - begun[row]
-        half, gone = (here - value[row]) * scale_of, gone * scale_of
-        x, y = gone - 4 * half, gone + 4 * half
+            row = choice[0, i]
+            x = (aim[row] - begun[row]) / vectors[choice[2, i], SCALE]
+        y, change = x, 0.0
         for j in range(mobile):
-            L[i, j] = (E[i, j] - S[i, j]) / 2
-            Q[i, j] = abs((E[i, j] + S[i, j]) / 2 - W[i, j])
-            x -= S[i, j] * d[choice[1, j]]
-            y -= E[i, j] * d[choice[1, j]]
-        line[i], line[mobile + i], line[2 * mobile + i] = half, x, y
+            n = choice[1, j]
+            x -= S[i, j] * d[n]
+            y -= E[i, j] * d[n]
+            change += abs(E[i, j] - S[i, j]) * w[n, 0]
+        line[i], line[mobile + i], line[2 * mobile + i] = x, y, change
 
 
 @helper
-def certified(mobile, choice, opened, L, Q, N, w, line, product, extra):
+def certified(mobile, choice, opened, S, E, N, w, line, product, extra, sharp):
     """Return 4 λ η / (1 − κ)²: below 1 the step stays on its branch. It is 1e6 where κ is not below 1.
 
-    N is the inverse in the middle; `opened` is the closure error at the start of the step.
+    N is the inverse of S, `opened` the closure error on the way, and `line` has the results of `slopes`. A
+    `sharp` κ takes the norm of the product N (E − S), otherwise of the product of absolute values.
     """
     kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
-    for k in range(mobile):
-        much = 0.0
-        for j in range(mobile):
-            much += Q[k, j] * w[choice[1, j], 0]
-        Q[k, 0] = much
     for i in range(mobile):
-        half, x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        clear_range(product, 0, mobile)
+        x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0
+        if sharp:
+            clear_range(product, 0, mobile)
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
-                item = choice[2, k]
-                half += f * line[k]
-                x += f * line[mobile + k]
-                y += f * line[2 * mobile + k]
-                for j in range(mobile):
-                    product[j] += f * L[k, j]
-                f = abs(f)
-                side += f * (opened + extra[3 * item])
-                more += f * (Q[k, 0] + extra[3 * item + 1])
-                much += f * extra[3 * item + 2]
-        for j in range(mobile):
-            more += abs(product[j]) * w[choice[1, j], 0]
-        f = 1 / w[choice[1, i], 0]
-        side += abs(half) + SLOPE_FACTOR * (abs(x) + abs(y))
-        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
-        strange += 0 * (more + side + much)
-    if not kappa + strange < 1:
-        return 1e6
-    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
-
-
-@helper
-def certified_near(mobile, choice, opened, N, w, extra):
-    """Return 4 λ η / (1 − κ)² of a short step, as `certified`, without interpolation.
-
-    N is the inverse at the start, and κ and η are bounded by second derivatives along the chord alone.
-    """
-    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
-    for i in range(mobile):
-        side, more, much = 0.0, 0.0, 0.0
-        for k in range(mobile):
-            f = abs(N[i, k])
-            if f != 0:
                 item = 3 * choice[2, k]
+                x += f * line[k]
+                y += f * line[mobile + k]
+                if sharp:
+                    for j in range(mobile):
+                        product[j] += f * (E[k, j] - S[k, j])
+                f = abs(f)
                 side += f * (opened + extra[item])
                 more += f * extra[item + 1]
                 much += f * extra[item + 2]
+                if not sharp:
+                    more += f * line[2 * mobile + k]
+        if sharp:
+            for j in range(mobile):
+                more += abs(product[j]) * w[choice[1, j], 0]
         f = 1 / w[choice[1, i], 0]
+        side += SLOPE_FACTOR * max(abs(x), abs(y))
         kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
-        strange += 0 * (more + side + much)
+        strange += 0 * (x + y + side + more + much)
     if not kappa + strange < 1:
         return 1e6
     return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
 
 
 @helper
-def invert(mobile, choice, rest, W, pivots, ends, inverse, w):
+def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
     """Compute the inverse of a factored system, and the weights and units of the columns."""
     clear_range(inverse, 0, mobile * mobile)
     for i in range(mobile):
         inverse[i * mobile + i] = 1
     solve(W, pivots, ends, inverse, mobile)
+    most = 0.0
     for j in range(mobile):
         n, much = choice[1, j], 0.0
         for k in range(mobile):
-            much += abs(inverse[j * mobile + k])
+            if vectors[choice[2, k], LEVER] != 0:
+                much += abs(inverse[j * mobile + k])
         w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
+        most = max(most, much)
+    for n in range(mobile):
+        w[n, 0] = max(w[n, 0], WEIGHT_MIN * most if most > 0 else 1.0)
 
 
 @entry
@@ -389,26 +368,21 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     W = scratch[place : place + square].reshape(mobile, mobile)
     S = scratch[place + square : place + 2 * square].reshape(mobile, mobile)
     E = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
-    L = scratch[place + 3 * square : place + 4 * square].reshape(mobile, mobile)
-    Q = scratch[place + 4 * square : place + 5 * square].reshape(mobile, mobile)
-    inverse = scratch[place + 5 * square : place + 6 * square]
+    inverse = scratch[place + 3 * square : place + 4 * square]
     N = inverse.reshape(mobile, mobile)
-    start_inverse = scratch[place + 6 * square : place + 7 * square]
-    N0 = start_inverse.reshape(mobile, mobile)
-    place += 7 * square
+    place += 4 * square
     # a ball has four numbers for its three columns
     first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
-    half = scratch[place + 2 * mobile : place + 2 * mobile + states.shape[1]].reshape(1, states.shape[1])
-    place += 4 * mobile
+    place += 2 * mobile
     R = scratch[place : place + mobile]
     d = scratch[place + mobile : place + 2 * mobile]
     line = scratch[place + 2 * mobile : place + 5 * mobile]
     # weights and units of the columns
     w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
-    w0 = scratch[place + 7 * mobile : place + 9 * mobile].reshape(mobile, 2)
-    extra = scratch[place + 9 * mobile :]
+    product = scratch[place + 7 * mobile : place + 8 * mobile]
+    extra = scratch[place + 8 * mobile :]
     pivots, ends = whole[0], whole[1]
-    # whether S, `begun` and `first` are those of the member before, and its pivot if N0 is the inverse of S
+    # whether S, `begun` and `first` are those of the member before, and its pivot if N is the inverse of S
     failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
@@ -468,7 +442,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     start_pivot = factor(W, pivots, ends)
                     if not start_pivot > PIVOT_MIN:
                         break
-                    invert(mobile, choice, rest, W, pivots, ends, start_inverse, w0)
+                    invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w)
                     inverted = True
                 # after a short step the last system serves again
                 if step == 0:
@@ -491,7 +465,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     for i in range(mobile):
                         much = 0.0
                         for k in range(mobile):
-                            much += N0[i, k] * d[k]
+                            much += N[i, k] * d[k]
                         R[i] = much
                 else:
                     solve(W, pivots, ends, R, 1)
@@ -501,7 +475,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     next_size += 0 * R[n]
                 # NaN fails this test; near the end round-off decides about the size of steps
                 if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
-                    if step == 0:
+                    if step > 0 and worst <= CLOSURE_RTOL:
+                        arrived = 1
+                    elif step == 0:
                         slack = (next_size / (SLACK_FACTOR * STEP_MAX)) ** 2
                     break
                 move(cols, choice, rest, R, states, b)
@@ -517,21 +493,14 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 for i in range(mobile):
                     if choice[5, i] >= 0:
                         found[choice[0, i]] = aim[choice[0, i]]
-                chord(cols, rest, first, states, b, half, d)
+                chord(cols, rest, first, states, b, d)
                 for i in range(count):
-                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w0, i, extra, True)
-                slack = certified_near(mobile, choice, max(opened, CLOSURE_RTOL), N0, w0, extra)
-            if arrived == 1 and not slack < 1:
-                slack = 1e6
-                evaluate(cols, geometry, items, vectors, rest, choice, count, half, 0, F, value, g, W)
-                middle(mobile, choice, vectors, begun, aim, value, d, S, E, W, L, Q, line)
-                if factor(W, pivots, ends) > PIVOT_MIN:
-                    invert(mobile, choice, rest, W, pivots, ends, inverse, w)
-                    for i in range(count):
-                        bounds(
-                            cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra, False
-                        )
-                    slack = certified(mobile, choice, opened, L, Q, N, w, line, R, extra)
+                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
+                slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line)
+                opened = max(opened, CLOSURE_RTOL)
+                slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, False)
+                if not slack < (1.0 if end == 1 else SLACK_SHARP_MIN):
+                    slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, True)
             if arrived == 2 or slack < 1:
                 share = end
                 if share == 1:

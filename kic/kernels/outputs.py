@@ -14,6 +14,8 @@ from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
+    ANGLE,
+    ARCSINE,
     AXIS,
     COLUMNS,
     COORDINATE,
@@ -45,7 +47,7 @@ from kic.kernels.layout import (
     STATE,
 )
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
-from kic.kernels.scalar_rows import product_row, root_row
+from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
 from kic.kernels.transferred_influence import carried_rows
 from kic.kernels.vectors import dot, sub, take
 
@@ -186,6 +188,12 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
+        return
+    if kind == ANGLE:
+        angle_row(size, pairs_of(into), order, t, rows, row)
+        return
+    if kind == ARCSINE:
+        arcsine_row(size, pairs_of(into), order, t, rows, row)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:

@@ -1,4 +1,4 @@
-"""Scalar rows that are products of two vectors, by the product rule to third order.
+"""Scalar rows that are products of two vectors, and lengths and angles of these, to third order.
 
 `U` and `W` are tables of three rows each with the values and coefficients of the vectors, in any coordinates.
 A vector that has a rate but no value (an angular velocity) is passed as W with `has_value` False: the row is
@@ -72,6 +72,86 @@ def product_row(U, W, has_value, size, pairs, order, t, rows, row):
                     x += dot(column3(U, size, p), w) + dot(column2(U, size, count, mn), wk)
                     x += dot(column2(U, size, count, kn), wm) + dot(column1(U, size, n), wkm)
                 t[start + p] = x
+                p += 1
+
+
+@helper
+def angle_row(size, pairs, order, t, rows, row):
+    """Compute the coefficients of the angle of (c, s), which are the rows before `row`: Im log(c + i s).
+
+    With z = c + i s, p + i q = dz / z and P + i Q = d²z / z, the first order is q_n and the second
+    Q_mn − (p_m q_n + q_m p_n). The value is not computed here.
+    """
+    s, c = t[row - 2], t[row - 1]
+    a = c / (c * c + s * s)
+    b = s / (c * c + s * s)
+    count = pair_count(size, pairs)
+    g = rows + row * size
+    for n in range(size):
+        t[g + n] = a * t[g - 2 * size + n] - b * t[g - size + n]
+    if order < 2:
+        return
+    h = rows * (1 + size) + row * count
+    p = h
+    for m in range(size):
+        pm, qm = a * t[g - size + m] + b * t[g - 2 * size + m], t[g + m]
+        for n in range(size if pairs == EVERY else m + 1):
+            pn, qn = a * t[g - size + n] + b * t[g - 2 * size + n], t[g + n]
+            t[p] = a * t[p - 2 * count] - b * t[p - count] - pm * qn - qm * pn
+            p += 1
+    if order < 3:
+        return
+    cube = size * size * size
+    p = rows * (1 + size + size * size) + row * cube
+    for k in range(size):
+        pk, qk = a * t[g - size + k] + b * t[g - 2 * size + k], t[g + k]
+        for m in range(size):
+            pm, qm = a * t[g - size + m] + b * t[g - 2 * size + m], t[g + m]
+            i = h + k * size + m
+            # second order of log z, from that of its imaginary part
+            Pkm = a * t[i - count] + b * t[i - 2 * count]
+            Qkm = a * t[i - 2 * count] - b * t[i - count]
+            for n in range(size):
+                pn, qn = a * t[g - size + n] + b * t[g - 2 * size + n], t[g + n]
+                i = h + k * size + n
+                Pkn = a * t[i - count] + b * t[i - 2 * count]
+                Qkn = a * t[i - 2 * count] - b * t[i - count]
+                i = h + m * size + n
+                Pmn = a * t[i - count] + b * t[i - 2 * count]
+                Qmn = a * t[i - 2 * count] - b * t[i - count]
+                x = a * t[p - 2 * cube] - b * t[p - cube]
+                x -= Pkm * qn + Qkm * pn + Pkn * qm + Qkn * pm + Pmn * qk + Qmn * pk
+                t[p] = x + 2 * (pk * pm * qn + pk * qm * pn + qk * pm * pn - qk * qm * qn)
+                p += 1
+
+
+@helper
+def arcsine_row(size, pairs, order, t, rows, row):
+    """Compute the coefficients of arcsin s, where s is the row before `row`; not its value."""
+    s = t[row - 1]
+    f = 1 / root(1 - s * s)
+    count = pair_count(size, pairs)
+    g = rows + row * size
+    for n in range(size):
+        t[g + n] = f * t[g - size + n]
+    if order < 2:
+        return
+    h = rows * (1 + size) + row * count
+    p = h
+    for m in range(size):
+        for n in range(size if pairs == EVERY else m + 1):
+            t[p] = f * (t[p - count] + s * t[g + m] * t[g + n])
+            p += 1
+    if order < 3:
+        return
+    cube = size * size * size
+    p = rows * (1 + size + size * size) + row * cube
+    for k in range(size):
+        for m in range(size):
+            for n in range(size):
+                x = t[g + k] * t[h + m * size + n] + t[g + m] * t[h + k * size + n]
+                x += t[h + k * size + m] * t[g + n]
+                t[p] = f * (t[p - cube] + s * x) + t[g + k] * t[g + m] * t[g + n]
                 p += 1
 
 

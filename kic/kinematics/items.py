@@ -34,18 +34,26 @@ class Item:
 
 @dataclass(frozen=True)
 class Part:
-    """Items of a name, labels of their first rows, and data for the values of these rows."""
+    """Items of a name, labels of their rows, and data for the values of these rows."""
 
-    # items, with consecutive rows. Rows beyond the labels serve only to compute values.
+    # items, with consecutive rows. Rows without label serve only to compute others.
     items: list[Item]
-    labels: list[str]  # names of the first rows
+    labels: list[str]  # names of rows
     valued: list[bool]  # True for each labelled row that has a value
     # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine
-    # and cosine rows, and its value in the reference configuration
+    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the positive root
+    # of 1 − sine².
     angles: tuple[tuple[int, int, int, float], ...] = ()
     # (row, reference value): rows computed as zero in the reference configuration, and their value
     # there
     offsets: tuple[tuple[int, float], ...] = ()
+    labelled: tuple[int, ...] | None = None
+    """Rows with labels; None for the first ones."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows with labels."""
+        return tuple(range(len(self.labels))) if self.labelled is None else self.labelled
 
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:

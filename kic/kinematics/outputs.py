@@ -29,6 +29,7 @@ from kic.kernels.layout import (
     REVOLUTE,
 )
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
+from kic.kinematics.euler import EULER, GIMBAL_LOCK_ATOL, euler_part
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
@@ -64,13 +65,27 @@ class Rows:
         """Complete the values (..., height) in place: reference values, and angles of cut joints by atan2."""
         for row, reference in self.offsets:
             values[..., row] += reference
+        if self.angles and values.dtype.kind == "O":
+            raise InputError("Symbols have no angles by arctan2. Name rows without angles of parts.")
         for row, sine, cosine, reference in self.angles:
-            s, c = values[..., sine], values[..., cosine]
+            s = values[..., sine]
+            c = np.sqrt(np.maximum(1 - s.real**2, 0.0)) if cosine < 0 else values[..., cosine]
+            if cosine < 0 and values.dtype.kind == "c":  # the step of s² + c² = 1
+                c = c - 1j * s.real * s.imag / c
             angle = np.arctan2(s.real, c.real).astype(values.dtype)
             if values.dtype.kind == "c":  # keep a complex step
                 angle += 1j * (c.real * s.imag - s.real * c.imag) / (c.real**2 + s.real**2)
             values[..., row] = reference + angle
         return values
+
+    def locked(self, values: np.ndarray) -> np.ndarray:
+        """Return a mask (...) of values (..., height) where Euler angles are in gimbal lock."""
+        mask = np.zeros(values.shape[:-1], dtype=bool)
+        for _, sine, cosine, _ in self.angles:
+            s = values[..., sine].real
+            size = 1 - s**2 if cosine < 0 else s**2 + values[..., cosine].real ** 2
+            mask |= size < GIMBAL_LOCK_ATOL**2
+        return mask
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
@@ -96,6 +111,8 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     for name in names:
         whole, _, part = name.partition(".")
         group = "omega" if part in _OMEGA else "angle" if part == "angle" else ""
+        if part.startswith(EULER):
+            group = part.partition(".")[0]
         key = f"{whole}.{group}" if group else whole
         if key not in known:
             made = _part(tree, key)
@@ -110,7 +127,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         else:
             raise unknown("row", name, tree.description.name, made.labels)
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
-        chosen += [start + k for k in picked]
+        chosen += [start + made.rows[k] for k in picked]
         labels += [made.labels[k] for k in picked]
         valued += [made.valued[k] for k in picked]
     everything = chosen == list(range(height))
@@ -126,7 +143,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         holonomic=all(valued),
         source=tuple(items),
         angles=tuple(
-            (start + row, start + sine, start + cosine, reference)
+            (start + row, start + sine, cosine if cosine < 0 else start + cosine, reference)
             for start, made in known.values()
             for row, sine, cosine, reference in made.angles
         ),
@@ -152,6 +169,8 @@ def _part(tree: Tree, key: str) -> Part:
     part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
+    if group.startswith(EULER):
+        return euler_part(tree, part, key)
     if group == "omega" and isinstance(part, Body | Frame):
         return Part([Item(OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
     if isinstance(part, Joint):

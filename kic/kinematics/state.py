@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import RigidTransform, Rotation
 
 from kic.description.description import VALUED_KINDS, MechanismDescription
 from kic.description.parts import Joint
+from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import DRAWN
 from kic.kinematics.tree import Tree
@@ -55,6 +57,46 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
         return True
     others = {part.name for kind in VALUED_KINDS for part in getattr(description, kind)}
     return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
+
+
+def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
+    """Return inputs with the pose of a body in place of that of its free joint to ground."""
+    free = {j.name: j for j in description.joints if j.type == "free" and GROUND in j.bodies}
+    if free and not isinstance(inputs, Mapping):
+        names = description.coordinate_names
+        whole = [j for j in free.values() if set(j.components) <= set(names)]
+        if not whole:
+            return inputs
+        a = coordinate_array(description, "inputs", inputs)
+        column = {name: k for k, name in enumerate(names)}
+        inputs = {j.name: a[..., [column.pop(c) for c in j.components]] for j in whole}
+        inputs |= {name: a[..., k] for name, k in column.items()}
+    if not isinstance(inputs, Mapping):
+        return inputs
+    if not any(isinstance(key, str) and key in free for key in inputs):
+        return inputs
+    made = {}
+    for key, value in inputs.items():
+        joint = free.get(key) if isinstance(key, str) else None
+        if joint is None:
+            made[key] = value
+            continue
+        a = numbers(key, _several(joint, value))
+        if a.ndim == 0 or a.shape[-1] != joint.dof:
+            raise InputError(
+                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.", expected=(6,), got=a.shape
+            )
+        T = np.zeros((*a.shape[:-1], 4, 4))
+        T[..., :3, :3] = Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+        at = np.array(joint.at)
+        # the coordinates are the displacement of the joint's point
+        T[..., :3, 3] = a[..., :3] - np.array(joint.value[:3]) + at - T[..., :3, :3] @ at  # type: ignore[index]
+        T[..., 3, 3] = 1.0
+        backwards = joint.bodies[1] == GROUND
+        made[joint.bodies[0] if backwards else joint.bodies[1]] = RigidTransform.from_matrix(
+            np.linalg.inv(T) if backwards else T
+        )
+    return made
 
 
 def reference_states(tree: Tree) -> np.ndarray:

@@ -273,13 +273,13 @@ class KinematicDiagram:
             teeth = (0, 0) if coupling.belt else self._teeth(numbers, radii)
             for k, (joint, centre, axis) in enumerate(zip(pair, centres, axes, strict=True)):
                 if joint.type == "revolute":
-                    directions, sizes = axis[None], (radii[k],)
+                    directions, sizes = axis[None], list(radii[k : k + 1])
                     if not coupling.belt:
                         directions = np.stack([axis, (pitch - centre) / radii[k]])
-                        sizes = (radii[k], float(teeth[k]), 0.5 * k)
+                        sizes += [float(teeth[k]), 0.5 * k]
                     self._add(
                         "wheel", "", wheels[k], [centre], direction_bodies=(wheels[k],) * len(directions),
-                        directions=directions, sizes=sizes,
+                        directions=directions, sizes=tuple(sizes),
                     )  # fmt: skip
             if coupling.belt:
                 frame = next(iter(shared))

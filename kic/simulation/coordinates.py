@@ -5,8 +5,8 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
 
 1. prescribed positions and rates replace the integrated ones,
 2. the loops are closed at x by Newton's method from the anchor, the last accepted state,
-3. the mass matrix (I*), P*, damping and loads are evaluated in these coordinates,
-4. I* dv/dt = T − vᵀ P* v − B v + Tᴸ is solved for the accelerations.
+3. I* dv/dt = T − vᵀ P* v − B v + Tᴸ is solved for the accelerations in these coordinates, by one kernel that
+   follows the motion through tree and loops and does not form P*.
 
 The loops are closed anew at every evaluation, so constraint errors cannot drift. The result depends on time
 and unknowns alone, never on trial steps. For an open chain in its own coordinates x is the full state:
@@ -33,6 +33,7 @@ from kic.kernels.layout import KIND, PRISMATIC, STATE
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
+from kic.motion_dynamics import MotionEvaluator, MotionTerms
 from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
@@ -63,6 +64,29 @@ class DrivenMotion(NamedTuple):
     effort: np.ndarray  # (M,): efforts at the user's coordinates
     shafts: Any
     motor_state: Any
+    terms: MotionTerms
+
+
+class Evaluation(NamedTuple):
+    """Positions, state and rates at one time, with results at this configuration.
+
+    Attributes
+    ----------
+    x, v : (M,)
+        Coordinates of the chart and their rates, with prescribed values.
+    state : (S,)
+        Closed state.
+    rows : Results or None
+        The user's coordinates, and joints of motors, if they are no coordinates of the chart.
+    tensors : Results or None
+        Interpolated dynamics inside a change point's gap, where the closure is singular.
+    """
+
+    x: np.ndarray
+    state: np.ndarray
+    v: np.ndarray
+    rows: Any
+    tensors: Any
 
 
 class Chart:
@@ -117,6 +141,8 @@ class Chart:
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
         self.evaluator = Evaluator(model, outputs, order, True, self._wrt)
+        self._forward = MotionEvaluator(model, True, self._wrt)
+        self._rows = Evaluator(model, outputs, order, False, self._wrt) if outputs else None
         self._results: Any = None
         self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
@@ -161,7 +187,7 @@ class Chart:
         if self.branch is not None and self.branch.inside(self.anchor_position):
             r = self.branch.evaluated(self.evaluator, self.anchor_position)
         else:
-            r = self._dynamics(self.anchor_state)
+            r = self.evaluator(self.anchor_state)
         inertia, currents = np.diag(r.I), np.zeros(0)
         if self._motors is not None:
             shafts = self._motors.shafts(r, np.zeros(self.size))
@@ -267,9 +293,9 @@ class Chart:
 
     def anchor(self, t: float, y: np.ndarray) -> None:
         """Make an accepted state the anchor, from which others are closed."""
-        x, state, v, r = self.evaluate(t, y)
-        self.q = self._snapshot(r, x, state, v, y)[0].q.copy()
-        self.anchor_state, self.anchor_position = state.copy(), x.copy()
+        now = self.evaluate(t, y)
+        self.q = self._snapshot(now, y)[0].q.copy()
+        self.anchor_state, self.anchor_position = now.state.copy(), now.x.copy()
 
     def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and rates (M,) of the chart, with prescribed values inserted."""
@@ -282,8 +308,8 @@ class Chart:
             x[self._columns(held)] = value
         return x, v
 
-    def evaluate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-        """Return positions, closed state (S,), rates (M,) of the chart, and dynamics there."""
+    def evaluate(self, t: float, y: np.ndarray) -> Evaluation:
+        """Return positions, closed state and rates of the chart, and results there."""
         x, v = self.coordinates(t, y)
         if self._global_solver is None:
             state = self.normalized(x)
@@ -292,8 +318,11 @@ class Chart:
         else:
             state = self.branch.state(x)
             if self.branch.inside(x):
-                return x, state, v, self.branch.evaluated(self.evaluator, x)
-        return x, state, v, self._dynamics(state)
+                found = self.branch.evaluated(self.evaluator, x)
+                return Evaluation(x, state, v, found, found)
+        if self._rows is not None:
+            self._results = self._rows(state, self._results)
+        return Evaluation(x, state, v, self._results, None)
 
     def integrated(self, y: np.ndarray) -> np.ndarray:
         """Return the integrated values and rates (2, H) of prescribed coordinates."""
@@ -399,42 +428,45 @@ class Chart:
         """Return the derivatives of the unknowns."""
         if not isfinite(y @ y):  # a trial step; the user's functions are not called with it
             raise SingularError(NOT_FINITE)
-        x, state, v, r = self.evaluate(t, y)
-        snapshot, G = self._snapshot(r, x, state, v, y)
-        solved = self._accelerations(t, r, snapshot, G, v)
+        now = self.evaluate(t, y)
+        x, v = now.x, now.v
+        snapshot, G = self._snapshot(now, y)
+        solved = self._accelerations(t, now, snapshot, G)
         rate = np.empty_like(y)
         rate[: self.n_positions] = self._position_rates(x, v)
         rate[self.n_positions : self.n_positions + self.size] = solved.a
-        spent, end = v @ r.damping @ v, self._currents.stop
+        spent, end = solved.terms.dissipation, self._currents.stop
         if self._motors is not None:
             shafts, motor_state = solved.shafts, solved.motor_state
             rate[self._currents] = motor_state.current_rate[self._motors.is_inductive]
             rate[-N_MOTOR_ENERGIES:] = motor_state.power, motor_state.heat
             spent = spent + self._motors.train.damping @ shafts.speed**2
-        rate[end : end + N_ENERGIES] = solved.T @ v, r.load @ v, spent
+        rate[end : end + N_ENERGIES] = solved.T @ v, solved.terms.load_power, spent
         if not np.isfinite(rate).all():
             raise SingularError(NOT_FINITE)
         return rate
 
     def snapshot(self, t: float, y: np.ndarray) -> Snapshot:
         """Return the snapshot that efforts and events receive."""
-        x, state, v, r = self.evaluate(t, y)
-        snapshot = self._snapshot(r, x, state, v, y)[0]
+        now = self.evaluate(t, y)
+        snapshot = self._snapshot(now, y)[0]
         if self._motors is None:
             return snapshot
-        return replace(snapshot, current=self._motors.state(t, snapshot, self._motors.shafts(r, v)).current)
+        shafts = self._motors.shafts(now.rows, now.v)
+        return replace(snapshot, current=self._motors.state(t, snapshot, shafts).current)
 
     def sample(self, t: float, y: np.ndarray) -> dict[str, Any]:
         """Return the quantities recorded at a sample; rates and accelerations follow in `motion_at`."""
-        x, state, v, r = self.evaluate(t, y)
-        snapshot, G = self._snapshot(r, x, state, v, y)
-        solved = self._accelerations(t, r, snapshot, G, v)
+        now = self.evaluate(t, y)
+        x, state, v = now.x, now.state, now.v
+        snapshot, G = self._snapshot(now, y)
+        solved = self._accelerations(t, now, snapshot, G)
         sample = {
             "t": t,
             "q": snapshot.q.copy(),
             "effort": solved.effort.copy(),
             "state": state.copy(),
-            "kinetic": v @ r.I @ v / 2,
+            "kinetic": v @ solved.terms.I @ v / 2,
             "accounts": y[self._currents.stop :].copy(),
             "v": v.copy(),
             "a": solved.a,
@@ -475,15 +507,9 @@ class Chart:
             return None
         return self._motion(self.branch.evaluated(self._motion_evaluator, x), v, a)
 
-    def _dynamics(self, state: np.ndarray) -> Any:
-        """Return the dynamics in the chart, and the user's coordinates if they differ."""
-        self._results = self.evaluator(state, self._results)
-        return self._results
-
-    def _snapshot(
-        self, r: Any, x: np.ndarray, state: np.ndarray, v: np.ndarray, y: np.ndarray
-    ) -> tuple[Snapshot, Any]:
+    def _snapshot(self, now: Evaluation, y: np.ndarray) -> tuple[Snapshot, Any]:
         """Return the snapshot for the user, and the Jacobian (G) of the user's coordinates if they differ."""
+        x, state, v, r = now.x, now.state, now.v, now.rows
         motion = self.motion
         current = NONE if self._motors is None else self._motors.currents(y[self._currents])
         if not self.is_users:
@@ -495,19 +521,22 @@ class Chart:
         q = phi_of(self._tree, state[None])[0] if self.is_full_state else x
         return Snapshot(q, v, state, current), None
 
-    def _accelerations(self, t: float, r: Any, snapshot: Snapshot, G: Any, v: np.ndarray) -> DrivenMotion:
+    def _accelerations(self, t: float, now: Evaluation, snapshot: Snapshot, G: Any) -> DrivenMotion:
         """Return accelerations, efforts and motor quantities, prescribed motions included."""
-        motion, held, free = self.motion, self.held, self.free
+        motion, held, free, v = self.motion, self.held, self.free, now.v
         effort = motion.efforts(t, snapshot)
-        I, h, shafts, motor_state = r.I, (r.P @ v) @ v + r.damping @ v - r.load, None, None
+        T = effort if G is None else G.T @ effort
+        terms, shafts, motor_state = self._terms(now, T), None, None
+        if not held.size and self._motors is None and not np.isnan(terms.acceleration).any():
+            return DrivenMotion(T, terms.acceleration, effort, shafts, motor_state, terms)
+        I, h = terms.I, terms.bias
         if self._motors is not None:
-            train, shafts = self._motors.train, self._motors.shafts(r, v)
+            train, shafts = self._motors.train, self._motors.shafts(now.rows, v)
             motor_state = self._motors.state(t, snapshot, shafts)
             I = I + train.reflected(shafts.N)
             h = h + shafts.N.T @ (train.rotor_torques(shafts.speed, shafts.bias) - motor_state.torque)
         if not held.size:
-            T = effort if G is None else G.T @ effort
-            return DrivenMotion(T, self._solve(I, T - h), effort, shafts, motor_state)
+            return DrivenMotion(T, self._solve(I, T - h), effort, shafts, motor_state, terms)
         effort = effort.copy()
         effort[motion.held] = 0.0
         T = effort.copy() if G is None else G.T @ effort
@@ -518,7 +547,17 @@ class Chart:
         # coordinates of the chart are independent, so a prescribed one takes only its own effort
         effort[motion.held] = I[held] @ a + h[held] - T[held]
         T[held] += effort[motion.held]
-        return DrivenMotion(T, a, effort, shafts, motor_state)
+        return DrivenMotion(T, a, effort, shafts, motor_state, terms)
+
+    def _terms(self, now: Evaluation, T: np.ndarray) -> MotionTerms:
+        """Return the terms of the equations of motion, with accelerations due to efforts T (M,) if known."""
+        v, r = now.v, now.tensors
+        if r is None:
+            return self._forward.terms(now.state, np.ascontiguousarray(v), np.require(T, float, ["C", "W"]))
+        drag = r.damping @ v
+        return MotionTerms(
+            np.full(self.size, np.nan), (r.P @ v) @ v + drag - r.load, r.I, r.load @ v, drag @ v
+        )
 
     def _solve(self, I: np.ndarray, net: np.ndarray) -> np.ndarray:
         """Return accelerations for a mass matrix (I*), which must be positive definite."""

@@ -432,7 +432,7 @@ class Integration:
         if chart.is_full_state or chart.branch is not None or not chart.rank:
             return False
         _, (U, sigma, V) = self._decomposition()
-        _, state, _, _ = chart.evaluate(solver.t, solver.y)
+        state = chart.evaluate(solver.t, solver.y).state
         n = chart.rank
         now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():

@@ -374,13 +374,11 @@ def _limits(limits: Limits, model: CompiledModel, names: tuple[str, ...]) -> lis
     for name, (lower, upper) in MotionLimits(model, limits).bounds.items():
         one = MotionLimits(model, {name: (lower, upper)})
 
-        def read(now: Snapshot, one: MotionLimits = one) -> float:
-            return float(one.values(now.state[None])[0, 0])
+        k = names.index(name) if name in names else -1
 
-        if name in names:  # angles count full turns
-
-            def read(now: Snapshot, k: int = names.index(name)) -> float:
-                return float(now.q[k])
+        def read(now: Snapshot, one: MotionLimits = one, k: int = k) -> float:
+            # angles among the coordinates count full turns
+            return float(one.values(now.state[None])[0, 0] if k < 0 else now.q[k])
 
         sides = ((lower, -1), (upper, 1)) if not name.endswith(f".{SWING}") else ((upper, 1),)
         stops += [Limit(name, read, bound, sign) for bound, sign in sides if np.isfinite(bound)]

@@ -297,7 +297,7 @@ def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.nda
     if coordinate is None:
         coordinate_limits(c._model.description, names, None, "force")  # raises unless all have one unit
         return np.abs(efforts).max(axis=-1)
-    return efforts[..., _place(c, coordinate, names)]
+    return efforts[..., _place(c, coordinate, names)][()]  # a number for one configuration
 
 
 def _force(

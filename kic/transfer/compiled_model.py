@@ -11,14 +11,15 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError
+from kic.errors import InputError, SingularError
 from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import reference_states
+from kic.kinematics.state import free_joints_as_poses, reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.lru import LRU
@@ -209,6 +210,27 @@ class CompiledModel:
                 distances=rows.distances,
             )
 
+    def check_gimbal(
+        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
+
+        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
+        """
+        if not rows.angles or values.dtype.kind == "O":
+            return ok
+        locked = rows.locked(values)
+        if not locked.any():
+            return ok
+        if failures == "mask":
+            return ~locked if ok is None else ok & ~locked
+        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
+        raise SingularError(
+            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
+            "first and third axis are parallel. Use another sequence, or pose().",
+            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
+        )
+
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
         if not self.description.springs or load.dtype.kind == "O":
@@ -255,6 +277,7 @@ class CompiledModel:
 
     def targets(self, inputs: Any) -> Targets:
         """Return the targets of inputs, as many as the degrees of freedom."""
+        inputs = free_joints_as_poses(self.description, inputs)
         targets = targets_of(self.tree, self.value_rows, self.length, inputs)
         self.check_number(targets.names, targets.held)
         return targets
@@ -417,13 +440,13 @@ class CompiledModel:
             found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
         return found
 
-    def cut_joint_efforts(self, transfer: Transfer, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the efforts (B, m) that springs and dampers in cut joints need at states (B, S)."""
+    def cut_joint_laws(self, transfer: Transfer, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return loads (B, m) and damping (B, m, m) of springs and dampers in cut joints at states (B, S)."""
         query = self.query(transfer, want=WANT_LOADS)
         K = np.zeros((len(states), query.dynamics.width), states.dtype)
         self.add_cut_joint_loads(transfer, query, states, K, slice(None))
         load, damping = query.dynamics.split(K, (len(states),))
-        return np.einsum("bac,bc->ba", damping, qd) - load
+        return load, damping
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any

@@ -13,6 +13,8 @@ from kic.dynamics.mass_tables import Loads, Masses
 from kic.dynamics.queries import ModelTable
 from kic.kernels.layout import (
     ALLOWED,
+    ANGLE,
+    ARCSINE,
     COLUMN_SCALE,
     COORDINATE,
     DISTANCE,
@@ -47,6 +49,8 @@ _LONG = (POINT, DISTANCE, DOT2)
 SMALL, SMALLEST = 0.1, 1e-7
 # an order of elimination prefers zeros to size within this share
 PIVOT_SHARE = 0.1
+# lever arm of rows whose derivatives have no bound: no step along them is proved
+UNBOUNDED = 1e9
 # An entry below this share of its row is rounding. It counts as a zero in the order of elimination.
 ZERO_SHARE = 1e-12
 # Sizes that differ by less are equal. A choice among equals goes by index, not by the last bit.
@@ -149,6 +153,8 @@ def lever_arm(tree: Tree, item: Item) -> float:
     """
     if item.kind in (COORDINATE, LINEAR_TERM, PLANE_ANGLE):
         return 0.0
+    if item.kind in (ANGLE, ARCSINE):
+        return UNBOUNDED  # near gimbal lock
     if item.kind not in _LONG:
         return 1.0
     above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))

@@ -259,6 +259,8 @@ class CoordinateTransfer:
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
         """Return the rows and order of elimination of a closed state (1, S); None where it is singular."""
         scaled = self.scaled_rates(state)[0]
+        if not np.isfinite(scaled).all():  # Euler angles in gimbal lock
+            return None
         try:
             use = self._choice(scaled)
         except SingularError:
@@ -377,7 +379,15 @@ class CoordinateTransfer:
         """Evaluate members near a singular configuration with rows chosen for each; check their condition."""
         order, size = query.order, self.first
         scaled = self.scaled_rates(states[members])
-        if not np.isfinite(scaled).all():
+        lost = ~np.isfinite(scaled).all(axis=(1, 2))
+        if lost.any() and self.chosen.angles:
+            raise SingularError(
+                f"Coordinates {', '.join(self.labels)} of '{self._name}' have no derivatives here: Euler "
+                "angles are in gimbal lock. Choose another sequence.",
+                coordinates=self.labels,
+                failed=members[lost].tolist(),
+            )
+        if lost.any():
             raise InputError(
                 f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero. "
                 "Choose other coordinates.",

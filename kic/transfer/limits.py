@@ -169,7 +169,8 @@ def swing_direction(model: CompiledModel, name: str) -> np.ndarray:
             f"'{name}' is {joint.type}.",
             name=name,
         )
-    return joint.swing_direction
+    given = np.cross(joint.axis, joint.axis2) if joint.swing_axis is None else np.array(joint.swing_axis)  # type: ignore[arg-type]
+    return np.asarray(given.real / np.linalg.norm(given.real))
 
 
 def swing_angle(model: CompiledModel, name: str, states: np.ndarray) -> np.ndarray:

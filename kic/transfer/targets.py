@@ -12,10 +12,11 @@ from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Distance, Frame
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
@@ -193,6 +194,7 @@ def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: floa
     for key, value in inputs.items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
+        key, value = _orientation(drawing, key, value)
         framed = drawing.parts.get(key)
         if isinstance(framed, Body | Frame) and hasattr(value, "as_matrix"):
             one = PoseTarget(key, whole=hasattr(value, "translation"))
@@ -267,6 +269,29 @@ class _StackedRotation:
     def as_matrix(self) -> np.ndarray:
         """Return the matrices."""
         return self.matrix
+
+
+def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
+
+    Three angles are an orientation, which is regular also in gimbal lock.
+    """
+    name, _, row = key.partition(".")
+    part = drawing.parts.get(name)
+    if not row.startswith(EULER) or part is None:
+        return key, value
+    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
+    if "." in row or not isinstance(part, Body | Frame):
+        raise InputError(
+            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
+            f"such as '{name}.{EULER}{sequence}'. Give a spherical joint its Rotation.",
+            name=key,
+        )
+    from scipy.spatial.transform import Rotation
+
+    angles = as_array(key, value, 3)
+    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
+    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
 def _values(

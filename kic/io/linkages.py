@@ -1,0 +1,686 @@
+"""Common linkages from their usual lengths: four-bar, slider-crank, five-bar, Stewart platform, Delta robot.
+
+Every function returns an ordinary `Mechanism`. Planar linkages lie in the plane x y, with the first ground
+pivot at the origin; z is up for parallel robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import acos, atan2, cos, pi, sin, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.description.parts import Body, Joint, Point
+from kic.display import Summary
+from kic.errors import InputError
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import choice, positive
+from kic.numerics.arrays import real_array
+
+__all__ = [
+    "FourBarMotion",
+    "delta",
+    "five_bar",
+    "four_bar",
+    "four_bar_motion",
+    "slider_crank",
+    "stewart",
+]
+
+# relative difference of sums of lengths below which a four-bar has a change point
+CHANGE_POINT_RTOL = 1e-12
+FourBarType = Literal[
+    "crank-rocker", "rocker-crank", "double-crank", "double-rocker", "triple-rocker", "change-point"
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
+
+
+@dataclass(frozen=True)
+class FourBarMotion:
+    """Grashof class and range of motion of a four-bar linkage.
+
+    Parameters
+    ----------
+    type : str
+        "crank-rocker", "rocker-crank" (the rocker rotates), "double-crank" (drag link), "double-rocker" (the
+        coupler rotates), "triple-rocker" (not of Grashof's kind), or "change-point".
+    grashof : bool
+        True if the sum of the shortest and longest length is at most that of the other two (Grashof's
+        condition), so that a link rotates fully.
+    margin : float
+        Sum of the other two lengths, minus that of the shortest and longest.
+    crank : (float, float)
+        Least and largest angle of the crank from the ground line (rad). A range of 2π is a full rotation.
+        Where the mirror image is another range, the one given has positive angles.
+    rocker : (float, float)
+        Those of the rocker.
+    transmission : (float, float)
+        Least and largest angle between coupler and rocker (rad), the transmission angle.
+    """
+
+    type: FourBarType
+    """Class of the linkage."""
+    grashof: bool
+    """True if a link rotates fully."""
+    margin: float
+    """Sum of the two middle lengths, minus that of the shortest and longest."""
+    crank: tuple[float, float]
+    """Range of the angle of the crank."""
+    rocker: tuple[float, float]
+    """Range of the angle of the rocker."""
+    transmission: tuple[float, float]
+    """Range of the transmission angle."""
+
+    def summary(self) -> Summary:
+        """Return a table of the ranges, to print or to show."""
+        sheet = Summary(f"four-bar: {self.type}")
+        sheet.say(f"Grashof condition {'met' if self.grashof else 'not met'}, margin {self.margin:.4g}")
+        ranges = [[f"{np.degrees(x):.2f}" for x in r] for r in (self.crank, self.rocker, self.transmission)]
+        sheet.texts(
+            "ranges", ["crank", "rocker", "transmission"], ["least (degrees)", "largest (degrees)"], ranges
+        )
+        return sheet
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
+    """Return Grashof class, range of motion and transmission angles of a four-bar linkage.
+
+    Parameters
+    ----------
+    ground, crank, coupler, rocker : float
+        Lengths.
+
+    Returns
+    -------
+    FourBarMotion
+
+    Raises
+    ------
+    InputError
+        For a length that is not positive, or lengths that do not close.
+
+    Examples
+    --------
+    >>> import kic
+    >>> motion = kic.linkages.four_bar_motion(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0)
+    >>> motion.type, motion.grashof, [round(float(x), 4) for x in motion.rocker]
+    ('crank-rocker', True, [1.77, 2.4675])
+    """
+    g, c, p, r = _lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
+    _check_closing(ground=g, crank=c, coupler=p, rocker=r)
+    shortest, *middle, longest = sorted((g, c, p, r))
+    margin = sum(middle) - shortest - longest
+    kinds: dict[float, FourBarType] = {
+        p: "double-rocker", r: "rocker-crank", c: "crank-rocker", g: "double-crank",
+    }  # fmt: skip
+    type_: FourBarType = kinds[shortest] if margin > 0 else "triple-rocker"
+    if abs(margin) <= CHANGE_POINT_RTOL * (g + c + p + r):
+        type_ = "change-point"
+    low, high = _angles(g, r, p, c)
+    # the rocker's angle is measured from the ground line continued beyond its pivot
+    diagonal = (max(abs(g - c), abs(p - r)), min(g + c, p + r))
+    transmission = [_corner(p, r, f) for f in diagonal]
+    return FourBarMotion(
+        type_,
+        margin >= 0 or type_ == "change-point",
+        margin,
+        _angles(g, c, p, r),
+        (pi - high, pi - low),
+        (transmission[0], transmission[1]),
+    )
+
+
+def _angles(base: float, arm: float, one: float, other: float) -> tuple[float, float]:
+    """Return the range of the angle between two links such that the other two span their ends."""
+    least, largest = abs(one - other), one + other
+    low = _corner(base, arm, max(least, abs(base - arm)))
+    high = _corner(base, arm, min(largest, base + arm))
+    through_zero, through_pi = least <= abs(base - arm), largest >= base + arm
+    if through_zero and through_pi:
+        return (0.0, 2 * pi)
+    if through_zero:
+        return (-high, high)
+    return (low, 2 * pi - low) if through_pi else (low, high)
+
+
+def _corner(a: float, b: float, opposite: float) -> float:
+    """Return the angle of a triangle between sides a and b."""
+    return acos(min(1.0, max(-1.0, (a * a + b * b - opposite * opposite) / (2 * a * b))))
+
+
+def _lengths(**lengths: Any) -> list[float]:
+    """Return positive lengths."""
+    return [positive(name, value) for name, value in lengths.items()]
+
+
+def _number(name: str, value: Any) -> float:
+    """Return a finite number."""
+    return float(real_array(name, value))
+
+
+def _check_closing(**lengths: float) -> None:
+    """Raise an error for sides of a quadrilateral that do not close."""
+    name = max(lengths, key=lambda key: lengths[key])
+    rest = sum(lengths.values()) - lengths[name]
+    if lengths[name] >= rest:
+        raise InputError(
+            f"`{name}` must be shorter than the other lengths together, got {lengths[name]:g} and {rest:g}. "
+            "The links do not close.",
+            name=name,
+        )
+
+
+def _apex(a: np.ndarray, b: np.ndarray, one: float, other: float, side: float) -> np.ndarray | None:
+    """Return the point at distances from a and b, left (side 1) or right of a to b; None if none is."""
+    d = b - a
+    f = float(np.hypot(*d[:2]))
+    along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
+    square = one * one - along * along
+    if not square >= -1e-12 * one * one:
+        return None
+    normal = np.array([-d[1], d[0], 0.0]) / f
+    return a + along * d / f + side * sqrt(max(square, 0.0)) * normal  # type: ignore[no-any-return]
+
+
+def _angle(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the angle of the line from a to b in the plane."""
+    return atan2(b[1] - a[1], b[0] - a[0])
+
+
+class _Parts:
+    """Bodies, joints and points of a linkage under construction."""
+
+    def __init__(self, name: str, masses: Mapping[str, float] | None) -> None:
+        self.name, self.masses = name, dict(masses or {})
+        self.bodies: list[Body] = []
+        self.joints: list[Joint] = []
+        self.points: list[Point] = []
+
+    def bar(self, name: str, a: np.ndarray, b: np.ndarray) -> None:
+        """Add a slender uniform bar from a to b; of zero length, a point mass."""
+        v = b - a
+        mass = self.masses.pop(name, None)
+        inertia = None if mass is None else mass / 12 * ((v @ v) * np.eye(3) - np.outer(v, v))
+        self.add(name, mass, (a + b) / 2, inertia)
+
+    def add(self, name: str, mass: float | None, com: np.ndarray, inertia: Any) -> None:
+        """Add a body; without mass its centre is its reference point."""
+        self.bodies.append(Body(name, mass, tuple(com), inertia))
+
+    def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
+        """Add a revolute joint about z."""
+        self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=_wrapped(value)))
+
+    def mechanism(self, coordinates: list[str], rest: dict[str, Any]) -> Mechanism:
+        """Return the mechanism; all masses must belong to bodies."""
+        if self.masses:
+            there = ", ".join(body.name for body in self.bodies)
+            raise InputError(f"`masses` has no body '{next(iter(self.masses))}'. Bodies: {there}.")
+        given = {"coordinates": coordinates, **rest}
+        given["points"] = [*self.points, *rest.get("points", ())]
+        return Mechanism(self.name, bodies=self.bodies, joints=self.joints, **given)
+
+
+def _wrapped(angle: float) -> float:
+    """Return an angle within ±π."""
+    return (angle + pi) % (2 * pi) - pi
+
+
+def _on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
+    """Return the point at `tip`, along and to the left of the line from a to b; by default its middle."""
+    if tip is None:
+        return (a + b) / 2  # type: ignore[no-any-return]
+    along, left = (_number("tip", x) for x in tip)
+    u = (b - a) / np.linalg.norm(b - a)
+    return a + along * u + left * np.array([-u[1], u[0], 0.0])  # type: ignore[no-any-return]
+
+
+def four_bar(
+    ground: float,
+    crank: float,
+    coupler: float,
+    rocker: float,
+    angle: float | None = None,
+    branch: Literal["open", "crossed"] = "open",
+    tip: tuple[float, float] | None = None,
+    masses: Mapping[str, float] | None = None,
+    name: str = "four-bar",
+    **rest: Any,
+) -> Mechanism:
+    """Make a four-bar linkage from its lengths.
+
+    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D read the
+    angles of crank and rocker from the line of the ground pivots, the x axis.
+
+    Parameters
+    ----------
+    ground, crank, coupler, rocker : float
+        Lengths. A is at the origin, D at (ground, 0).
+    angle : float, optional
+        Angle A (rad) of the reference configuration; by default a third of the way through its range.
+    branch : {"open", "crossed"}
+        C to the left or to the right of the line from B to D.
+    tip : (float, float), optional
+        Coupler point "tip", along the coupler from B and to the left of it; by default the middle.
+    masses : dict of str to float, optional
+        Masses of "crank", "coupler" and "rocker", slender uniform bars.
+    name : str
+        Name of the mechanism.
+    **rest
+        Other arguments of `Mechanism`, such as gravity and units.
+
+    Returns
+    -------
+    Mechanism
+        With coordinate A.
+
+    Raises
+    ------
+    InputError
+        For lengths that do not close, or an angle that the crank does not reach.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.linkages.four_bar(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0)
+    >>> m.at({"A": 0.0}).value("D").round(4)
+    np.float64(1.8959)
+    """
+    g, c, p, r = _lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
+    choice("branch", branch, ("open", "crossed"))
+    low, high = four_bar_motion(g, c, p, r).crank
+    theta = low + (high - low) / 3 if angle is None else _number("angle", angle)
+    A, D = np.zeros(3), np.array([g, 0.0, 0.0])
+    B = np.array([c * cos(theta), c * sin(theta), 0.0])
+    C = _apex(B, D, p, r, 1.0 if branch == "open" else -1.0)
+    if C is None:
+        raise InputError(
+            f"`angle` must be within the range of the crank, {low:.4g} to {high:.4g}, got {theta:g}.",
+            range=(low, high),
+        )
+    parts = _Parts(name, masses)
+    for body, a, b in (("crank", A, B), ("coupler", B, C), ("rocker", D, C)):
+        parts.bar(body, a, b)
+    turned, followed = _angle(B, C), _angle(D, C)
+    parts.hinge("A", ("ground", "crank"), A, theta)
+    parts.hinge("B", ("crank", "coupler"), B, turned - theta)
+    parts.hinge("C", ("coupler", "rocker"), C, followed - turned)
+    parts.hinge("D", ("ground", "rocker"), D, followed)
+    parts.points.append(Point("tip", "coupler", tuple(_on_bar(B, C, tip))))
+    return parts.mechanism(["A"], rest)
+
+
+def slider_crank(
+    crank: float,
+    rod: float,
+    offset: float = 0.0,
+    angle: float = pi / 3,
+    masses: Mapping[str, float] | None = None,
+    name: str = "slider-crank",
+    **rest: Any,
+) -> Mechanism:
+    """Make a slider-crank from its lengths.
+
+    Joints A (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D (ground, slider)
+    along x, which reads x of the slider.
+
+    Parameters
+    ----------
+    crank, rod : float
+        Lengths. A is at the origin.
+    offset : float
+        y of the slider.
+    angle : float
+        Angle A (rad) of the reference configuration.
+    masses : dict of str to float, optional
+        Masses of "crank" and "rod", slender uniform bars, and of "slider".
+    name : str
+        Name of the mechanism.
+    **rest
+        Other arguments of `Mechanism`, such as gravity and units.
+
+    Returns
+    -------
+    Mechanism
+        With coordinate A, and the point "tip" of the slider.
+
+    Raises
+    ------
+    InputError
+        For a rod that does not reach the slider's line.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.linkages.slider_crank(crank=0.05, rod=0.2)
+    >>> m.at({"A": 0.0}).value("D").round(4)
+    np.float64(0.25)
+    """
+    c, p = _lengths(crank=crank, rod=rod)
+    e, theta = _number("offset", offset), _number("angle", angle)
+    A, B = np.zeros(3), np.array([c * cos(theta), c * sin(theta), 0.0])
+    square = p * p - (B[1] - e) ** 2
+    if not square > 0:
+        raise InputError(
+            f"`rod` must be longer than the distance {abs(B[1] - e):g} from the crank pin to the line of the "
+            f"slider, got {p:g}.",
+            name="rod",
+        )
+    C = np.array([B[0] + sqrt(square), e, 0.0])
+    parts = _Parts(name, masses)
+    for body, a, b in (("crank", A, B), ("rod", B, C), ("slider", C, C)):
+        parts.bar(body, a, b)
+    turned = _angle(B, C)
+    parts.hinge("A", ("ground", "crank"), A, theta)
+    parts.hinge("B", ("crank", "rod"), B, turned - theta)
+    parts.hinge("C", ("rod", "slider"), C, -turned)
+    parts.joints.append(
+        Joint("D", "prismatic", ("ground", "slider"), tuple(C), (1.0, 0.0, 0.0), value=float(C[0]))
+    )
+    parts.points.append(Point("tip", "slider", tuple(C)))
+    return parts.mechanism(["A"], rest)
+
+
+def five_bar(
+    ground: float,
+    proximal: float | tuple[float, float],
+    distal: float | tuple[float, float],
+    angles: tuple[float, float] | None = None,
+    masses: Mapping[str, float] | None = None,
+    name: str = "five-bar",
+    **rest: Any,
+) -> Mechanism:
+    """Make a planar five-bar linkage, the two-degree-of-freedom parallel robot, from its lengths.
+
+    Joints A (ground, left), B (left, left_rod), C (left_rod, right_rod), D (right, right_rod) and E (ground,
+    right). A and E read the angles of the driven links from the x axis.
+
+    Parameters
+    ----------
+    ground : float
+        Distance of the ground pivots, A at the origin and E at (ground, 0).
+    proximal, distal : float or (float, float)
+        Lengths of the driven links and of the rods, equal or those of the left and right.
+    angles : (float, float), optional
+        Angles A and E (rad) of the reference configuration; by default elbows apart and symmetric for equal
+        lengths. The tip C is above the line of the elbows.
+    masses : dict of str to float, optional
+        Masses of "left", "right", "left_rod" and "right_rod", slender uniform bars.
+    name : str
+        Name of the mechanism.
+    **rest
+        Other arguments of `Mechanism`, such as gravity and units.
+
+    Returns
+    -------
+    Mechanism
+        With coordinates A and E, and the point "tip" at C.
+
+    Raises
+    ------
+    InputError
+        For lengths that do not close.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.linkages.five_bar(ground=0.2, proximal=0.25, distal=0.4)
+    >>> m.at().value("tip.x").round(6)
+    np.float64(0.1)
+    """
+    (g,) = _lengths(ground=ground)
+    a, b = _lengths(left=_pair("proximal", proximal)[0], right=_pair("proximal", proximal)[1])
+    p, r = _lengths(left_rod=_pair("distal", distal)[0], right_rod=_pair("distal", distal)[1])
+    if angles is None:
+        # elbows at the same height in the middle of the distances that the rods span
+        least, largest = max(0.0, abs(p - r), g - a - b), min(p + r, g + a + b)
+        if not least < largest:
+            raise InputError(
+                f"`distal` must span the elbows, which are {g - a - b:g} apart at least, got {p + r:g} "
+                "together."
+            )
+        width = (least + largest) / 2
+        share = min(1.0, max(-1.0, (width - g) / (a + b)))
+        angles = (pi - acos(share), acos(share))
+    one, two = (_number("angles", x) for x in angles)
+    A, E = np.zeros(3), np.array([g, 0.0, 0.0])
+    B = np.array([a * cos(one), a * sin(one), 0.0])
+    D = E + np.array([b * cos(two), b * sin(two), 0.0])
+    C = _apex(B, D, p, r, 1.0)
+    if C is None:
+        raise InputError(
+            f"`angles` must place the elbows within the reach of the rods, got {np.hypot(*(D - B)[:2]):g} "
+            f"between elbows and rods of {p:g} and {r:g}."
+        )
+    parts = _Parts(name, masses)
+    for body, u, v in (("left", A, B), ("right", E, D), ("left_rod", B, C), ("right_rod", D, C)):
+        parts.bar(body, u, v)
+    left, right = _angle(B, C), _angle(D, C)
+    parts.hinge("A", ("ground", "left"), A, one)
+    parts.hinge("B", ("left", "left_rod"), B, left - one)
+    parts.hinge("C", ("left_rod", "right_rod"), C, right - left)
+    parts.hinge("D", ("right", "right_rod"), D, right - two)
+    parts.hinge("E", ("ground", "right"), E, two)
+    parts.points.append(Point("tip", "left_rod", tuple(C)))
+    return parts.mechanism(["A", "E"], rest)
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    """Return two numbers, from one for both or two."""
+    if np.ndim(value) == 0:
+        return (_number(name, value),) * 2
+    one, two = value
+    return _number(name, one), _number(name, two)
+
+
+def _circle(radius: float, angles: np.ndarray, z: float) -> np.ndarray:
+    """Return points (n, 3) on a circle about the z axis."""
+    return np.stack([radius * np.cos(angles), radius * np.sin(angles), np.full(len(angles), z)], axis=1)
+
+
+def stewart(
+    base_radius: float,
+    platform_radius: float,
+    height: float | None = None,
+    leg_length: float | None = None,
+    base_angle: float = pi / 9,
+    platform_angle: float = pi / 9,
+    masses: Mapping[str, float] | None = None,
+    name: str = "stewart",
+    **rest: Any,
+) -> Mechanism:
+    """Make a Gough–Stewart platform with six legs UPS from its radii, angles and height.
+
+    Leg k has a universal joint Uk on the base, a prismatic joint Lk that reads its length, and a spherical
+    joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about
+    60°, 180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 one of the platform.
+
+    Parameters
+    ----------
+    base_radius, platform_radius : float
+        Radii of the circles of joints.
+    height, leg_length : float
+        Height of the platform's joints above those of the base in the level reference configuration, or the
+        length of the legs there; give one.
+    base_angle, platform_angle : float
+        Angles (rad) between the two joints of a pair.
+    masses : dict of str to float, optional
+        Masses of "platform", a uniform disc, and of "cylinder1" …, "piston1" …, slender bars of half the leg.
+    name : str
+        Name of the mechanism.
+    **rest
+        Other arguments of `Mechanism`, such as gravity and units.
+
+    Returns
+    -------
+    Mechanism
+        With coordinates L1 to L6.
+
+    Raises
+    ------
+    InputError
+        For invalid lengths, or if not one of `height` and `leg_length` is given.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.linkages.stewart(base_radius=0.8, platform_radius=0.5, height=0.9)
+    >>> m.at().value("L1").round(4)
+    np.float64(1.0427)
+    """
+    R, r = _lengths(base_radius=base_radius, platform_radius=platform_radius)
+    if (height is None) == (leg_length is None):
+        raise InputError("Give one of `height` and `leg_length`.")
+    pairs = np.repeat(np.arange(3) * 2 * pi / 3, 2)
+    sides = np.tile([-0.5, 0.5], 3)
+    base = _circle(R, pairs + sides * _number("base_angle", base_angle), 0.0)
+    top = _circle(r, pairs + sides * (2 * pi / 3 - _number("platform_angle", platform_angle)), 0.0)
+    if leg_length is None:
+        (h,) = _lengths(height=height)
+    else:
+        (L,) = _lengths(leg_length=leg_length)
+        flat = float(np.linalg.norm(base[0] - top[0]))
+        if not flat < L:
+            raise InputError(f"`leg_length` must exceed {flat:g}, the distance of the circles, got {L:g}.")
+        h = sqrt(L * L - flat * flat)
+    top[:, 2] = h
+    parts = _Parts(name, masses)
+    mass = parts.masses.pop("platform", None)
+    disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
+    for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
+        middle = (b + t) / 2
+        parts.bar(f"cylinder{k}", b, middle)
+        parts.bar(f"piston{k}", middle, t)
+        leg = t - b
+        tangent = np.array([-b[1], b[0], 0.0])
+        across = np.cross(leg, tangent)
+        # the first axis is level and perpendicular to the second, which is perpendicular to the leg
+        first = np.cross(across, leg)
+        first, across = first / np.linalg.norm(first), across / np.linalg.norm(across)
+        parts.joints += [
+            Joint(f"U{k}", "universal", ("ground", f"cylinder{k}"), tuple(b), tuple(first), tuple(across)),
+            Joint(
+                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), tuple(middle), tuple(leg),
+                value=float(np.linalg.norm(leg)),
+            ),
+            Joint(f"S{k}", "spherical", (f"piston{k}", "platform"), tuple(t)),
+        ]  # fmt: skip
+    parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
+    return parts.mechanism([f"L{k}" for k in range(1, 7)], rest)
+
+
+def delta(
+    base_radius: float,
+    platform_radius: float,
+    arm: float,
+    forearm: float,
+    angle: float | None = None,
+    height: float | None = None,
+    width: float | None = None,
+    masses: Mapping[str, float] | None = None,
+    name: str = "delta",
+    **rest: Any,
+) -> Mechanism:
+    """Make a Delta robot from its usual dimensions: three driven arms and three parallelograms.
+
+    Arm k hangs from hinge Ak, which reads its angle below the level; the rods "rodka" and "rodkb" have
+    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the plate. The base is at z = 0 and
+    the plate below it.
+
+    Parameters
+    ----------
+    base_radius : float
+        Distance of the hinges from the axis.
+    platform_radius : float
+        Distance of the rods' ends on the plate from its centre.
+    arm, forearm : float
+        Lengths of the arms, and of the rods of the parallelograms.
+    angle, height : float, optional
+        Angle of the arms (rad) below the level, or z of the plate below the base, in the reference
+        configuration; at most one. The default is an angle of 0.4 rad.
+    width : float, optional
+        Distance of the two rods of a parallelogram; by default a tenth of `forearm`.
+    masses : dict of str to float, optional
+        Masses of "plate", a uniform disc, "arm1" … and "rod1a" …, slender bars.
+    name : str
+        Name of the mechanism.
+    **rest
+        Other arguments of `Mechanism`, such as gravity and units.
+
+    Returns
+    -------
+    Mechanism
+        With coordinates A1, A2, A3, and the point "tip" at the centre of the plate.
+
+    Raises
+    ------
+    InputError
+        For rods that do not reach the plate, or both `angle` and `height`.
+
+    Examples
+    --------
+    >>> import kic
+    >>> m = kic.linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65)
+    >>> m.at({"tip": [0.1, 0.0, -0.6]}).value("A1").round(4)
+    np.float64(0.1074)
+    """
+    R, r, a, p = _lengths(base_radius=base_radius, platform_radius=platform_radius, arm=arm, forearm=forearm)
+    (w,) = _lengths(width=forearm / 10 if width is None else width)
+    if angle is not None and height is not None:
+        raise InputError("Give one of `angle` and `height`.")
+    if height is None:
+        theta = 0.4 if angle is None else _number("angle", angle)
+        gap = R + a * cos(theta) - r
+        if not p > abs(gap):
+            raise InputError(f"`forearm` must exceed {abs(gap):g} at this angle, got {p:g}.")
+        z = -a * sin(theta) - sqrt(p * p - gap * gap)
+    else:
+        z = -_lengths(height=height)[0]
+        # two-link arm from the hinge to the rod's end on the plate
+        x = r - R
+        d = sqrt(x * x + z * z)
+        if not abs(a - p) < d < a + p:
+            raise InputError(f"`height` must be within the reach of arm and forearm, got {-z:g}.")
+        theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
+    parts = _Parts(name, masses)
+    mass = parts.masses.pop("plate", None)
+    disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
+    for k in range(3):
+        turn = 2 * pi * k / 3
+        out, side = np.array([cos(turn), sin(turn), 0.0]), np.array([-sin(turn), cos(turn), 0.0])
+        up = np.array([0.0, 0.0, 1.0])
+        hinge = R * out
+        elbow = hinge + a * (cos(theta) * out - sin(theta) * up)
+        end = r * out + z * up
+        arm_name = f"arm{k + 1}"
+        parts.bar(arm_name, hinge, elbow)
+        parts.joints.append(
+            Joint(f"A{k + 1}", "revolute", ("ground", arm_name), tuple(hinge), tuple(side), value=theta)
+        )
+        across = np.cross(end - elbow, side)
+        for letter, shift in (("a", w / 2 * side), ("b", -w / 2 * side)):
+            rod, start, stop = f"rod{k + 1}{letter}", elbow + shift, end + shift
+            parts.bar(rod, start, stop)
+            parts.joints += [
+                Joint(
+                    f"U{k + 1}{letter}", "universal", (arm_name, rod), tuple(start), tuple(side),
+                    tuple(across),
+                ),
+                Joint(f"S{k + 1}{letter}", "spherical", (rod, "plate"), tuple(stop)),
+            ]  # fmt: skip
+    parts.add("plate", mass, np.array([0.0, 0.0, z]), disc)
+    parts.points.append(Point("tip", "plate", (0.0, 0.0, z)))
+    return parts.mechanism(["A1", "A2", "A3"], rest)

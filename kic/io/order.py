@@ -1,0 +1,295 @@
+"""Joint order of other packages: maps of positions, rates and efforts between kic, Pinocchio and MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from kic.configuration import Configuration
+from kic.description.validation import GROUND
+from kic.errors import InputError, short_repr
+from kic.numerics.arrays import as_array
+
+if TYPE_CHECKING:
+    from kic.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class PeerJoint:
+    """Joint in another package: its type and its first entries in q and v.
+
+    `place` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
+    `quaternion` the order of a quaternion in q, as indices of x y z w.
+    """
+
+    name: str
+    kind: str
+    q: int
+    v: int
+    place: np.ndarray
+    link: str
+    quaternion: tuple[int, ...] = (0, 1, 2, 3)
+
+
+class JointOrder:
+    """Maps from the configurations and rates of a mechanism to q and v of another package, and back.
+
+    Joints are matched by name. Revolute and prismatic joints have the same values in both. Pinocchio writes
+    the angle of a continuous joint as cosine and sine. Quaternions and the velocities of free and ball joints
+    follow the conventions of the package.
+
+    Attributes
+    ----------
+    package : str
+        "pinocchio" or "mujoco".
+    joints : tuple of str
+        Names of the joints, in the order of the package.
+    missing : tuple of str
+        Joints of the package that the mechanism does not have; they keep their neutral values.
+    nq, nv : int
+        Sizes of q and v.
+    """
+
+    def __init__(self, mechanism: Mechanism, peer: Any) -> None:
+        self._mechanism = mechanism
+        if hasattr(peer, "jointPlacements"):
+            self.package, joints, self._neutral, self.nv = "pinocchio", _pinocchio(peer), _neutral(peer), peer.nv
+        elif hasattr(peer, "qpos0"):
+            self.package, joints, self._neutral, self.nv = "mujoco", _mujoco(peer), peer.qpos0.copy(), peer.nv
+        else:
+            raise InputError(
+                f"`peer` must be a pinocchio.Model or a mujoco.MjModel, got {short_repr(type(peer).__name__)}."
+            )
+        self.nq = len(self._neutral)
+        own = {joint.name: joint for joint in mechanism.joints}
+        self._joints = [joint for joint in joints if joint.name in own]
+        self.joints = tuple(joint.name for joint in self._joints)
+        self.missing = tuple(joint.name for joint in joints if joint.name not in own)
+        if not self._joints:
+            raise InputError(
+                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. Joints there: "
+                f"{', '.join(joint.name for joint in joints[:8])}."
+            )
+
+    @cached_property
+    def _own(self) -> dict[str, Any]:
+        return {joint.name: joint for joint in self._mechanism.joints}
+
+    def q(self, configuration: Configuration) -> np.ndarray:
+        """Return q (..., nq) of the package at configurations."""
+        q = np.broadcast_to(self._neutral, (*configuration.batch, self.nq)).copy()
+        for joint in self._joints:
+            if joint.kind in ("single", "circle", "planar"):
+                value = configuration.value(joint.name)
+                if joint.kind == "single":
+                    q[..., joint.q] = value
+                    continue
+                angle = value[..., 2] if joint.kind == "planar" else value
+                at = joint.q + (2 if joint.kind == "planar" else 0)
+                q[..., at], q[..., at + 1] = np.cos(angle), np.sin(angle)
+                if joint.kind == "planar":
+                    q[..., joint.q : at] = value[..., :2]
+                continue
+            T = self._relative(configuration, joint)
+            at = joint.q
+            if joint.kind == "free":
+                q[..., at : at + 3] = T[..., :3, 3]
+                at += 3
+            turn = Rotation.from_matrix(T[..., :3, :3].reshape(-1, 3, 3)).as_quat(canonical=True)
+            q[..., at : at + 4] = turn.reshape(*configuration.batch, 4)[..., list(joint.quaternion)]
+        return q
+
+    def v(self, configuration: Configuration, qd: Any, wrt: Any = None) -> np.ndarray:
+        """Return v (..., nv) of the package for rates (..., M) of coordinates."""
+        return np.einsum("...va,...a->...v", self.rates(configuration, wrt), as_array("qd", qd))
+
+    def rates(self, configuration: Configuration, wrt: Any = None) -> np.ndarray:
+        """Return the matrix S (..., nv, M) of v = S q̇; efforts of the package are mapped by its transpose."""
+        rows = configuration.coefficients(list(self.joints), order=1, wrt=wrt)
+        S = np.zeros((*configuration.batch, self.nv, rows.G.shape[-1]), rows.G.dtype)
+        start = 0
+        for joint in self._joints:
+            own = self._own[joint.name]
+            G = rows.G[..., start : start + own.dof, :]
+            start += own.dof
+            S[..., joint.v : joint.v + own.dof, :] = self._axes(configuration, joint) @ G
+        return S
+
+    def effort(self, configuration: Configuration, tau: Any, wrt: Any = None) -> np.ndarray:
+        """Return the efforts (..., M) at coordinates that do the work of efforts tau (..., nv) there."""
+        return np.einsum("...va,...v->...a", self.rates(configuration, wrt), as_array("tau", tau, self.nv))
+
+    def acceleration(self, configuration: Configuration, qd: Any, qdd: Any, wrt: Any = None) -> np.ndarray:
+        """Return v̇ (..., nv) of the package for rates and accelerations (..., M) of coordinates."""
+        rows = configuration.coefficients(list(self.joints), wrt=wrt)
+        qd, qdd = as_array("qd", qd), as_array("qdd", qdd)
+        rate, own_rate = rows.velocity(qd), rows.acceleration(qd, qdd)
+        out = np.zeros((*rate.shape[:-1], self.nv), rate.dtype)
+        start = 0
+        for joint in self._joints:
+            own = self._own[joint.name]
+            some = slice(start, start + own.dof)
+            start += own.dof
+            R = self._axes(configuration, joint)
+            a = own_rate[..., some].copy()
+            if joint.kind == "free" and self.package == "pinocchio":  # axes of v turn with the body
+                a[..., :3] -= np.cross(rate[..., some][..., 3:], rate[..., some][..., :3])
+            if joint.kind == "planar" and self.package == "pinocchio":
+                vx, vy, w = np.moveaxis(rate[..., some], -1, 0)
+                a[..., 0] += w * vy
+                a[..., 1] -= w * vx
+            out[..., joint.v : joint.v + own.dof] = np.einsum("...ij,...j->...i", R, a)
+        return out
+
+    def inputs(self, q: Any) -> dict[str, Any]:
+        """Return values for `Mechanism.at` of the default coordinates, from q (nq,) of the package."""
+        q = as_array("q", q, self.nq)
+        made: dict[str, Any] = {}
+        wanted = set(self._mechanism.coordinate_names)
+        for joint in self._joints:
+            own = self._own[joint.name]
+            if not wanted.intersection(own.components):
+                continue
+            if joint.kind == "single":
+                made[joint.name] = q[..., joint.q]
+            elif joint.kind == "circle":
+                made[joint.name] = np.arctan2(q[..., joint.q + 1], q[..., joint.q])
+            elif joint.kind == "planar":
+                angle = np.arctan2(q[..., joint.q + 3], q[..., joint.q + 2])
+                made[joint.name] = np.concatenate([q[..., joint.q : joint.q + 2], angle[..., None]], axis=-1)
+            else:
+                made[joint.name] = self._displacement(joint, q)
+        return made
+
+    def _frames(self, joint: PeerJoint) -> tuple[np.ndarray, np.ndarray]:
+        """Return the joint's frame as carried by the two bodies in the reference configuration (4, 4).
+
+        That of the second body is the frame of its link.
+        """
+        own = self._own[joint.name]
+        first, second = own.bodies
+        below = self._link_frame(second, joint.link)
+        if below is None:
+            below = np.eye(4)
+            below[:3, 3] = own.at
+        above = self._link_frame(first, first.removesuffix("_body"))
+        return (np.eye(4) if above is None else above) @ joint.place, below
+
+    def _link_frame(self, body: str, link: str) -> np.ndarray | None:
+        """Return the frame (4, 4) of a body's link in the reference configuration, if the mechanism has it."""
+        for frame in self._mechanism.frames:
+            if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
+                T = np.eye(4)
+                T[:3, :3], T[:3, 3] = np.array(frame.axes).T, frame.origin
+                return T
+        return None
+
+    def _relative(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
+        """Return the pose (..., 4, 4) of a link relative to its joint's zero."""
+        above, below = self._frames(joint)
+        first, second = self._own[joint.name].bodies
+        moved = configuration.displacement(second) @ below
+        base = above if first == GROUND else configuration.displacement(first) @ above
+        return np.linalg.inv(base) @ moved
+
+    def _displacement(self, joint: PeerJoint, q: np.ndarray) -> Any:
+        """Return the pose of a free joint, or the rotation of a ball joint, for `Mechanism.at`."""
+        from scipy.spatial.transform import RigidTransform
+
+        above, below = self._frames(joint)
+        T = np.zeros((*q.shape[:-1], 4, 4))
+        T[..., 3, 3] = 1.0
+        at = joint.q
+        if joint.kind == "free":
+            T[..., :3, 3] = q[..., at : at + 3]
+            at += 3
+        turn = np.empty((*q.shape[:-1], 4))
+        turn[..., list(range(4))] = q[..., at : at + 4][..., [joint.quaternion.index(k) for k in range(4)]]
+        T[..., :3, :3] = Rotation.from_quat(turn.reshape(-1, 4)).as_matrix().reshape(*q.shape[:-1], 3, 3)
+        moved = above @ T @ np.linalg.inv(below)
+        if joint.kind == "free":
+            return RigidTransform.from_matrix(moved)
+        return Rotation.from_matrix(moved[..., :3, :3])
+
+    def _axes(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
+        """Return the matrix (..., dof, dof) from kic's rates of a joint to those of the package."""
+        dof = self._own[joint.name].dof
+        out = np.zeros((*configuration.batch, dof, dof))
+        if joint.kind in ("single", "circle"):
+            out[...] = np.eye(dof)
+            return out
+        if joint.kind == "planar":
+            angle = configuration.value(joint.name)[..., 2]
+            out[..., 2, 2] = 1.0
+            out[..., 0, 0] = out[..., 1, 1] = np.cos(angle)
+            out[..., 0, 1], out[..., 1, 0] = np.sin(angle), -np.sin(angle)
+            return out
+        # kic: world axes in the reference configuration, carried by the first body
+        above, _ = self._frames(joint)
+        to_joint = above[:3, :3].T
+        to_link = np.swapaxes(self._relative(configuration, joint)[..., :3, :3], -1, -2) @ to_joint
+        out[..., dof - 3 :, dof - 3 :] = to_link
+        if joint.kind == "free":
+            out[..., :3, :3] = to_link if self.package == "pinocchio" else to_joint
+        return out
+
+
+def _clean(name: str) -> str:
+    """Return the name that a joint of a file has in kic."""
+    return "".join(c if c.isprintable() and c != "." else "_" for c in name).strip()
+
+
+def _neutral(model: Any) -> np.ndarray:
+    """Return the neutral q of a Pinocchio model."""
+    import pinocchio
+
+    return np.asarray(pinocchio.neutral(model))
+
+
+def _pinocchio(model: Any) -> list[PeerJoint]:
+    """Return the joints of a Pinocchio model."""
+    import pinocchio
+
+    kinds = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
+    made = []
+    for k in range(1, model.njoints):
+        joint = model.joints[k]
+        name = joint.shortname().removeprefix("JointModel")
+        if name.startswith("Mimic"):
+            continue
+        kind = kinds.get(name, "single" if (joint.nq, joint.nv) == (1, 1) else "circle")
+        if kind == "circle" and (joint.nq, joint.nv) != (2, 1):
+            raise InputError(f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic.")
+        links = [
+            _clean(f.name)
+            for f in model.frames
+            if f.parentJoint == k and f.type == pinocchio.FrameType.BODY and f.placement.isIdentity()
+        ]
+        place = np.asarray(model.jointPlacements[k].homogeneous)
+        made.append(PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0]))
+    return made
+
+
+def _mujoco(model: Any) -> list[PeerJoint]:
+    """Return the joints of a MuJoCo model."""
+    import mujoco
+
+    made = []
+    for k in range(model.njnt):
+        name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, k) or f"joint{k}"
+        kind = ("free", "spherical", "single", "single")[int(model.jnt_type[k])]
+        b = int(model.jnt_bodyid[k])
+        link = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, b) or f"body{b}"
+        place = np.eye(4)
+        if kind == "spherical":
+            place[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
+        made.append(
+            PeerJoint(
+                _clean(name), kind, int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), place, _clean(link), (3, 0, 1, 2)
+            )
+        )
+    return made

@@ -1,0 +1,321 @@
+"""SDF files: models whose joints may close loops, which other readers refuse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from kic.io.robot import (
+    FREE_JOINT,
+    WORLD,
+    Link,
+    Robot,
+    RobotCoupling,
+    RobotFrame,
+    RobotJoint,
+    RobotLoop,
+    mechanism_of,
+    rpy,
+    transform,
+)
+from kic.io.xml import Element, parse, read_source
+from kic.mechanism import Mechanism
+
+# default of the format
+GRAVITY = (0.0, 0.0, -9.8)
+_TYPES = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "ball": "spherical",
+    "universal": "universal",
+    "screw": "cylindrical",
+}
+_QUIET = (
+    "link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "model",
+    "plugin", "placement_frame", "canonical_link",
+)  # fmt: skip
+
+
+def from_sdf(
+    model: str | os.PathLike[str],
+    floating_base: bool = True,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Read a robot from an SDF file; joints that close loops are kept.
+
+    Parameters
+    ----------
+    model : str or path
+        Path of the file, or its text, which starts with "<". It has one model.
+    floating_base : bool
+        True as in the format: a model without a joint to the world moves freely, by a free joint called
+        "root_joint". False fixes its first link.
+    coordinates : sequence of str, optional
+        Joints of the default coordinates. By default all of an open chain, and in a closed one the best
+        conditioned.
+    start : dict of str to float, optional
+        Values of joints from which the loops are closed, if they are open at the zero of the file.
+    strict : bool
+        True to raise an error where something with an effect on motion is left out.
+
+    Returns
+    -------
+    Mechanism
+        In a closed configuration. `Mechanism.remarks` lists what was merged, renamed, replaced and left out.
+
+    Raises
+    ------
+    ModelFileError
+        For a file that cannot be read or contradicts itself. It carries `path` and `line`.
+
+    Examples
+    --------
+    >>> import kic
+    >>> text = '''<sdf version="1.9"><model name="pendulum"><link name="rod"><inertial>
+    ... <pose>0 0 -0.5 0 0 0</pose><mass>2</mass></inertial></link>
+    ... <joint name="hinge" type="revolute"><parent>world</parent><child>rod</child>
+    ... <axis><xyz>0 1 0</xyz></axis></joint></model></sdf>'''
+    >>> kic.from_sdf(text).at([0.0]).dynamics().I.tolist()
+    [[1.5]]
+    """
+    source = read_source(model, "SDF")
+    root = parse(source)
+    if root.tag != "sdf":
+        root.fail("the root of an SDF file must be <sdf>.")
+    world = root.find("world")
+    models = list((world or root).all("model"))
+    if len(models) != 1:
+        root.fail(f"the file must have one <model>, got {len(models)}.")
+    robot = Robot(source, models[0].get("name", "robot"), strict=strict, gravity=GRAVITY)
+    if world is not None and world.find("gravity") is not None:
+        robot.gravity = world.content("gravity", 3)
+    for element in root.all("include") if world is None else world.all("include"):
+        element.fail("included models cannot be read. Give the text of the whole model.")
+    _Model(models[0], robot).read(floating_base)
+    return mechanism_of(robot, coordinates, start)
+
+
+class _Model:
+    """Links, joints and frames of a model, with their poses in it."""
+
+    def __init__(self, element: Element, robot: Robot) -> None:
+        self.element, self.robot = element, robot
+        self.parts: dict[str, Element] = {}
+        self.poses: dict[str, np.ndarray] = {"__model__": np.eye(4), "world": np.eye(4)}
+
+    def read(self, floating_base: bool) -> None:
+        """Fill the robot."""
+        robot, element = self.robot, self.element
+        place = element.find("pose")
+        if place is not None:
+            self.poses["__model__"] = self._numbers(place)
+        for child in element.children:
+            if child.tag in ("link", "joint", "frame"):
+                name = child.get("name")
+                if name in self.parts:
+                    child.fail(f"two parts of the model are called '{name}'. Rename one.")
+                self.parts[name] = child
+            elif child.tag in ("model", "include"):
+                child.fail("models in models cannot be read. Merge them into one.")
+            elif child.tag not in _QUIET:
+                robot.remark(child.line, f"<{child.tag}> is left out.", lost=True)
+        links = [child for child in element.all("link")]
+        if not links:
+            element.fail("the model has no links.")
+        for one in links:
+            robot.add_link(self._link(one))
+        for tag in ("visual", "collision", "sensor"):
+            line = next((x.line for one in links for x in one.all(tag)), 0)
+            if line:
+                robot.remark(line, f"each <{tag}> of links is left out.")
+        joints = [self._joint(one) for one in element.all("joint")]
+        for frame in element.all("frame"):
+            link = self._attached(frame.get("name"), ())
+            pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
+            robot.frames.append(RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line))
+        static = element.find("static")
+        fixed = static is not None and static.text.strip() in ("true", "1")
+        self._span([link.get("name") for link in links], joints, floating_base and not fixed)
+
+    def pose(self, name: str, seen: tuple[str, ...] = ()) -> np.ndarray:
+        """Return the pose (4, 4) of a part in the world."""
+        found = self.poses.get(name)
+        if found is not None:
+            return found
+        part = self.parts.get(name)
+        if part is None:
+            self.element.fail(f"there is no link, joint or frame '{name}'.")
+        if name in seen or len(seen) > 100:
+            part.fail(f"the pose of '{name}' is given relative to itself.")
+        own = part.find("pose")
+        base = "__model__"
+        if part.tag == "joint":
+            child = part.find("child")
+            base = child.text.strip() if child is not None else base
+        elif part.tag == "frame":
+            base = part.get("attached_to", "") or base
+        if own is not None:
+            base = own.get("relative_to", "") or base
+        T = self.pose(base, (*seen, name)) @ (np.eye(4) if own is None else self._numbers(own))
+        self.poses[name] = T
+        return T
+
+    def _numbers(self, element: Element) -> np.ndarray:
+        """Return the frame (4, 4) of a <pose>."""
+        if element.get("rotation_format", "euler_rpy") != "euler_rpy":
+            element.fail("`rotation_format` must be euler_rpy.")
+        six = np.array(element.numbers(element.text, 6, "<pose>"))
+        angles = np.radians(six[3:]) if element.get("degrees", "false") in ("true", "1") else six[3:]
+        return transform(six[:3], rpy(angles))
+
+    def _attached(self, name: str, seen: tuple[str, ...]) -> str:
+        """Return the link (or "world") that carries a part."""
+        part = self.parts.get(name)
+        if name == "world" or (part is not None and part.tag == "link"):
+            return name
+        if part is None or name in seen:
+            self.element.fail(f"'{name}' is attached to no link.")
+        if part.tag == "joint":
+            child = part.find("child")
+            return self._attached(child.text.strip() if child is not None else "", (*seen, name))
+        above = part.get("attached_to", "")
+        if not above:
+            return next(self.element.all("link")).get("name")
+        return self._attached(above, (*seen, name))
+
+    def _link(self, element: Element) -> Link:
+        """Return a link. The format's defaults are a mass of 1 and moments of 1."""
+        link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
+        own = element.find("inertial")
+        if own is None:
+            self.robot.remark(element.line, f"link '{link.name}' has no inertia; the format's default is used.")
+            return link
+        link.mass = own.content("mass", 1, "1")[0]
+        if link.mass < 0:
+            own.fail(f"<mass> must not be negative, got {link.mass:g}.")
+        moments = own.find("inertia")
+        keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
+        if moments is not None:
+            x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
+        place = own.find("pose")
+        T = np.eye(4) if place is None else self._numbers(place)
+        J = np.array([[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]])
+        link.com, link.inertia = T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T
+        return link
+
+    def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
+        """Return a joint, with its axes in the world and without a place in the tree."""
+        name, kind = element.get("name"), element.get("type")
+        if kind not in _TYPES:
+            element.fail(f"joint '{name}': `type` must be one of {', '.join(_TYPES)}, got '{kind}'.")
+        ends = []
+        for tag in ("parent", "child"):
+            own = element.find(tag)
+            if own is None:
+                element.fail(f"joint '{name}' must have <{tag}>.")
+            ends.append(self._attached(own.text.strip(), ()))
+        joint = RobotJoint(name, _TYPES[kind], ends[0], ends[1], np.eye(4), element.line)
+        for tag, key in (("axis", "axis"), ("axis2", "axis2")):
+            own = element.find(tag)
+            needed = kind not in ("fixed", "ball") and (tag == "axis" or kind == "universal")
+            if needed:
+                setattr(joint, key, self._axis(own, name))
+            if own is not None and tag == "axis":
+                self._limits(own, joint)
+        if kind == "screw":
+            pitch = element.content("screw_thread_pitch", 1, "1")[0]
+            if element.find("thread_pitch") is not None and element.find("screw_thread_pitch") is None:
+                pitch = -2 * np.pi / element.content("thread_pitch", 1)[0]
+            # the translation is the thread's pitch for each turn
+            self.robot.couplings.append(
+                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -pitch / (2 * np.pi)), 0.0, element.line)
+            )
+        return joint, element
+
+    def _axis(self, element: Element | None, name: str) -> tuple[float, ...]:
+        """Return the unit axis of a joint in world axes."""
+        xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
+        frame = name
+        if element is not None and (own := element.find("xyz")) is not None:
+            frame = own.get("expressed_in", "") or name
+        axis = self.pose(frame)[:3, :3] @ xyz
+        size = float(np.linalg.norm(axis))
+        if not size > 1e-12:
+            (element or self.element).fail(f"the axis of joint '{name}' is zero. Give a direction.")
+        return tuple((axis / size).tolist())
+
+    def _limits(self, element: Element, joint: RobotJoint) -> None:
+        """Set limits, springs, damping and friction of a joint."""
+        limit, dynamics = element.find("limit"), element.find("dynamics")
+        if limit is not None:
+            joint.lower, joint.upper = (limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16")))
+            joint.effort, joint.speed = (limit.content(key, 1, "1e16")[0] for key in ("effort", "velocity"))
+            # the format writes no limit as 1e16
+            joint.lower, joint.upper = (
+                x if abs(x) < 1e16 else float(np.copysign(np.inf, x)) for x in (joint.lower, joint.upper)
+            )
+        if dynamics is not None:
+            joint.damping, joint.friction = (dynamics.content(key, 1, "0")[0] for key in ("damping", "friction"))
+            joint.stiffness = dynamics.content("spring_stiffness", 1, "0")[0]
+            joint.rest = dynamics.content("spring_reference", 1, "0")[0]
+
+    def _span(self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool) -> None:
+        """Add the joints of a tree from the world, and the others as loops."""
+        robot, pose = self.robot, {link: self.pose(link) for link in (*links, "world")}
+        reached = {"world"}
+        if not any("world" in (joint.parent, joint.child) for joint, _ in joints):
+            kind = "free" if floating else "fixed"
+            root = RobotJoint(FREE_JOINT, kind, WORLD, links[0], pose[links[0]], 0)
+            if floating:
+                root.place = np.eye(4)  # the pose of the joint is that of the link
+            robot.add_joint(root)
+            reached.add(links[0])
+        left = list(joints)
+        while True:
+            # parents first: a joint is turned round only where nothing else reaches its links
+            found = next((pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None)
+            found = found or next((p for p in left if p[0].child in reached and p[0].parent not in reached), None)
+            if found is None:
+                break
+            left.remove(found)
+            joint, element = found
+            backwards = joint.parent not in reached
+            above, below = (joint.child, joint.parent) if backwards else (joint.parent, joint.child)
+            reached.add(below)
+            place = self.pose(joint.name)
+            own = np.linalg.inv(pose[below])
+            joint.parent, joint.child = WORLD if above == "world" else above, below
+            joint.place = np.linalg.inv(pose[above]) @ pose[below]
+            joint.at = tuple((own @ place)[:3, 3].tolist())
+            for key in ("axis", "axis2"):
+                axis = getattr(joint, key)
+                if axis is not None:
+                    sign = -1.0 if backwards else 1.0
+                    setattr(joint, key, tuple((sign * own[:3, :3] @ axis).tolist()))
+            if backwards and joint.type == "universal":
+                joint.axis, joint.axis2 = joint.axis2, joint.axis
+            robot.add_joint(joint)
+        lost = [link for link in links if link not in reached]
+        if lost:
+            self.parts[lost[0]].fail(f"no joint connects link '{lost[0]}' with the others.")
+        for joint, element in left:
+            place = self.pose(joint.name)
+            frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
+            ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
+            inverse = np.linalg.inv(place)[:3, :3]
+            axes = [tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None]
+            robot.loops.append(
+                RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
+            )
+            if joint.damping or joint.stiffness or joint.friction:
+                robot.remark(
+                    element.line, f"spring, damping and friction of joint '{joint.name}', which closes a loop, are left out.",
+                    lost=True,
+                )  # fmt: skip

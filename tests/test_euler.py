@@ -1,0 +1,157 @@
+"""Euler angles of frames, bodies and ball joints: SciPy's values, and derivatives by the complex step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import kic
+
+EPS = np.finfo(float).eps
+STEP = 1e-30
+Q = np.array([0.1, 0.5, -2.2, 0.7, 0.8, -0.4])
+SEQUENCES = ["xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz"]
+ALL = [s for sequence in SEQUENCES for s in (sequence, sequence.upper())]
+
+
+def with_frame(m: kic.Mechanism, body: str) -> kic.Mechanism:
+    turn = Rotation.from_euler("xyz", [0.3, -0.4, 0.5])
+    return replace(m, frames=[kic.Frame("grip", body, (0.7, 0.1, 0.3), turn)])
+
+
+ARM = with_frame(kic.load("puma560"), "link6")
+
+
+@pytest.mark.parametrize("sequence", ALL)
+def test_values_are_those_of_scipy(sequence):
+    c = ARM.at(Q + np.random.default_rng(3).normal(size=(4, 5, 6)))
+    expected = c.pose("grip").rotation.as_euler(sequence)
+    found = c.euler("grip", sequence)
+    away = np.minimum(np.abs(np.cos(expected[..., 1])), 1)
+    if sequence[0] == sequence[2]:
+        away = np.abs(np.sin(expected[..., 1]))
+    assert np.abs((found - expected + np.pi) % (2 * np.pi) - np.pi).max() < 1e3 * EPS / away.min()
+
+
+@pytest.mark.parametrize("sequence", ALL)
+def test_each_order_is_the_complex_step_of_the_one_below(sequence):
+    name = f"grip.euler_{sequence}"
+    found = ARM.at(Q).coefficients(name, order=3)
+    stepped = ARM.at(Q + 1j * STEP * np.eye(6))
+    below = stepped.coefficients(name, order=2)
+    for got, step in zip(found.tensors, (below.values, *below.tensors), strict=True):
+        expected = np.moveaxis(step.imag / STEP, 0, 1)
+        if got.ndim == 2:
+            expected = (step.imag / STEP).T
+        assert np.abs(got - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_velocities_agree_with_the_angular_velocity():
+    c, qd = ARM.at(Q), np.array([0.3, -0.2, 0.5, 0.1, 0.7, -0.9])
+    a = c.euler("grip", "xyz")
+    rate = c.coefficients("grip.euler_xyz").velocity(qd)
+    # fixed axes: ω = Σ (earlier rotations, applied later) of each axis
+    z, y = Rotation.from_euler("z", a[2]), Rotation.from_euler("y", a[1])
+    omega = rate[2] * np.eye(3)[2] + z.apply(rate[1] * np.eye(3)[1] + y.apply(rate[0] * np.eye(3)[0]))
+    assert np.abs(omega - c.coefficients("grip").velocity(qd)[3:]).max() < 100 * EPS
+
+
+@pytest.mark.parametrize("sequence", ["xyz", "ZYZ"])
+def test_they_are_coordinates(sequence):
+    """Composition with coefficients in the joints gives the identity, and the joints' own coefficients."""
+    names = ["grip.x", "grip.y", "grip.z", f"grip.euler_{sequence}"]
+    c = ARM.at(Q)
+    there = c.coefficients(names, order=3)
+    joints = list(ARM.coordinate_names)
+    back = c.coefficients(joints, order=3, wrt=names)
+    for got, expected in zip(there.compose(back).tensors, (np.eye(6), 0, 0), strict=True):
+        assert np.abs(got - expected).max() < 1e-9
+    d, own = c.dynamics(wrt=names), c.dynamics()
+    qdd, qd = np.arange(6.0), np.linspace(-1, 1, 6)
+    T = d.inverse_dynamics(qd, qdd)
+    joint_qd, joint_qdd = back.velocity(qd), back.acceleration(qd, qdd)
+    expected = back.G.T @ own.inverse_dynamics(joint_qd, joint_qdd)
+    assert np.abs(T - expected).max() < 1e-10 * np.abs(expected).max()
+
+
+def test_they_are_coordinates_of_a_closed_mechanism():
+    m = with_frame(kic.load("gough-stewart"), "platform")
+    c = m.at({"grip.x": 0.72, "grip.y": 0.12, "grip.z": 0.35, "grip.euler_xyz": [0.35, -0.38, 0.52]})
+    assert np.abs(c.euler("grip", "xyz") - [0.35, -0.38, 0.52]).max() < 1e-11
+    names = ["grip.x", "grip.y", "grip.z", "grip.euler_xyz"]
+    legs = [f"L{k + 1}" for k in range(6)]
+    product = c.coefficients(names, order=3, wrt=legs).compose(c.coefficients(legs, order=3, wrt=names))
+    for got, expected in zip(product.tensors, (np.eye(6), 0, 0), strict=True):
+        assert np.abs(got - expected).max() < 1e-8
+
+
+def test_of_a_ball_joint_and_a_body():
+    ball = kic.Mechanism(
+        "ball",
+        [kic.Body("arm"), kic.Body("hand")],
+        [
+            kic.Joint("A", "revolute", ("ground", "arm"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("S", "spherical", ("arm", "hand"), at=(1, 0, 0)),
+        ],
+    )
+    turn = Rotation.from_euler("ZYX", [0.2, 0.5, -0.7])
+    c = ball.at({"A": 0.9, "S": turn})
+    assert np.abs(c.euler("S", "ZYX") - [0.2, 0.5, -0.7]).max() < 50 * EPS
+    whole = (Rotation.from_euler("z", 0.9) * turn).as_euler("ZYX")
+    assert np.abs(c.euler("hand", "ZYX") - whole).max() < 50 * EPS
+    rows = c.coefficients("S.euler_ZYX", order=3)
+    assert np.abs(rows.G[:, 0]).max() < 50 * EPS
+    # in these coordinates the rotation about the ball joint is holonomic
+    d = c.coefficients(["S.1", "S.2", "S.3"], wrt=["A", "S.euler_ZYX"])
+    assert d.columns == ("A", "S.euler_ZYX.1", "S.euler_ZYX.2", "S.euler_ZYX.3")
+    assert np.abs(rows.G[:, 1:] @ d.G[:, 1:] - np.eye(3)).max() < 100 * EPS
+
+
+def test_gimbal_lock_raises():
+    m = kic.Mechanism(
+        "pointer",
+        [kic.Body("hand")],
+        [kic.Joint("S", "spherical", ("ground", "hand"), at=(0, 0, 0))],
+    )
+    c = m.at({"S": Rotation.from_euler("ZYX", [[0.1, np.pi / 2, 0.0], [0.1, 0.2, 0.3]])})
+    for ask in (
+        lambda: c.euler("hand", "ZYX"),
+        lambda: c.coefficients("hand.euler_ZYX"),
+    ):
+        with pytest.raises(kic.SingularError) as caught:
+            ask()
+        assert caught.value.failed == [(0,)]
+    masked = c.coefficients("hand.euler_ZYX", failures="mask")
+    assert np.isnan(masked.G[0]).all()
+    assert np.isfinite(masked.G[1]).all()
+    with pytest.raises(kic.SingularError):
+        c.coefficients(["hand.wx"], wrt="hand.euler_ZYX")
+    assert c.euler("hand", "ZXZ").shape == (2, 3)
+    # the reference configuration is in lock
+    rows = c.coefficients("hand.euler_ZXZ")
+    back = c.coefficients(["S.1", "S.2", "S.3"], wrt="hand.euler_ZXZ")
+    assert np.abs(rows.G @ back.G - np.eye(3)).max() < 1e-13
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda c: c.euler("grip", "xx"),
+        lambda c: c.euler("grip", "xxy"),
+        lambda c: c.euler("grip", "xyZ"),
+        lambda c: c.euler("waist"),
+        lambda c: c.value("grip.euler_"),
+        lambda c: c.euler("face"),
+    ],
+)
+def test_other_names_raise(ask):
+    with pytest.raises(kic.InputError):
+        ask(ARM.at(Q))
+
+
+def test_single_angles_are_no_targets():
+    with pytest.raises(kic.InputError):
+        ARM.at({"grip.euler_xyz.1": 0.1, "grip": [0.0] * 3})

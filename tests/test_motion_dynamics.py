@@ -1,0 +1,225 @@
+"""Inverse and forward dynamics along motions, compared with I* and P* of `Dynamics`, and with energy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+from closed_models import EVERY
+from sampling import STEP, moved, random_posture, random_tree
+
+import kic
+
+EPS = float(np.finfo(float).eps)
+
+
+def scale(d: kic.Dynamics, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    """Return the size (..., 1) of the terms that an effort is summed from."""
+    terms = np.einsum("...kn,...n->...k", np.abs(d.I), np.abs(qdd)) + np.abs(d.load)
+    terms = terms + np.einsum("...kab,...a,...b->...k", np.abs(d.P), np.abs(qd), np.abs(qd))
+    terms = terms + np.einsum("...kn,...n->...k", np.abs(d.damping), np.abs(qd))
+    return terms.max(axis=-1, initial=0.0)[..., None]
+
+
+def compare(c: kic.Configuration, seed: int = 0, wrt=None, limit: float = 1e-12, **more) -> None:
+    """Compare both dynamics with the tensors along random motions through the members of a batch."""
+    rng = np.random.default_rng(seed)
+    d = c.dynamics(wrt, **more)
+    qd, qdd = rng.normal(size=(2, *c.batch, len(d.coordinates)))
+    expected = d.inverse_dynamics(qd, qdd)
+    condition = c._model.transfer_for(wrt).condition(c._states.real, c._model.real.closure)
+    limit = max(limit, 1000 * EPS * float(condition.max()))
+    size = scale(d, qd, qdd)
+    assert (np.abs(c.inverse_dynamics(qd, qdd, wrt, **more) - expected) <= limit * size).all()
+    found = c.forward_dynamics(qd, expected, wrt, **more)
+    # efforts of the accelerations found, because I* may be ill-conditioned
+    assert (np.abs(d.inverse_dynamics(qd, found) - expected) <= limit * scale(d, qd, found)).all()
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_every_model(name: str) -> None:
+    m = kic.load(name)
+    drawn = m.at()
+    try:
+        drawn.dynamics()
+    except kic.InertiaError as error:
+        with pytest.raises(type(error)):
+            drawn.inverse_dynamics()
+        return
+    rng, names = np.random.default_rng(len(name)), list(m.coordinate_names)
+    place = np.concatenate([np.ravel(drawn.value(n)) for n in names])
+    moves = rng.uniform(-0.05, 0.05, size=(3, len(place))) * drawn._model.transfer_for(None).row_sizes
+    c = m.at(place + moves, near=drawn, failures="mask")
+    c = c[c.ok]
+    assert c.batch[0] > 0
+    compare(c)
+    qd, qdd = rng.normal(size=(2, *c.batch, len(names)))
+    # parts of it
+    d = c.dynamics()
+    inertial = np.einsum("bkn,bn->bk", d.I, qdd) + np.einsum("bkmn,bm,bn->bk", d.P, qd, qd)
+    size = scale(d, qd, qdd)
+    assert (np.abs(c.inverse_dynamics(qd, qdd, loads=False) - inertial) <= 1e-11 * size).all()
+    assert (np.abs(c.inverse_dynamics() + d.load) <= 1e-11 * size).all()
+    # prepared, for one member and for all
+    f, g = m.prepare_inverse_dynamics(), m.prepare_forward_dynamics()
+    T, a = f(c.state, qd, qdd), g(c.state, qd, qdd)
+    assert np.array_equal(T, c.inverse_dynamics(qd, qdd))
+    assert np.array_equal(a, c.forward_dynamics(qd, qdd))
+    out = np.empty_like(qd[0])
+    assert f(c.state[0], qd[0], qdd[0], out) is out
+    assert (np.abs(out - T[0]) <= 1e-13 * size[0]).all()
+    assert np.allclose(g(c.state[0], qd[0], qdd[0]), a[0], rtol=1e-9, atol=1e-9 * np.abs(a[0]).max())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_other_coordinates(name: str) -> None:
+    case = EVERY[name]
+    m = kic.load(name)
+    drawn = m.at()
+    place = np.array([float(drawn.value(n)) for n in m.coordinate_names])
+    c = m.at(place + np.array(case.moves), near=drawn)
+    for wrt in (*case.wrt, case.quasi):
+        if wrt:
+            compare(c, wrt=wrt.split())
+
+
+TREES = (
+    ["R", "spherical", "R"],
+    ["free", "R", "P"],
+    ["free", "spherical", "planar", "cylindrical", "R"],
+    "RPRRPR",
+)
+
+
+@pytest.mark.parametrize("kinds", TREES, ids=["".join(k) for k in TREES])
+@pytest.mark.parametrize("seed", range(3))
+def test_joints_with_several_freedoms(kinds, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    c = random_posture(rng, random_tree(rng, kinds, True))
+    compare(c, seed)
+    # complex states, as complex steps have
+    step = moved(c, rng.normal(size=(1, len(c.coordinates))))
+    d = step.dynamics()
+    qd, qdd = rng.normal(size=(2, len(d.coordinates)))
+    T, expected = step.inverse_dynamics(qd, qdd), d.inverse_dynamics(qd, qdd)
+    size = scale(c.dynamics(), qd, qdd).max()
+    assert np.abs(T - expected).imag.max() <= 1e-11 * STEP * max(size, np.abs(expected.imag).max() / STEP)
+    a, expected = step.forward_dynamics(qd, qdd), d.forward_dynamics(qd, qdd)
+    assert np.abs(a - expected).max() <= 1e-9 * np.abs(expected).max()
+
+
+def loaded_four_bar() -> kic.Mechanism:
+    """Return the four-bar with forces, moments, springs and dampers, in joints of the tree and in the cut."""
+    m = kic.load("four-bar")
+    joints = [replace(j, stiffness=2.0, rest=0.1, damping=0.3) for j in m.joints]
+    anchor = kic.Point("anchor", "ground", at=(0.3, 0.4, 0.1))
+    return replace(
+        m,
+        joints=joints,
+        points=(*m.points, anchor),
+        springs=[kic.Spring("coil", ("tip", "anchor"), stiffness=50.0, rest=0.1, damping=3.0)],
+        forces=[
+            kic.Force("push", "tip", (3.0, -2.0, 0.5), axes="body"),
+            kic.Force("pull", "tip", (1.0, 2.0, 0.0)),
+        ],
+        moments=[kic.Moment("twist", "coupler", (0.1, 0.2, -0.7))],
+    )
+
+
+def test_loads() -> None:
+    m = loaded_four_bar()
+    assert m.cuts
+    c = m.at({"A": [0.5, 0.9, 1.4]})
+    compare(c)
+    forces = np.random.default_rng(1).normal(size=(3, 3))
+    compare(c, applied={"push": forces, "twist": [0.0, 0.0, 1.0]})
+    one = m.at({"A": 0.5})
+    qd = np.array([[1.0], [2.0]])
+    T = one.inverse_dynamics(qd, 0 * qd, applied={"pull": forces[:2]})
+    assert np.allclose(T, one.dynamics(applied={"pull": forces[:2]}).inverse_dynamics(qd, 0 * qd), rtol=1e-12)
+    f = m.prepare_inverse_dynamics()
+    assert np.allclose(f(c.state, qd[0], qd[1]), c.inverse_dynamics(qd[0], qd[1]), rtol=1e-13)
+
+
+def test_complex_step_through_loops() -> None:
+    m = loaded_four_bar()
+    c = m.at({"A": [0.5]})
+    rates = c.coefficients(list(m._model.tree.columns), order=1).G[0, :, 0]
+    step = moved(c[0], rates[None])
+    slope = step.inverse_dynamics([1.5], [0.7]).imag / STEP
+    expected = step.dynamics().inverse_dynamics([1.5], [0.7]).imag / STEP
+    assert np.allclose(slope, expected, rtol=1e-11)
+    h = 1e-4
+    ends = m.at({"A": [0.5 - h, 0.5 + h]}).inverse_dynamics([1.5], [0.7])
+    assert np.allclose(slope.ravel(), (ends[1] - ends[0]) / (2 * h), rtol=1e-6)
+
+
+def test_symbols() -> None:
+    t1, t2, w1, w2, a1, a2 = sp.symbols("t1 t2 w1 w2 a1 a2", real=True)
+    c = kic.load("horn-two-link").at([t1, t2])
+    qd, qdd = np.array([w1, w2]), np.array([a1, a2])
+    d = c.dynamics()
+    for ours, theirs in (
+        (c.inverse_dynamics(qd, qdd), d.inverse_dynamics(qd, qdd)),
+        (c.forward_dynamics(qd, qdd), d.forward_dynamics(qd, qdd)),
+    ):
+        values = {t1: 0.3, t2: 1.1, w1: 0.7, w2: -0.4, a1: 0.2, a2: 1.3}
+        assert np.allclose([float(x.subs(values)) for x in ours - theirs], 0.0, atol=1e-12)
+
+
+def test_motors() -> None:
+    c = kic.load("puma560-motors").at()
+    qd, qdd = np.random.default_rng(2).normal(size=(2, 6))
+    d = c.dynamics(motors=True)
+    T = c.inverse_dynamics(qd, qdd, motors=True)
+    assert np.allclose(T, d.inverse_dynamics(qd, qdd), rtol=1e-12, atol=1e-12 * np.abs(T).max())
+    assert np.allclose(c.forward_dynamics(qd, T, motors=True), qdd, rtol=1e-10)
+
+
+def test_other_rows_near_a_singular_choice() -> None:
+    # the rows chosen in the reference configuration are ill-conditioned here
+    m = kic.load("four-bar")
+    c = m.at({"A": np.linspace(0, 6.2, 60)}, near=m.at())
+    compare(c, limit=1e-9)
+    compare(c[20:22], wrt=["C"], limit=1e-9)
+
+
+def test_batches_and_members_without_solution() -> None:
+    m = kic.load("five-bar")
+    c = m.at(np.array([[1.2217, 1.5708]] * 3), near=m.at())
+    assert c.inverse_dynamics(np.zeros((2, 1, 2))).shape == (2, 3, 2)
+    assert c[:0].inverse_dynamics([1.0, 2.0]).shape == (0, 2)
+    f = m.prepare_forward_dynamics()
+    state = c.state.copy()
+    state[1] = np.nan
+    a = f(state, [0.0, 0.1], [0.0, 0.0])
+    assert np.isnan(a[1]).all()
+    assert np.isfinite(a[[0, 2]]).all()
+    arm = kic.load("horn-two-link")
+    assert np.isnan(arm.prepare_inverse_dynamics()([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
+
+
+def test_errors() -> None:
+    m = kic.load("horn-two-link")
+    c, f = m.at([0.0, 0.0]), m.prepare_inverse_dynamics()
+    with pytest.raises(kic.InputError):
+        c.inverse_dynamics([1.0])
+    with pytest.raises(kic.InputError):
+        f(c.state, [0.0], [0.0, 0.0])
+    with pytest.raises(kic.InputError):
+        f(c.state, [0.0, 0.0], [0.0, 0.0], out=np.empty(3))
+    with pytest.raises(kic.SingularError) as caught:
+        c.inverse_dynamics(wrt=["tip.x", "tip.y"])  # outstretched
+    assert caught.value.coordinates == ("tip.x", "tip.y")
+    light = replace(
+        m, bodies=[replace(b, mass=0.0, inertia=(0, 0, 0)) if b is m.bodies[1] else b for b in m.bodies]
+    )
+    light = replace(light, points=[replace(p, mass=0.0) for p in m.points])
+    with pytest.raises(kic.SingularError) as caught:
+        light.at([0.3, 0.5]).forward_dynamics()
+    assert caught.value.coordinates == light.at([0.3, 0.5]).dynamics().coordinates[1:]
+    g = light.prepare_forward_dynamics()
+    with pytest.raises(kic.SingularError):
+        g(light.at([0.3, 0.5]).state, np.zeros(2), np.zeros(2))
