@@ -40,7 +40,7 @@ class SlidingPair:
 
 
 class JointPlacement:
-    """Positions (3,) and axes of all joints in the reference configuration, as drawn, and the sliding pairs."""
+    """Positions and axes (3,) of all joints in the reference configuration, as drawn, and sliding pairs."""
 
     def __init__(
         self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray

@@ -81,15 +81,7 @@ def inverse_condition_number(
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
-    rows, given = _rows("inverse_condition_number", of), _given(wrt)
-    arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Metric(
-        "inverse condition number",
-        _inverse_condition_number,
-        arguments,
-        _no_unit,
-        {"outputs": rows, "inputs": given},
-    )
+    return _of_task(_inverse_condition_number, _no_unit, of, wrt, limits, length)
 
 
 def manipulability(
@@ -105,11 +97,15 @@ def manipulability(
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
     """
-    rows, given = _rows("manipulability", of), _given(wrt)
+    return _of_task(_manipulability, _unit_of_product, of, wrt, limits, length)
+
+
+def _of_task(function: Any, unit: Any, of: Names, wrt: Names | None, limits: Any, length: Any) -> Metric:
+    """Return a metric of the velocity ellipsoid of a task."""
+    key = function.__name__.removeprefix("_")
+    rows, given = _rows(key, of), _given(wrt)
     arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Metric(
-        "manipulability", _manipulability, arguments, _unit_of_product, {"outputs": rows, "inputs": given}
-    )
+    return Metric(key.replace("_", " "), function, arguments, unit, {"outputs": rows, "inputs": given})
 
 
 def transmission(*inputs: str) -> Metric:
