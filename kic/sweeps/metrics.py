@@ -100,7 +100,9 @@ def manipulability(
     return _of_task(_manipulability, _unit_of_product, of, wrt, limits, length)
 
 
-def _of_task(function: Any, unit: Any, of: Names, wrt: Names | None, limits: Any, length: Any) -> Metric:
+def _of_task(
+    function: Any, unit: Any, of: tuple[str, ...], wrt: Names | None, limits: Any, length: Any
+) -> Metric:
     """Return a metric of the velocity ellipsoid of a task."""
     key = function.__name__.removeprefix("_")
     rows, given = _rows(key, of), _given(wrt)
