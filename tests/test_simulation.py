@@ -391,7 +391,7 @@ def test_errors_state_why_a_run_stops() -> None:
         kic.simulate(m, start, 1.0, effort=lambda t, now: "much")
     # q'' = q'^2 reaches infinity after a second: the steps shrink before it
     flat = replace(m, gravity=(0, 0, 0))
-    with pytest.raises(kic.SimulationError, match=r"(shrink to nothing|no longer finite)") as caught:
+    with pytest.raises(kic.SimulationError, match=r"(become too small|no longer finite)") as caught:
         kic.simulate(flat, flat.at([0.0]), 2.0, qd=[1.0], effort=lambda t, now: 2.0 * now.qd**2)
     last = caught.value.simulation
     assert 0.999 < last.t[-1] < 1.001

@@ -174,7 +174,7 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
 
 
 def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
-    """Return the metric "effective mass" of a task along a direction, all else being free to move.
+    """Return the metric "effective mass" of a task along a direction, with all other motion free.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def _unit_of_product(
     units = {row_unit(description, name) for name in columns}
     if limits is not None or units != {"rad"} or any(row_unit(description, row) == "rad" for row in of):
         return ""
-    # the name of a part stands for an unknown number of rows
+    # a part has an unknown number of rows
     power = {1: "", 2: "²", 3: "³"}.get(len(of)) if all("." in row for row in of) else None
     return "" if power is None else f"{description.units.length}{power}"
 
