@@ -389,7 +389,7 @@ ERRORS = {
     "need `mechanism`": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "need limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
     "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
-    "at least 3 points": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
+    "integer of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(
         STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
