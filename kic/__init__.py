@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSet, IndependentSets
     from kic.analysis.sensitivity import sensitivity
     from kic.analysis.singularities import Singularities, Singularity
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.configuration import Configuration
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
+    from kic.io.robot_text import UrdfText, to_mjcf, to_urdf
     from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
@@ -164,6 +166,7 @@ _NAMES = {
     "analysis.input_sets": "IndependentSet IndependentSets",
     "analysis.sensitivity": "sensitivity",
     "analysis.singularities": "Singularities Singularity",
+    "analysis.whole_body": "CentroidalMomentum",
     "configuration": "Configuration",
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
@@ -187,6 +190,7 @@ _NAMES = {
     "io.linkages": "linkages",
     "io.mjcf": "from_mujoco",
     "io.order": "JointOrder",
+    "io.robot_text": "UrdfText to_mjcf to_urdf",
     "io.sdf": "from_sdf",
     "io.toml": "load save schema",
     "io.urdf": "from_urdf",

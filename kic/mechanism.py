@@ -173,7 +173,8 @@ class Mechanism(Printable, MechanismDescription):
         self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
     ) -> Configuration:
         """Solve configurations without limits; see `at`."""
-        check_failures(failures)
+        if type(failures) is not str or failures != "raise":
+            check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
@@ -568,6 +569,17 @@ class Mechanism(Printable, MechanismDescription):
         from kic.linear.equilibrium import find_equilibrium
 
         return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all moving bodies and their point masses.
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        """
+        return float(self._model.masses.numbers[:, 0].sum())
 
     @property
     def cuts(self) -> tuple[str, ...]:

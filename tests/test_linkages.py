@@ -98,7 +98,7 @@ def test_change_points_and_lengths_that_do_not_close():
     assert linkages.four_bar_motion(2, 1, 2, 1).type == "change-point"
     for call in (
         lambda: linkages.four_bar(10, 1, 2, 3), lambda: linkages.four_bar(4, -1, 3, 3),
-        lambda: linkages.four_bar(4, 2, 1.5, 2, angle=3.0), lambda: linkages.slider_crank(1.0, 0.5, angle=1.5),
+        lambda: linkages.four_bar(4, 2, 1.5, 2, angle=3.0), lambda: linkages.slider_crank(1, 0.5, angle=1.5),
         lambda: linkages.five_bar(5.0, 1.0, 1.0), lambda: linkages.stewart(1.0, 0.5),
         lambda: linkages.stewart(1.0, 0.5, leg_length=0.1), lambda: linkages.delta(0.2, 0.05, 0.2, 0.1),
         lambda: linkages.slider_crank(1.0, 2.0, masses={"wheel": 1.0}),

@@ -195,6 +195,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
 
+@pytest.mark.slow
 def test_the_inverse_position_of_an_arm() -> None:
     m, rng = kic.load("puma560"), np.random.default_rng(4)
     phi = rng.uniform(-2, 2, size=(20, 6))
@@ -202,7 +203,8 @@ def test_the_inverse_position_of_an_arm() -> None:
     c = m.at(phi)
     near = m.at(phi + 0.05 * rng.normal(size=phi.shape))
     e = m.at({"link6": c.pose("link6")}, near=near, failures="mask")
-    condition = m._model.closure((), c._model.targets({"link6": c.pose("link6")}).held).condition(c._states)
+    _, closure = m._model.position_problem({"link6": c.pose("link6")})
+    condition = closure.condition(c._states)
     assert e.ok.sum() >= 17
     assert np.abs(e.phi - phi)[e.ok].max() < 1e-14 * condition[e.ok].max()
     h = kic.load("horn-two-link")
@@ -591,7 +593,5 @@ def test_members_of_a_batch() -> None:
 def test_configuration_of_a_changed_mechanism_raises() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
-    with pytest.raises(
-        kic.InputError, match="configuration of 'four-bar', got one of another drawing of that name"
-    ):
+    with pytest.raises(kic.InputError, match="`near`"):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))

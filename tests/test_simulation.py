@@ -39,6 +39,7 @@ def test_error_is_proportional_to_the_tolerance() -> None:
     assert 0.7 < slope < 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "order", "finest"), [("RK23", 3, (5, 8)), ("RK45", 5, (7, 11)), ("DOP853", 8, (7, 12))]
 )
@@ -57,6 +58,7 @@ def test_error_has_the_order_of_the_integrator(method: str, order: int, finest) 
     assert -slope == pytest.approx(order, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "rssr"])
 def test_free_swing_conserves_energy_and_closure(name: str) -> None:
     m = replace(kic.load(name), springs=())

@@ -206,18 +206,17 @@ def assembly_search(
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
-    targets = model.targets(inputs)
+    targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)
     if around:
         raise InputError(f"`near` must be one configuration, got a batch {around}.")
-    closure = model.closure(targets.names, targets.held)
     return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
 
 
 def find_for_target(search: AssemblySearch) -> Assemblies:
     """Return the distinct solutions found for one target."""
     model, targets, closure = search.model, search.targets, search.closure
-    why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
+    why = str(targets.impossible)
     if why:
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs: {why}.",

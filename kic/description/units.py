@@ -29,7 +29,7 @@ SI_VALUES: dict[str, dict[str, float]] = {
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # last parts of names of rows that are angles or angular velocities
-_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "rx", "ry", "rz", "swing")
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "swing")
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def from_mujoco(
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
-    The package `mujoco` reads the file (``pip install 'kic[mujoco]'``). Geometry that no inertia depends
+    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
     on is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are
     left out; equality constraints are exact.
 
@@ -236,7 +236,9 @@ class _Reader:
         for s in range(m.nsite):
             name = self.name("site", s, f"site{s}")
             place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
-            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
+            robot.frames.append(
+                RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name))
+            )
         self._tendons()
         for e in range(m.neq):
             self._equality(e)

@@ -57,7 +57,12 @@ class JointOrder:
     def __init__(self, mechanism: Mechanism, peer: Any) -> None:
         self._mechanism = mechanism
         if hasattr(peer, "jointPlacements"):
-            self.package, joints, self._neutral, self.nv = "pinocchio", _pinocchio(peer), _neutral(peer), peer.nv
+            self.package, joints, self._neutral, self.nv = (
+                "pinocchio",
+                _pinocchio(peer),
+                _neutral(peer),
+                peer.nv,
+            )
         elif hasattr(peer, "qpos0"):
             self.package, joints, self._neutral, self.nv = "mujoco", _mujoco(peer), peer.qpos0.copy(), peer.nv
         else:
@@ -270,7 +275,9 @@ def _pinocchio(model: Any) -> list[PeerJoint]:
             if f.parentJoint == k and f.type == pinocchio.FrameType.BODY and f.placement.isIdentity()
         ]
         place = np.asarray(model.jointPlacements[k].homogeneous)
-        made.append(PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0]))
+        made.append(
+            PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0])
+        )
     return made
 
 
@@ -289,7 +296,13 @@ def _mujoco(model: Any) -> list[PeerJoint]:
             place[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
         made.append(
             PeerJoint(
-                _clean(name), kind, int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), place, _clean(link), (3, 0, 1, 2)
+                _clean(name),
+                kind,
+                int(model.jnt_qposadr[k]),
+                int(model.jnt_dofadr[k]),
+                place,
+                _clean(link),
+                (3, 0, 1, 2),
             )
         )
     return made

@@ -446,7 +446,9 @@ class _Builder:
     def _frame(self, name: str, link: str, place: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
         T = self.placed.pose[link] @ place
-        return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist())))
+        return Frame(
+            name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist()))
+        )
 
     def _loops(self) -> list[Loop]:
         """Return the closing joints with their two frames in the world."""
@@ -599,7 +601,9 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
             axes["axis2"] = tuple((frame[:3, :3] @ loop.axis2).tolist())
         at = tuple(((frame[:3, 3] + other[:3, 3]) / 2).tolist())
         closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes))  # type: ignore[arg-type]
-    made = replace(tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames))
+    made = replace(
+        tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames)
+    )
     return made, closing
 
 

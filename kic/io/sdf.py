@@ -138,7 +138,9 @@ class _Model:
         for frame in element.all("frame"):
             link = self._attached(frame.get("name"), ())
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
-            robot.frames.append(RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line))
+            robot.frames.append(
+                RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
+            )
         static = element.find("static")
         fixed = static is not None and static.text.strip() in ("true", "1")
         self._span([link.get("name") for link in links], joints, floating_base and not fixed)
@@ -194,7 +196,9 @@ class _Model:
         link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
         own = element.find("inertial")
         if own is None:
-            self.robot.remark(element.line, f"link '{link.name}' has no inertia; the format's default is used.")
+            self.robot.remark(
+                element.line, f"link '{link.name}' has no inertia; the format's default is used."
+            )
             return link
         link.mass = own.content("mass", 1, "1")[0]
         if link.mass < 0:
@@ -206,7 +210,9 @@ class _Model:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
         place = own.find("pose")
         T = np.eye(4) if place is None else self._numbers(place)
-        J = np.array([[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]])
+        J = np.array(
+            [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
+        )
         link.com, link.inertia = T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T
         return link
 
@@ -235,7 +241,13 @@ class _Model:
                 pitch = -2 * np.pi / element.content("thread_pitch", 1)[0]
             # the translation is the thread's pitch for each turn
             self.robot.couplings.append(
-                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -pitch / (2 * np.pi)), 0.0, element.line)
+                RobotCoupling(
+                    f"{name} thread",
+                    (f"{name}.2", f"{name}.1"),
+                    (1.0, -pitch / (2 * np.pi)),
+                    0.0,
+                    element.line,
+                )
             )
         return joint, element
 
@@ -255,14 +267,18 @@ class _Model:
         """Set limits, springs, damping and friction of a joint."""
         limit, dynamics = element.find("limit"), element.find("dynamics")
         if limit is not None:
-            joint.lower, joint.upper = (limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16")))
+            joint.lower, joint.upper = (
+                limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16"))
+            )
             joint.effort, joint.speed = (limit.content(key, 1, "1e16")[0] for key in ("effort", "velocity"))
             # the format writes no limit as 1e16
             joint.lower, joint.upper = (
                 x if abs(x) < 1e16 else float(np.copysign(np.inf, x)) for x in (joint.lower, joint.upper)
             )
         if dynamics is not None:
-            joint.damping, joint.friction = (dynamics.content(key, 1, "0")[0] for key in ("damping", "friction"))
+            joint.damping, joint.friction = (
+                dynamics.content(key, 1, "0")[0] for key in ("damping", "friction")
+            )
             joint.stiffness = dynamics.content("spring_stiffness", 1, "0")[0]
             joint.rest = dynamics.content("spring_reference", 1, "0")[0]
 
@@ -280,8 +296,12 @@ class _Model:
         left = list(joints)
         while True:
             # parents first: a joint is turned round only where nothing else reaches its links
-            found = next((pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None)
-            found = found or next((p for p in left if p[0].child in reached and p[0].parent not in reached), None)
+            found = next(
+                (pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None
+            )
+            found = found or next(
+                (p for p in left if p[0].child in reached and p[0].parent not in reached), None
+            )
             if found is None:
                 break
             left.remove(found)
@@ -310,7 +330,9 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            axes = [tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None]
+            axes = [
+                tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None
+            ]
             robot.loops.append(
                 RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
             )

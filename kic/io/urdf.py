@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from kic.errors import InputError, short_repr
 from kic.io.robot import (
     FREE_JOINT,
+    GRAVITY,
     WORLD,
     Drive,
     Link,
@@ -26,7 +27,7 @@ from kic.io.robot import (
 from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
 
-LOOP_TYPES = ("spherical", "revolute", "fixed", "cylindrical", "prismatic", "universal")
+LOOP_TYPES = ("spherical", "revolute", "fixed", "cylindrical", "prismatic", "universal", "planar")
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -44,6 +45,7 @@ def from_urdf(
     model: str | os.PathLike[str],
     loops: Iterable[Any] = (),
     floating_base: bool = False,
+    gravity: Any = GRAVITY,
     coordinates: Iterable[str] | None = None,
     start: Mapping[str, float] | None = None,
     strict: bool = False,
@@ -57,9 +59,12 @@ def from_urdf(
     loops : sequence of (str, str) or (str, str, str)
         Frames that coincide where loops close, because URDF describes trees only. A frame is a link, or the
         link below a joint. The third word is the type of the closing joint: "spherical" (the default),
-        "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic" or "universal".
+        "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and about x)
+        or "planar" (along z and x).
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
+    gravity : (3,) float
+        Acceleration of gravity, which URDF does not say.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
         file's transmissions if they can drive it, else the best conditioned.
@@ -95,7 +100,7 @@ def from_urdf(
     root = parse(source)
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
-    robot = Robot(source, root.get("name", "robot"), strict=strict)
+    robot = Robot(source, root.get("name", "robot"), strict=strict, gravity=gravity)
     dropped: dict[str, int] = {}
     for element in root.all("link"):
         robot.add_link(_link(element))

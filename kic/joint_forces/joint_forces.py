@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
+from kic.description.columns import effort_columns
+from kic.description.description import MechanismDescription
 from kic.display import Printable, Summary, member
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
@@ -126,7 +130,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces(Printable):
+class JointForces(Printable, Tabular):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -191,6 +195,8 @@ class JointForces(Printable):
         load_scale: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
+        # of the mechanism, for the units of a table
+        self._description: MechanismDescription | None = None
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -282,6 +288,20 @@ class JointForces(Printable):
 
     def __len__(self) -> int:
         return len(self.joints)
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        d = self._description
+        force, moment = ("", "") if d is None else (d.units.force, f"{d.units.force} {d.units.length}")
+        six = np.concatenate([self.force, self.moment], axis=-1)
+        made = [
+            Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
+            for j, joint in enumerate(self.joints)
+            for k, c in enumerate(COMPONENTS)
+        ]
+        if d is not None:
+            made += effort_columns(d, self.actuators, self.effort)
+        made += [Variable(f"{tie}.load", self.tie_load[..., k]) for k, tie in enumerate(self.ties)]
+        return DataTable("joint forces", batch_axes(self.batch), tuple(made)).select(names)
 
     def summary(self) -> Summary:
         """Return labelled tables of forces and efforts."""

@@ -20,7 +20,7 @@ from kic.dynamics.friction import contact_force_check
 from kic.errors import InputError, SingularError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Split
 from kic.kernels.layout import RELATIVE_OMEGA
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
@@ -70,7 +70,7 @@ class Actuators:
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
             items += made
             self._picked.append(height + picked)
-            height += sum(item.height for item in made)
+            height += sum(heights(made))
         self._query = OutputQuery(free.tree, plain_rows(free.tree, items), 1) if items else None
         self.scale = np.ones(len(self.labels))
         at_joint = self.coordinate_index >= 0
@@ -204,7 +204,7 @@ def joint_forces(
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     bodies = {joint.name: joint.bodies for joint in free.joints}
-    return JointForces(
+    made = JointForces(
         bodies,
         actuator_rows.labels,
         free.ties,
@@ -213,6 +213,8 @@ def joint_forces(
         split=split,
         contact_check=contact_force_check(model.description.closed_contacts),
     )
+    made._description = model.description
+    return made
 
 
 def _variation_error(model: CompiledModel) -> float:

@@ -84,10 +84,14 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
             raise InputError(
-                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.", expected=(6,), got=a.shape
+                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.",
+                expected=(6,),
+                got=a.shape,
             )
         T = np.zeros((*a.shape[:-1], 4, 4))
-        T[..., :3, :3] = Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+        T[..., :3, :3] = (
+            Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+        )
         at = np.array(joint.at)
         # the coordinates are the displacement of the joint's point
         T[..., :3, 3] = a[..., :3] - np.array(joint.value[:3]) + at - T[..., :3, :3] @ at  # type: ignore[index]

@@ -104,6 +104,11 @@ def gear_outline(radius: float, teeth: int, phase: float) -> np.ndarray:
     return (level[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=-1)).reshape(-1, 2)
 
 
+def rim_radius(radius: float, teeth: int) -> float:
+    """Return the outer radius of an internal gear."""
+    return (1 + 5 / abs(teeth)) * radius
+
+
 def belt_outline(radii: tuple[float, ...], between: float) -> np.ndarray:
     """Return the closed path (n, 2) of an open belt about pulleys at the origin and at (between, 0)."""
     lean = float(np.arcsin(np.clip((radii[0] - radii[1]) / between, -1, 1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
 
 
-class Sweep(Printable):
+class Sweep(Printable, Tabular):
     """Metrics of a mechanism over a grid; made by `sweep`. ``s["name"]`` gives the values of one metric.
 
     Attributes
@@ -83,6 +84,16 @@ class Sweep(Printable):
         """The configurations, a batch of the grid's shape; cells that were not reached are masked."""
         ok = self.reached
         return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        index = tuple(TableAxis(axis, x, row_unit(self.mechanism, axis)) for axis, x in self.axes.items())
+        made = []
+        for name, values in self.values.items():
+            more = values.shape[len(self.shape) :]
+            axes = tuple(TableAxis(f"{name}_{k + 1}", range(n)) for k, n in enumerate(more))
+            made.append(Variable(name, values, self.units.get(name, ""), axes))
+        made.append(Variable("reached", self.reached))
+        return DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the values of a metric, of the grid's shape."""

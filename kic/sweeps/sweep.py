@@ -59,8 +59,8 @@ def sweep(
         The mechanism.
     grid : dict of str to array_like
         Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
-        axes, and single values for fixed inputs. The orientation of a body is given by the components of its
-        rotation vector, such as "platform.rx", "platform.ry" and "platform.rz".
+        axes, and single values for fixed inputs. The orientation of a body is given by its Euler angles,
+        such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
     metric : callable, str, or dict or list of them
         Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
         by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
@@ -126,7 +126,7 @@ def sweep(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
             "client.get_executor()."
         )
-    targets = model.targets(cells.inputs())
+    targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
     # processes receive a copy of the mechanism without its caches
     problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.columns import motion_columns
 from kic.description.units import rate_unit, row_unit
 from kic.display import Printable, Summary
 from kic.dynamics.drive_train import MotorDemand
@@ -17,6 +18,7 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, reals
 from kic.numerics.polynomials import Piecewise
+from kic.numerics.tables import DataTable, TableAxis, Tabular
 from kic.plotting.figures import Picture
 from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
 
@@ -176,7 +178,7 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledMotion:
+class SampledMotion(Tabular):
     """Mechanism sampled along a trajectory; made by `Trajectory.on`.
 
     Attributes
@@ -209,10 +211,7 @@ class SampledMotion:
         >>> motion.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
         """
-        _, qd, qdd, qddd = self.motion
-        c = self.configuration.coefficients(names, order=3, wrt=self.wrt)
-        assert c.values is not None  # for the type checker
-        return Motion(c.values, c.velocity(qd), c.acceleration(qd, qdd), c.jerk(qd, qdd, qddd))
+        return Motion(*self.configuration.motion(names, *self.motion[1:], wrt=self.wrt))
 
     def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
         """Return the efforts (T, M) of the motion (eq 2-198).
@@ -235,9 +234,9 @@ class SampledMotion:
         [19.62, 4.905]
         """
         if actuators is None:
-            return self.configuration.dynamics(wrt=self.wrt).inverse_dynamics(self.motion.qd, self.motion.qdd)
+            return self.configuration.inverse_dynamics(self.motion.qd, self.motion.qdd, self.wrt)
         moved = self.of(actuators)
-        return self.configuration.dynamics(wrt=actuators).inverse_dynamics(moved.qd, moved.qdd)
+        return self.configuration.inverse_dynamics(moved.qd, moved.qdd, actuators)
 
     def drive(self) -> MotorDemand:
         """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
@@ -281,6 +280,13 @@ class SampledMotion:
             for panel in motion_panels(drawing, rows, values, order)
         ]
         return draw_plots(self.t, panels, drawing.units.time, width=width)
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        m = self.configuration._model.description
+        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names", 1)
+        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
+        made = motion_columns(m, rows, self.of(names))
+        return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)

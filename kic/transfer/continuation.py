@@ -30,8 +30,6 @@ CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
 EXCURSION_FACTOR = 2.0
 # a leap is proved along chords, no more than so many and each of about so much (rad, lengths)
 CHORDS_MAX, CHORD_LENGTH = 6, 0.1
-# steps that are compiled
-COMPILED_STEPS_MAX = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
 # no test holds, and a gap of about the square of this would be passed
 DEAD_CENTRE_DISTANCE_MAX = 3e-4
@@ -77,7 +75,19 @@ def continue_to(
 
     Without `want_reasons` the reasons of failed members are all the same.
     """
-    states, share = closure.track(start, target, tries=COMPILED_STEPS_MAX)
+    states, share = closure.track(start, target)
+    return continue_from(closure, start, target, states, share, want_reasons)
+
+
+def continue_from(
+    closure: Closure,
+    start: np.ndarray,
+    target: np.ndarray,
+    states: np.ndarray,
+    share: np.ndarray,
+    want_reasons: bool,
+) -> Outcome:
+    """Complete the results of `Closure.track`, where these have come to states (B, S) after a share (B,)."""
     reasons = [""] * len(start)
     far = np.flatnonzero(share < 1)
     if far.size:

@@ -20,7 +20,7 @@ import numpy as np
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.dynamics.queries import ContributionsQuery
 from kic.errors import InputError, SingularError, batch_indices
-from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA
+from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA, WANT_SERIES
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import kernel
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 WORST_CONDITION = 1e12
 # largest relative error of a result due to a nearly singular closure
 DIGITS_LOST = 1e-4
-# steps that are tried on a path to a near target
-TRIES = 100
+# steps that are tried on a way to a near target, and to any
+TRIES, TRIES_MAX = 100, 4000
 _EPS = float(np.finfo(float).eps)
 
 
@@ -168,18 +168,29 @@ class CoordinateTransfer:
         share : (B,)
             Share of the path that was completed: 1 for members that converged.
         """
-        aims, rest, drawn = self._aims
-        goal = np.empty((len(start), len(rest)))
-        goal[:], goal[:, aims] = rest, target + drawn
-        states, share = start.copy(), np.empty(len(start))
-        self._own.newton_local(states, goal, self.choice if choice is None else choice, share, tries)
+        query, (aims, rest, drawn) = self._own, self._aims
+        count, choice = len(start), self.choice if choice is None else choice
+        states, share, goal = start.copy(), np.empty(count), np.empty((count, len(rest)))
+        goal[:] = rest
+        goal[:, aims] = target + drawn
+
+        def work(a: int, b: int) -> None:
+            scratch, whole = np.empty(query.closing_places), np.empty((2, query.columns), np.int64)
+            own = states[a:b], goal[a:b], choice, scratch, whole, share[a:b]
+            kernel("closing")(query.plan, query.numbers, *own, tries)
+
+        if count == 1:
+            work(0, 1)
+        else:
+            query.over_members(work, count)
         return states, share
 
     @cached_property
-    def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Index array of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
+    def _aims(self) -> tuple[np.ndarray | slice, np.ndarray, np.ndarray]:
+        """Places of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
         aims, goal = self.system.picked[: self.first], self.system.goal
-        return aims, goal, goal[aims]
+        first = slice(self.first) if (aims == np.arange(self.first)).all() else aims
+        return first, goal, goal[aims]
 
     @cached_property
     def _bent(self) -> TransferQuery:
@@ -218,15 +229,32 @@ class CoordinateTransfer:
         (A,) = self.jets(states, 1)
         return np.einsum("bni,bi->bn", A, qd)
 
-    def tree_motion(
-        self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates, (3-11) to (3-13)."""
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray) -> np.ndarray:
+        """Return the series φ̇, φ̈ = A q̈ + q̇ᵀ B q̇ and φ⃛ (order, B, M) of the tree, (3-11) to (3-13).
+
+        `rates` are two or three of q̇, q̈ and q⃛ (B, m).
+        """
         if not self.first:  # a structure
-            return np.zeros((len(states), self.tree.size)), np.zeros((len(states), self.tree.size))
-        A, B = self.jets(states, 2)
-        bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
-        return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
+            return np.zeros((len(rates), len(states), self.tree.size))
+        dtype = np.result_type(states, *rates)
+        states, *rates = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
+        query = self.series_query(len(rates))
+        return self.series(self.evaluate(query, states, None, query.result(tuple(rates), dtype)).T)
+
+    def series(self, T: np.ndarray) -> np.ndarray:
+        """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
+        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), -1, self.tree.size).swapaxes(0, 1))
+
+    def series_query(self, order: int) -> MotionQuery:
+        """Return the query for derivatives of the tree's coordinates along motions."""
+        found = self._series_queries.get(order)
+        if found is None:
+            found = self._series_queries[order] = MotionQuery(self.system, None, None, WANT_SERIES, order)
+        return found
+
+    @cached_property
+    def _series_queries(self) -> dict[int, MotionQuery]:
+        return {}
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Return the tensors, which have the order of the coordinates."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.parts import Body, Distance, Frame
+from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.euler import EULER, check_sequence
@@ -22,8 +22,6 @@ from kic.numerics.rotations import displaced
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
 PLANARITY_TOL = 1e-10
-# components of the rotation vector of a body from the reference configuration, as in "platform.rx"
-ROTATION_VECTOR = ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,26 @@ class PoseTarget:
         return f"{self.body} ({'pose' if self.whole else 'orientation'})"
 
 
+@dataclass(frozen=True, slots=True)
+class NamedInput:
+    """Part or row that inputs may name.
+
+    Attributes
+    ----------
+    height : int
+        Number of its rows.
+    valued : bool
+        True if they all have values.
+    has_pose, is_distance : bool
+        True for a body or frame, which may have a pose, and for a distance.
+    """
+
+    height: int
+    valued: bool
+    has_pose: bool
+    is_distance: bool
+
+
 @dataclass(frozen=True)
 class Targets:
     """Rows by name and bodies by pose, with their target values.
@@ -64,15 +82,23 @@ class Targets:
         Values of the named rows, then of the `pose_items` of each body of `held`.
     batch : tuple of int
         Shape of the batch.
-    impossible : (...) str
-        Reason why a member is impossible, found before anything is solved; '' for the others.
+    reasons : list of (...) str
+        Reasons why members are impossible, found before anything is solved; '' for possible ones.
     """
 
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
     values: np.ndarray
     batch: tuple[int, ...]
-    impossible: np.ndarray
+    reasons: list[np.ndarray]
+
+    @property
+    def impossible(self) -> np.ndarray:
+        """First reason (...) of each member; '' for those that are possible."""
+        first = np.full(self.batch, "", dtype=object)
+        for why in self.reasons:
+            first = np.where(first == "", np.broadcast_to(why, self.batch), first)
+        return first
 
 
 @dataclass(frozen=True)
@@ -168,107 +194,67 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     return MotionSubspace(1, 2 if flat else 3, normal)
 
 
-def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any) -> Targets:
+def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Any) -> Targets:
     """Return targets from an array or a dict of inputs.
 
     An array is in the order of the coordinates; a dict contains values by row and poses by body.
-    `rows` maps a name to its number of rows and to True if they all have values.
 
     Raises
     ------
     InputError, UnknownNameError
         If a shape is wrong, or something has no value.
     """
-    drawing = tree.description
     if not isinstance(inputs, Mapping):
-        a = coordinate_array(drawing, "inputs", inputs)
-        inputs = {name: a[..., k] for k, name in enumerate(drawing.coordinate_names)}
-    inputs = _with_rotations(drawing, inputs)
-    room = motion_subspace(tree)
+        a = coordinate_array(tree.description, "inputs", inputs)
+        inputs = {name: a[..., k] for k, name in enumerate(tree.description.coordinate_names)}
     names: list[str] = []
     held: list[PoseTarget] = []
-    named: list[np.ndarray] = []
-    placed: list[np.ndarray] = []
+    rows: list[Any] = []
+    pose_rows: list[np.ndarray] = []
     reasons: list[np.ndarray] = []
-    batches: dict[str, tuple[int, ...]] = {}
-    for key, value in inputs.items():
+    shapes: dict[str, tuple[int, ...]] = {}
+    for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
-        key, value = _orientation(drawing, key, value)
-        framed = drawing.parts.get(key)
-        if isinstance(framed, Body | Frame) and hasattr(value, "as_matrix"):
-            one = PoseTarget(key, whole=hasattr(value, "translation"))
-            rotation = value.rotation if one.whole else value
-            place = placed_reference(framed, value) if one.whole else None
-            move = None if place is None else place - reference_of(framed)
-            R = rotation.as_matrix()
-            parts = [R[..., i, k] for k in range(3) for i in range(3)]
-            if place is not None:
-                parts = [*np.moveaxis(place, -1, 0), *parts]
-            held.append(one)
-            placed += parts
-            reasons.append(_out_of_room(room, key, R @ np.array(framed.axes), move, length))
+        key, value = _orientation(tree.description, key, value)
+        one = named(key)
+        if one.has_pose and hasattr(value, "as_matrix"):
+            target, parts, why = _pose_rows(tree, key, value, length)
+            held.append(target)
+            pose_rows += parts
+            reasons.append(why)
         else:
-            parts = _values(rows, key, value, tree.scalar)
+            plain = type(value) is float and one.height == 1 and one.valued
+            parts = [value] if plain else _values(tree, one, key, value)
             names.append(key)
-            named += parts
-            reasons += [_too_large(key, part) for part in parts]
-            if isinstance(drawing.parts.get(key), Distance):
-                reasons.append(_no_distance(key, parts[0]))
-        batches[key] = parts[0].shape if parts else ()
-    batch = broadcast_batches(**batches) if batches else ()
-    columns = [np.broadcast_to(c, batch) for c in (*named, *placed)]
-    values = np.stack(columns, axis=-1) if columns else np.zeros(0)
-    impossible = np.full(batch, "", dtype=object)
-    for why in reasons:
-        if why.ndim == 0 and not why.item():
-            continue
-        impossible = np.where(impossible == "", np.broadcast_to(why, batch), impossible)
-    return Targets(tuple(names), tuple(held), values, batch, impossible)
+            rows += parts
+            if one.is_distance:
+                reasons.append(_no_distance(key, np.asarray(parts[0])))
+        if parts and type(parts[0]) is not float and parts[0].shape:
+            shapes[key] = parts[0].shape
+    rows += pose_rows
+    batch = broadcast_batches(**shapes) if shapes else ()
+    values = np.stack([np.broadcast_to(c, batch) for c in rows], axis=-1) if shapes else np.array(rows)
+    # one product tells that all numbers are ordinary
+    if values.dtype.kind != "O" and not abs(np.vdot(values, values)) < ARGUMENT_MAX:
+        reasons += [_too_large(name, values[..., k]) for name, k in _first_rows(named, names)]
+        finite = np.isfinite(values).all(axis=-1)
+        reasons.append(np.where(finite, "", "inputs must be finite").astype(object))
+    reasons = [why for why in reasons if (why != "").any()]
+    return Targets(tuple(names), tuple(held), values, batch, reasons)
 
 
-def _with_rotations(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return inputs with the components "body.rx", "body.ry", "body.rz" as a `Rotation` of the body."""
-    vectors: dict[str, dict[str, Any]] = {}
+def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
     rest = dict(inputs)
-    for key in inputs:
-        base, _, row = key.partition(".") if isinstance(key, str) else ("", "", "")
-        if row in ROTATION_VECTOR and isinstance(drawing.parts.get(base), Body):
-            vectors.setdefault(base, {})[row] = rest.pop(key)
-    if not vectors:
-        return inputs
-    from scipy.spatial.transform import Rotation
-
-    for body, given in vectors.items():
-        if len(given) < 3 or body in inputs:
-            missing = ", ".join(f"'{body}.{row}'" for row in ROTATION_VECTOR if row not in given)
-            why = f"without {missing}" if missing else f"together with '{body}'"
-            raise InputError(
-                f"The rotation vector of '{body}' needs all of {body}.rx, {body}.ry, {body}.rz alone, got it "
-                f"{why}. Give 0 for no rotation.",
-                name=body,
-            )
-        parts = {f"{body}.{row}": numbers(f"{body}.{row}", given[row]) for row in ROTATION_VECTOR}
-        for name, part in parts.items():
-            if part.dtype != np.float64:
-                raise InputError(f"`{name}` must be real numbers, got {part.dtype}.", name=name)
-        batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
-        r = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
-        rest[body] = _StackedRotation(
-            Rotation.from_rotvec(r.reshape(-1, 3)).as_matrix().reshape(*batch, 3, 3)
-        )
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    for whole in dict.fromkeys(turned):
+        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if all(name in rest for name in names):
+            parts = {name: numbers(name, rest.pop(name)) for name in names}
+            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
     return rest
-
-
-@dataclass(frozen=True)
-class _StackedRotation:
-    """Rotation matrices (..., 3, 3) of any batch; a SciPy `Rotation` may have one batch axis at most."""
-
-    matrix: np.ndarray
-
-    def as_matrix(self) -> np.ndarray:
-        """Return the matrices."""
-        return self.matrix
 
 
 def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
@@ -284,7 +270,7 @@ def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[s
     if "." in row or not isinstance(part, Body | Frame):
         raise InputError(
             f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
-            f"such as '{name}.{EULER}{sequence}'. Give a spherical joint its Rotation.",
+            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
             name=key,
         )
     from scipy.spatial.transform import Rotation
@@ -294,12 +280,31 @@ def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[s
     return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
-def _values(
-    rows: Callable[[str], tuple[int, bool]], key: str, value: Any, scalar: np.dtype
-) -> list[np.ndarray]:
+def _first_rows(named: Callable[[str], NamedInput], names: list[str]) -> list[tuple[str, int]]:
+    """Return the name of each row among the values, with its index."""
+    owners = [name for name in names for _ in range(named(name).height)]
+    return [(name, k) for k, name in enumerate(owners)]
+
+
+def _pose_rows(
+    tree: Tree, name: str, value: Any, length: float
+) -> tuple[PoseTarget, list[np.ndarray], np.ndarray]:
+    """Return the target of a body's or frame's pose, its rows, and reasons why it is impossible."""
+    part = frame_part(tree, name)
+    target = PoseTarget(name, whole=hasattr(value, "translation"))
+    R = (value.rotation if target.whole else value).as_matrix()
+    parts = [R[..., i, k] for k in range(3) for i in range(3)]
+    move = None
+    if target.whole:
+        place = placed_reference(part, value)
+        move = place - reference_of(part)
+        parts = [*np.moveaxis(place, -1, 0), *parts]
+    return target, parts, _out_of_room(motion_subspace(tree), name, R @ np.array(part.axes), move, length)
+
+
+def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarray]:
     """Return target values of the rows of a name, one array each, real or of the mechanism's scalar type."""
-    height, valued = rows(key)
-    if not valued:
+    if not one.valued:
         raise InputError(
             f"'{key}' includes angular velocities, which have no value that could fix a "
             "configuration. Give the pose of the body as a SciPy RigidTransform, the displacement from the "
@@ -308,19 +313,17 @@ def _values(
             name=key,
         )
     a = numbers(key, value)
-    if a.dtype not in (np.float64, scalar):
+    if a.dtype not in (np.float64, tree.scalar):
         raise InputError(f"`{key}` must be real numbers, got {a.dtype}.", name=key)
-    if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
-        raise InputError(f"`{key}` must have shape (..., {height}), got {a.shape}.", got=a.shape)
-    return [a] if height == 1 else [a[..., k] for k in range(height)]
+    if one.height > 1 and (a.ndim == 0 or a.shape[-1] != one.height):
+        raise InputError(f"`{key}` must have shape (..., {one.height}), got {a.shape}.", got=a.shape)
+    return [a] if one.height == 1 else [a[..., k] for k in range(one.height)]
 
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Return reasons against values whose squares are not finite, '' for the others."""
-    if wanted.dtype == object or not (np.abs(wanted.real) > ARGUMENT_MAX).any():
-        return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
+    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX):
         why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
     return why
 
