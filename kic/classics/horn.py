@@ -93,7 +93,10 @@ def reachable_workspace(*lengths: float) -> Annulus:
     """
     if not lengths:
         raise InputError("`lengths` must name at least one link, got none. Give the length of each link.")
-    *rest, longest = np.sort(_positive_lengths("lengths", lengths)).tolist()
+    found = _positive_lengths("lengths", lengths)
+    if found.ndim != 1:
+        raise InputError(f"`lengths` must be a number for each link, got {short_repr(lengths)}.")
+    *rest, longest = np.sort(found).tolist()
     return Annulus(max(0.0, longest - sum(rest)), longest + sum(rest))
 
 
