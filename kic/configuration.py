@@ -654,10 +654,12 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        of, wrt, failures
-            As in `coefficients`.
+        of : str or list of str
+            Outputs, as in `coefficients`.
         qd, qdd, qddd : (..., M) array_like, optional
             Velocities, accelerations and jerks of the coordinates, by default zero.
+        wrt, failures
+            As in `coefficients`.
 
         Returns
         -------

@@ -323,7 +323,27 @@ class JointForces(Printable, Tabular):
                 sheet.matrix("loads of couplings and rods", self.ties, [""], self.tie_load[index][:, None])
         if self.undetermined:
             how = f"chosen by {self.split}" if self.split else "nan"
-            sheet.say(f"\nundetermined ({how}): {', '.join(self.undetermined)}")
+            sheet.say(f"\nundetermined ({how}): {_listed(self.undetermined)}")
+            if not self.split and set(self.actuators) & set(self.undetermined):
+                sheet.say(
+                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or "
+                    "give `effort`, such as that of distribute()"
+                )
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
+
+
+# more components than this are listed by joint
+_LISTED_MAX = 24
+
+
+def _listed(components: tuple[str, ...]) -> str:
+    """Return components such as "D.fz" and efforts as text; many of them are grouped by joint."""
+    if len(components) <= _LISTED_MAX:
+        return ", ".join(components)
+    parts: dict[str, list[str]] = {}
+    for name in components:
+        part, _, row = name.partition(".")
+        parts.setdefault(part, []).extend([row] * bool(row))
+    return ", ".join(part + (f" ({' '.join(rows)})" if len(rows) % 6 else "") for part, rows in parts.items())

@@ -45,6 +45,20 @@ def kernel(name: str) -> Any:
     return getattr(module, name)
 
 
+def compiled(entry: Any, *arguments: Any) -> Any:
+    """Return the compiled form of a kernel entry for arguments of these types, which it is called with.
+
+    It raises a TypeError for arrays of another type, dimension or memory layout, in place of compiling: the
+    check of the call itself, which costs nothing.
+    """
+    entry(*arguments)
+    alone = type(entry)(entry.py_func, targetoptions=entry.targetoptions)
+    for found in entry.overloads.values():
+        alone.add_overload(found)
+    alone.disable_compile()
+    return alone
+
+
 @cache
 def over_batch() -> Any:
     """Return the function that runs a batch on the thread pool."""
