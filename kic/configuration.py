@@ -884,6 +884,7 @@ class Configuration(Printable, Tabular):
         actuators: str | Iterable[str] | None = None,
         split: Literal["minimum norm"] | None = None,
         effort: Any = None,
+        out_of_plane: bool = False,
     ) -> JointForces:
         """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
 
@@ -914,6 +915,10 @@ class Configuration(Printable, Tabular):
         effort : (..., A) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
             any. They must drive the motion; a residual of at most 1e-6 is corrected.
+        out_of_plane : bool
+            True to include forces out of the plane of a planar mechanism and moments in it. Rigid bodies do
+            not determine them. By default they are 0 where no load acts on them, so that each joint has two
+            forces and a moment.
 
         Returns
         -------
@@ -934,11 +939,11 @@ class Configuration(Printable, Tabular):
         --------
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
-        (array([...,     nan]), array([ 0.0504, -0.8259]))
+        (array([...,  0.    ]), array([ 0.0504, -0.8259]))
         """
         from kic.joint_forces.reactions import joint_forces
 
-        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort)
+        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort, out_of_plane)
 
     def singularities(
         self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None

@@ -480,9 +480,9 @@ class Mechanism(Printable, MechanismDescription):
             the reference configuration.
         among : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, also those that are cut. Rows without a
-            value, such as angular velocities of spherical joints, are used only where no other row
-            serves.
+            candidate. By default the coordinates of all joints, also those that are cut, and distances that
+            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
+            joints, are used only where no other row serves.
         count : int
             Largest number of sets.
 

@@ -509,7 +509,7 @@ def test_distances_that_cannot_be() -> None:
         m.at({"A": 0.0, "gap": long})
     assert caught.value.failed == [(1,), (2,), (4,), (5,)]
     assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
-    assert caught.value.reasons[2] == "inputs must be finite"
+    assert caught.value.reasons[2] == "gap is NaN, and inputs must be finite"
     assert "it came" in caught.value.reasons[3]
     assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")

@@ -346,8 +346,9 @@ def raise_not_found(
     """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
     best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
     flipped = [reason for reason in reasons if "wrong way" in reason]
-    reason = flipped[0] if flipped else f"the smallest residual is {residuals[best]:.2e}"
     members, model = search.members, search.model
+    unit = model.description.units.length
+    reason = flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {unit}"
     where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise ConfigurationError(
         f"No configuration of '{model.description.name}' with these values was found{where} from "

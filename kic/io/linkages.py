@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.description.parts import Body, Joint, Point
-from kic.display import Summary
+from kic.description.parts import Body, Distance, Joint, Point
+from kic.display import Printable, Summary
 from kic.errors import InputError
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, positive
@@ -42,8 +42,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True)
-class FourBarMotion:
+@dataclass(frozen=True, repr=False)
+class FourBarMotion(Printable):
     """Grashof class and range of motion of a four-bar linkage.
 
     Parameters
@@ -87,12 +87,6 @@ class FourBarMotion:
             "ranges", ["crank", "rocker", "transmission"], ["least (degrees)", "largest (degrees)"], ranges
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
@@ -498,11 +492,12 @@ def stewart(
     leg_length: float | None = None,
     base_angle: float = pi / 9,
     platform_angle: float = pi / 9,
+    legs: Literal["UPS", "distance"] = "UPS",
     masses: Mapping[str, float] | None = None,
     name: str = "stewart",
     **rest: Any,
 ) -> Mechanism:
-    """Make a Gough–Stewart platform with six legs UPS from its radii, angles and height.
+    """Make a Gough–Stewart platform with six legs from its radii, angles and height.
 
     Leg k has a universal joint Uk on the base, a prismatic joint Lk that reads its length, and a spherical
     joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about
@@ -517,6 +512,9 @@ def stewart(
         length of the legs there; give one.
     base_angle, platform_angle : float
         Angles (rad) between the two joints of a pair.
+    legs : {"UPS", "distance"}
+        Legs of two bodies with a universal, a prismatic and a spherical joint; or massless legs, each a
+        `Distance` Lk between the points Bk of the base and Pk of a free platform.
     masses : dict of str to float, optional
         Masses of "platform", a uniform disc, and of "cylinder1" …, "piston1" …, slender bars of half the leg.
     name : str
@@ -560,6 +558,14 @@ def stewart(
     parts = _Parts(name, masses)
     mass = parts.masses.pop("platform", None)
     disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
+    names = [f"L{k}" for k in range(1, 7)]
+    if choice("legs", legs, ("UPS", "distance")) == "distance":
+        for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
+            parts.points += [Point(f"B{k}", "ground", tuple(b)), Point(f"P{k}", "platform", tuple(t))]
+        parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
+        parts.joints.append(Joint("free", "free", ("ground", "platform"), (0.0, 0.0, h)))
+        lengths = [Distance(name, (f"B{k}", f"P{k}")) for k, name in enumerate(names, 1)]
+        return parts.mechanism(names, {**rest, "distances": [*lengths, *rest.get("distances", ())]})
     for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
         middle = (b + t) / 2
         parts.bar(f"cylinder{k}", b, middle)
@@ -573,13 +579,13 @@ def stewart(
         parts.joints += [
             Joint(f"U{k}", "universal", ("ground", f"cylinder{k}"), tuple(b), tuple(first), tuple(across)),
             Joint(
-                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), tuple(middle), tuple(leg),
+                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), axis=tuple(leg),
                 value=float(np.linalg.norm(leg)),
             ),
             Joint(f"S{k}", "spherical", (f"piston{k}", "platform"), tuple(t)),
         ]  # fmt: skip
     parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
-    return parts.mechanism([f"L{k}" for k in range(1, 7)], rest)
+    return parts.mechanism(names, rest)
 
 
 def delta(

@@ -67,7 +67,7 @@ class JointOrder:
             self.package, joints, self._neutral, self.nv = "mujoco", _mujoco(peer), peer.qpos0.copy(), peer.nv
         else:
             raise InputError(
-                f"`peer` must be a pinocchio.Model or a mujoco.MjModel, got {short_repr(type(peer).__name__)}."
+                f"`peer` must be a pinocchio.Model or mujoco.MjModel, got {short_repr(type(peer).__name__)}."
             )
         self.nq = len(self._neutral)
         own = {joint.name: joint for joint in mechanism.joints}
@@ -76,7 +76,7 @@ class JointOrder:
         self.missing = tuple(joint.name for joint in joints if joint.name not in own)
         if not self._joints:
             raise InputError(
-                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. Joints there: "
+                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. There are: "
                 f"{', '.join(joint.name for joint in joints[:8])}."
             )
 
@@ -185,7 +185,7 @@ class JointOrder:
         return (np.eye(4) if above is None else above) @ joint.place, below
 
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
-        """Return the frame (4, 4) of a body's link in the reference configuration, if the mechanism has it."""
+        """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
         for frame in self._mechanism.frames:
             if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
                 T = np.eye(4)

@@ -134,7 +134,10 @@ class _Model:
             line = next((x.line for one in links for x in one.all(tag)), 0)
             if line:
                 robot.remark(line, f"each <{tag}> of links is left out.")
-        joints = [self._joint(one) for one in element.all("joint")]
+        gears = [one for one in element.all("joint") if one.get("type") == "gearbox"]
+        joints = [self._joint(one) for one in element.all("joint") if one not in gears]
+        for gear in gears:
+            self._gear(gear, [joint for joint, _ in joints])
         for frame in element.all("frame"):
             link = self._attached(frame.get("name"), ())
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
@@ -251,12 +254,33 @@ class _Model:
             )
         return joint, element
 
+    def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
+        """Add a gearbox: the child turns by −ratio times the parent, both relative to a third link."""
+        name = element.get("name")
+        words = [element.find(tag) for tag in ("parent", "child", "gearbox_reference_body")]
+        parent, child, base = ("" if word is None else word.text.strip() for word in words)
+        ratio = element.content("gearbox_ratio", 1, "1")[0]
+        terms = []
+        for link, tag in ((child, "axis2"), (parent, "axis")):
+            found = [j for j in joints if {j.parent, j.child} == {base, link} and j.type == "revolute"]
+            if not found or not ratio:
+                text = f"gearbox '{name}' is left out: no revolute joint connects '{link}' with '{base}'."
+                self.robot.remark(element.line, text, lost=True)
+                return
+            along = np.array(self._axis(element.find(tag), name)) @ np.array(found[0].axis)
+            sign = float(np.sign(along)) * (1.0 if found[0].parent == base else -1.0)
+            terms.append((found[0].name, sign * (1.0 if link == child else ratio)))
+        names, ratios = zip(*terms, strict=True)
+        self.robot.couplings.append(RobotCoupling(name, names, ratios, 0.0, element.line))
+
     def _axis(self, element: Element | None, name: str) -> tuple[float, ...]:
         """Return the unit axis of a joint in world axes."""
         xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
         frame = name
         if element is not None and (own := element.find("xyz")) is not None:
-            frame = own.get("expressed_in", "") or name
+            old = element.find("use_parent_model_frame")
+            of_model = old is not None and old.text.strip() in ("1", "true")
+            frame = own.get("expressed_in", "") or ("__model__" if of_model else name)
         axis = self.pose(frame)[:3, :3] @ xyz
         size = float(np.linalg.norm(axis))
         if not size > 1e-12:
@@ -333,11 +357,9 @@ class _Model:
             axes = [
                 tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None
             ]
-            robot.loops.append(
-                RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
-            )
-            if joint.damping or joint.stiffness or joint.friction:
-                robot.remark(
-                    element.line, f"spring, damping and friction of joint '{joint.name}', which closes a loop, are left out.",
-                    lost=True,
-                )  # fmt: skip
+            loop = RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
+            loop.damping, loop.friction = joint.damping, joint.friction
+            robot.loops.append(loop)
+            if joint.stiffness:
+                text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
+                robot.remark(element.line, text, lost=True)

@@ -49,6 +49,11 @@ class Metric:
     unit_function: Callable[..., str]
     singular: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
+    @property
+    def typed(self) -> str:
+        """Name of the function of `kic.metrics` that makes it."""
+        return self.function.__name__.removeprefix("_")
+
     def __call__(self, c: Configuration) -> np.ndarray:
         """Return the metric (...) of configurations."""
         return self.function(c, **self.arguments)
@@ -412,3 +417,8 @@ BY_NAME: dict[str, Callable[[], Metric]] = {
     "min_singular_value": min_singular_value,
     "static_effort": static_effort,
 }
+
+
+def __dir__() -> list[str]:
+    """Return the names of the metrics."""
+    return [maker.__name__ for maker in MAKERS]

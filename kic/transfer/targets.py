@@ -239,7 +239,12 @@ def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, in
     if values.dtype.kind != "O" and not abs(np.vdot(values, values)) < ARGUMENT_MAX:
         reasons += [_too_large(name, values[..., k]) for name, k in _first_rows(named, names)]
         finite = np.isfinite(values).all(axis=-1)
-        reasons.append(np.where(finite, "", "inputs must be finite").astype(object))
+        nan = [
+            np.where(np.isnan(values[..., k]), f"{name} is NaN, and inputs must be finite", "")
+            for name, k in _first_rows(named, names)
+        ]
+        nan.append(np.where(finite, "", "inputs must be finite"))
+        reasons += [why.astype(object) for why in nan]
     reasons = [why for why in reasons if (why != "").any()]
     return Targets(tuple(names), tuple(held), values, batch, reasons)
 
