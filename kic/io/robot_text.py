@@ -64,7 +64,6 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("four-bar")
     >>> made = kic.to_urdf(m)
     >>> made.loops
@@ -155,7 +154,6 @@ def to_mjcf(mechanism: Mechanism) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> kic.to_mjcf(kic.load("four-bar")).splitlines()[0]
     '<mujoco model="four-bar">'
     """
