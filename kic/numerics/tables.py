@@ -200,14 +200,18 @@ class Tabular:
     def to_csv(self, path: str | os.PathLike[str], names: str | Iterable[str] | None = None) -> None:
         """Write a CSV file, whose first line has names and units; it needs no other package.
 
-        Raise `UnknownNameError` if a name does not exist. Raise `FileError` if the file cannot be
-        written.
-
         Parameters
         ----------
         path : path
             File to write. An existing file is replaced.
         names : str or list of str, optional
             As in `to_dataframe`.
+
+        Raises
+        ------
+        UnknownNameError
+            If a name does not exist.
+        FileError
+            If the file cannot be written.
         """
         self._table(names).to_csv(path)
