@@ -551,6 +551,7 @@ def _right_handed(who: str, given: Any) -> Axes:
             f"{short_repr(given)}.",
             key="axes",
         )
+    check_size(who, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
