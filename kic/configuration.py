@@ -516,7 +516,7 @@ class Configuration(Printable, Tabular):
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-        rates: tuple[np.ndarray, np.ndarray] | None = None,
+        rates: tuple[np.ndarray, ...] | None = None,
     ) -> tuple[Any, np.ndarray | None]:
         """Return the tables of a query, NaN for members without result, and the mask of the others.
 
