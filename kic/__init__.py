@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         SingularError,
         UnknownNameError,
     )
-    from kic.evaluator import Evaluator, PositionSolver
+    from kic.evaluator import Evaluator, MotionEvaluator, PositionSolver
     from kic.grasp.contacts import ContactSet, contact_frames, grasp_map
     from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
     from kic.grasp.grasp import Grasp, GraspMotion
@@ -140,7 +140,6 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes
     from kic.linear.state_space import StateSpace
     from kic.mechanism import Mechanism
-    from kic.motion_dynamics import MotionEvaluator
     from kic.operational_space.ellipsoids import Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
     from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
@@ -180,7 +179,7 @@ _NAMES = {
         "ConfigurationError FileError InertiaError InputError KicError LimitError LoopError "
         "MissingExtraError ModelError ModelFileError SimulationError SingularError UnknownNameError"
     ),
-    "evaluator": "Evaluator PositionSolver",
+    "evaluator": "Evaluator MotionEvaluator PositionSolver",
     "grasp.contacts": "ContactSet contact_frames grasp_map",
     "grasp.force_closure": "GraspClosure force_closure form_closure",
     "grasp.grasp": "Grasp GraspMotion",
@@ -202,7 +201,6 @@ _NAMES = {
     "linear.modes": "Modes",
     "linear.state_space": "StateSpace",
     "mechanism": "Mechanism",
-    "motion_dynamics": "MotionEvaluator",
     "operational_space.ellipsoids": "Ellipsoid",
     "operational_space.operational_space": "OperationalSpace OperationalSpaceEvaluator",
     "operational_space.redundancy": "RedundancyEvaluator RedundancyResolution",

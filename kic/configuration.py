@@ -675,7 +675,7 @@ class Configuration(Printable, Tabular):
         >>> velocities, accelerations
         (array([0., 2., 0.]), array([-2.,  0.,  0.]))
         """
-        from kic.motion_dynamics import output_motion
+        from kic.evaluator import output_motion
 
         return output_motion(self, of, qd, qdd, qddd, wrt, failures)
 
@@ -720,7 +720,7 @@ class Configuration(Printable, Tabular):
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
         """
-        from kic.motion_dynamics import inverse_dynamics
+        from kic.evaluator import inverse_dynamics
 
         return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
 
@@ -757,7 +757,7 @@ class Configuration(Printable, Tabular):
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])
         """
-        from kic.motion_dynamics import forward_dynamics
+        from kic.evaluator import forward_dynamics
 
         return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
 

@@ -18,9 +18,8 @@ from kic.description.motors import list_motors
 from kic.description.validation import STRICT
 from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
-from kic.evaluator import Evaluator
+from kic.evaluator import Evaluator, MotionEvaluator
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
-from kic.motion_dynamics import MotionEvaluator
 from kic.numerics.arrays import check_failures
 from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel

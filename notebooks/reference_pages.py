@@ -16,7 +16,7 @@ LAYERS = (
     ("mechanism", "Mechanisms: describe, load, save", ("description", "io", "linkages", "mechanism")),
     ("configuration", "Configurations and evaluators", ("configuration", "position", "evaluator")),
     ("coefficients", "Influence coefficients", ("kinematics",)),
-    ("dynamics", "Dynamics", ("dynamics", "motion_dynamics")),
+    ("dynamics", "Dynamics", ("dynamics",)),
     ("analysis", "Mobility, assembly modes, singularities", ("analysis",)),
     ("forces", "Joint forces and actuation", ("joint_forces", "actuation")),
     ("operational_space", "Operational space and redundancy", ("operational_space",)),

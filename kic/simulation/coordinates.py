@@ -28,12 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.errors import ConfigurationError, SingularError
-from kic.evaluator import Evaluator, PositionSolver
+from kic.evaluator import Evaluator, MotionEvaluator, MotionTerms, PositionSolver
 from kic.kernels.layout import KIND, PRISMATIC, STATE
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
-from kic.motion_dynamics import MotionEvaluator, MotionTerms
 from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
