@@ -239,6 +239,7 @@ def everything() -> kic.Mechanism:
         about="of\nmany\nlines\n",
         source="made up",
         drawing="as it stands",
+        remarks=("one thing was left out", "another was merged"),
         units=kic.Units("in", "lbf s²/in", "s", "lbf"),
     )  # fmt: skip
 

@@ -49,7 +49,8 @@ def center_of_mass(
 ) -> Coefficients:
     """Compute the centre of mass and its derivatives. See `Configuration.center_of_mass`."""
     model = configuration._model
-    picked, transfer = _chosen(model, bodies), model.transfer_for(wrt)
+    picked = _chosen(model, bodies)
+    transfer: Any = model.transfer_for(wrt)
     numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
     total = numbers[:, 0].sum()
     if not total:
@@ -116,7 +117,8 @@ def centroidal_momentum(
 ) -> CentroidalMomentum:
     """Compute the centroidal momentum matrix. See `Configuration.centroidal_momentum`."""
     model = configuration._model
-    tree, masses, transfer = model.tree, model.masses, model.transfer_for(wrt)
+    tree, masses = model.tree, model.masses
+    transfer: Any = model.transfer_for(wrt)
     n = len(masses.names)
     items = [
         Item(POINT, int(f), local_b=tuple(x))

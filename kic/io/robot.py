@@ -16,7 +16,7 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
-from kic.description.parts import Body, Frame, Joint, Point, Spring, check_inertia
+from kic.description.parts import Body, Frame, Joint, Point, Spring, as_matrix, check_inertia
 from kic.description.validation import GROUND
 from kic.errors import KicError, ModelError, ModelFileError, SingularError
 from kic.io.assembly import Loop, LoopFrame, closed_state
@@ -289,16 +289,16 @@ class _Builder:
         frames, points, springs = self._frames()
         tree = Mechanism(
             self.names.new(robot.name, "mechanism", 0),
-            bodies,
-            joints,
-            points,
-            frames=frames,
+            tuple(bodies),
+            tuple(joints),
+            tuple(points),
+            frames=tuple(frames),
             gravity=robot.gravity,  # type: ignore[arg-type]
         )
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
             Coupling(
-                self.names.new(c.name, "coupling", c.line), list(map(self.coordinate, c.joints)), c.ratios
+                self.names.new(c.name, "coupling", c.line), tuple(map(self.coordinate, c.joints)), c.ratios
             )
             for c in robot.couplings
         ]
@@ -360,7 +360,7 @@ class _Builder:
                         self.bodies[carrier],
                         mass,
                         tuple(com) if mass else None,
-                        inertia,
+                        inertia,  # type: ignore[arg-type]
                         origin,
                         inertia_exception=reason,
                     )
@@ -387,7 +387,7 @@ class _Builder:
     def _joint(self, joint: RobotJoint) -> Joint:
         """Return a joint in world axes."""
         T = self.placed.pose[joint.child]
-        direction = {
+        direction: dict[str, Any] = {
             key: tuple((T[:3, :3] @ value).tolist())
             for key, value in (("axis", joint.axis), ("axis2", joint.axis2))
             if value is not None
@@ -450,9 +450,8 @@ class _Builder:
     def _frame(self, name: str, link: str, place: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
         T = self.placed.pose[link] @ place
-        return Frame(
-            name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist()))
-        )
+        axes: Any = tuple(map(tuple, T[:3, :3].T.tolist()))
+        return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), axes)
 
     def _loops(self) -> list[Loop]:
         """Return the closing joints with their two frames in the world."""
@@ -567,8 +566,7 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
         R = moved[body.name][:3, :3]
         inertia = None
         if body.inertia is not None:
-            xx, yy, zz, xy, xz, yz = body.inertia
-            J = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+            J = R @ as_matrix(body.inertia) @ R.T  # type: ignore[arg-type]
             inertia = (J + J.T) / 2
         bodies.append(
             replace(

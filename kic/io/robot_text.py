@@ -115,7 +115,8 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
             above = below
         lines += _urdf_link(m, bodies[child], origin)
     loops = []
-    for frame in (*m.points, *m.frames):
+    every: tuple[Any, ...] = (*m.points, *m.frames)
+    for frame in every:
         at, axes = _place_of(frame)
         lines += _urdf_frame(frame.name, frame.body, at - place[frame.body], axes)
     for joint in m._model.tree.cuts:
@@ -197,7 +198,8 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
-    for part in (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed)):
+    fixed: tuple[Any, ...] = (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed))
+    for part in fixed:
         raise ModelError(
             f"{mechanism.describe(part.name).capitalize()} is a constraint that the format cannot say. Open "
             "the contact, or replace a fixed distance by a body with ball joints.",
@@ -244,8 +246,8 @@ def _merged(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] | 
         return None
     parts = [(float(body.mass), np.array(body.com or (0.0, 0.0, 0.0)), as_matrix(body.inertia or (0.0,) * 6))]  # type: ignore[arg-type]
     parts += [(p.mass, np.array(p.at), np.zeros((3, 3))) for p in m.points if p.body == body.name and p.mass]
-    mass = sum(part[0] for part in parts)
-    com = parts[0][1] if len(parts) == 1 or not mass else sum(w * c for w, c, _ in parts) / mass
+    mass = float(sum(part[0] for part in parts))
+    com: Any = parts[0][1] if len(parts) == 1 or not mass else sum(w * c for w, c, _ in parts) / mass
     J = np.zeros((3, 3))
     for w, c, own in parts:
         arm = c - com
@@ -298,14 +300,14 @@ def _urdf_joint(
     if step is not None and joint is not None:
         k = step.component
         lines.append(f'<axis xyz="{_numbers(step.axis)}"/>')
-        keys = (("damping", "damping"), ("friction", "friction"), ("armature", "armature"))
+        keys: tuple[tuple[str, str], ...] = tuple((x, x) for x in ("damping", "friction", "armature"))
         keys += (("spring_stiffness", "stiffness"), ("spring_reference", "rest"))
         numbers = {word: getattr(joint, key)[k] for word, key in keys}
         if any(numbers.values()):
             words = " ".join(f'{word}="{float(x)!r}"' for word, x in numbers.items() if x)
             lines.append(f"<dynamics {words}/>")
-        limits = joint.limits if joint.dof == 1 else None
-        if limits is not None and np.isfinite(limits).all():  # type: ignore[arg-type]
+        limits: Any = joint.limits if joint.dof == 1 else None
+        if limits is not None and np.isfinite(limits).all():
             lines.append(f'<limit lower="{limits[0]!r}" upper="{limits[1]!r}" effort="1e9" velocity="1e9"/>')
         elif kind == "revolute":
             kind = "continuous"
@@ -394,23 +396,22 @@ def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str)
 
 def _mjcf_numbers(joint: Joint, k: int, single: bool) -> str:
     """Return spring, damping, armature, friction and limits of a coordinate."""
-    words = [
-        ("damping", joint.damping[k]),
-        ("armature", joint.armature[k]),
-        ("frictionloss", joint.friction[k]),
-    ]  # type: ignore[index]
+    keys = [("damping", "damping"), ("armature", "armature"), ("frictionloss", "friction")]
     if single:
-        words += [("stiffness", joint.stiffness[k]), ("springref", joint.rest[k])]  # type: ignore[index]
-    made = [f'{word}="{float(x)!r}"' for word, x in words if x]
-    if single and joint.dof == 1 and joint.limits is not None and np.isfinite(joint.limits).all():  # type: ignore[arg-type]
-        made.append(f'range="{_numbers(joint.limits)}"')  # type: ignore[arg-type]
+        keys += [("stiffness", "stiffness"), ("springref", "rest")]
+    values = [(word, float(getattr(joint, key)[k])) for word, key in keys]
+    made = [f'{word}="{x!r}"' for word, x in values if x]
+    limits: Any = joint.limits if single and joint.dof == 1 else None
+    if limits is not None and np.isfinite(limits).all():
+        made.append(f'range="{_numbers(limits)}"')
     return " ".join(made)
 
 
 def _sites(m: Mechanism, body: str, origin: np.ndarray, indent: str) -> list[str]:
     """Return points and frames of a body as sites."""
     lines = []
-    for part in (*m.points, *m.frames):
+    every: tuple[Any, ...] = (*m.points, *m.frames)
+    for part in every:
         if part.body == body:
             at, axes = _place_of(part)
             x, y, z, w = Rotation.from_matrix(axes).as_quat()

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from kic.errors import InputError, ModelFileError, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
-BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 100_000, 200
+BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
 # characters of an element's text that are kept; the rest is no list of numbers
 TEXT_MAX = 100_000
 
@@ -177,6 +177,8 @@ def parse(source: Source) -> Element:
         parser.Parse(source.data, True)
     except expat.ExpatError as error:
         raise source.error(error.lineno, f"is not XML: {expat.ErrorString(error.code)}.") from None
+    except ModelFileError:
+        raise
     except (LookupError, ValueError) as error:  # an unknown encoding
         raise source.error(0, f"is not XML: {error}.") from None
     return top.children[0]

@@ -488,7 +488,7 @@ class CompiledModel:
             if inertia:
                 I, P = inertia
                 I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
-                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.H)
+                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.needed("H", 2))
             if not loads:
                 continue
             load, damping = loads
