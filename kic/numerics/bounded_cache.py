@@ -26,6 +26,9 @@ class BoundedCache(dict[K, V]):
     None 2
     """
 
+    # a copy sets its items before its attributes
+    _size = CACHE_SIZE_MAX
+
     def __init__(self, size: int = CACHE_SIZE_MAX) -> None:
         super().__init__()
         self._size = size

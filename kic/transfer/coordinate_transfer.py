@@ -243,7 +243,9 @@ class CoordinateTransfer:
 
     def series(self, T: np.ndarray) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
-        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), -1, self.tree.size).swapaxes(0, 1))
+        size = self.tree.size
+        order = (T.shape[1] - self.first) // max(size, 1)
+        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def series_query(self, order: int) -> MotionQuery:
         """Return the query for derivatives of the tree's coordinates along motions."""
