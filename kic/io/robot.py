@@ -567,7 +567,7 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
         R = moved[body.name][:3, :3]
         inertia = None
         if body.inertia is not None:
-            xx, yy, zz, xy, xz, yz = body.inertia
+            xx, yy, zz, xy, xz, yz = body.inertia  # type: ignore[misc]
             J = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
             inertia = (J + J.T) / 2
         bodies.append(

@@ -207,7 +207,8 @@ def joint_forces(
         full = np.full((len(valid), *chunk.shape[1:]), np.nan)
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
-    normal, shown = model.tree.planar_normal, tuple[str, ...](COMPONENTS)
+    normal = model.tree.planar_normal
+    shown: tuple[str, ...] = COMPONENTS
     if not flag("out_of_plane", out_of_plane) and normal is not None:
         shown = _keep_plane(results, normal)
     bodies = {joint.name: joint.bodies for joint in free.joints}
