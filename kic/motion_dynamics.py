@@ -95,13 +95,14 @@ def output_motion(
     rows = query.layout.rows
     parts = query.motion(states, np.moveaxis(x, 0, 1))
     known = None if ok is None else ok.reshape(-1)
-    model.check_distances(rows, parts.reshape(len(states), -1), ok)
+    model.check_distances(rows, parts, ok)
     check_finite("Velocities, accelerations or jerks", configuration.name, parts, known)
     if rows.select is not None:
         parts = parts[..., rows.select]
     values = np.where(rows.valued, model.values(names, states), np.nan)
-    derivatives = (parts[:, k].reshape(*shape, -1) for k in (1, 2, 3))
-    return values.reshape(*shape, len(rows.labels)), *derivatives
+    size = len(rows.labels)
+    first, second, third = (parts[:, k].reshape(*shape, size) for k in (1, 2, 3))
+    return values.reshape(*shape, size), first, second, third
 
 
 def _members(
@@ -233,7 +234,7 @@ def forward_terms(
 ) -> MotionTerms:
     """Return the terms (B, …) from results T of the kernels, with springs in cut joints."""
     size = len(transfer.labels)
-    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(-1, size, size)
+    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(len(T), size, size)
     load_power, dissipation = T[:, -2], T[:, -1]
     if model.cut_joint_loads:
         parts = _cut_joints(model, transfer, BOTH, states[known], rates[0][known])

@@ -75,7 +75,7 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
     edge = TWO.assemblies({"tip.x": 2.0, "tip.y": 0.0})
     assert (edge.batch, edge.singular.tolist()) == ((1,), [True])
     assert "1 distinct assembly mode found" in repr(edge)
-    assert "the inputs hardly fix assembly mode 0: the limit of reach" in repr(edge)
+    assert "the inputs barely determine assembly mode 0: the limit of reach" in repr(edge)
     assert np.abs(edge.phi).max() < 1e-6
     with pytest.raises(
         kic.ConfigurationError,

@@ -10,7 +10,8 @@ from kic.numerics.bounded_cache import CACHE_SIZE_MAX, BoundedCache
 
 
 def test_the_oldest_is_dropped() -> None:
-    kept: BoundedCache[str, int] = BoundedCache(3)
+    kept: BoundedCache[str, int] = BoundedCache()
+    kept.size = 3
     for k, name in enumerate("abc"):
         kept[name] = k
     kept["d"] = 3

@@ -162,8 +162,8 @@ def to_mjcf(mechanism: Mechanism) -> str:
     Examples
     --------
     >>> import kic
-    >>> kic.to_mjcf(kic.load("four-bar")).splitlines()[0]
-    '<mujoco model="four-bar">'
+    >>> kic.to_mjcf(kic.load("three-rrr")).splitlines()[0]
+    '<mujoco model="three-rrr">'
     """
     m = _checked(mechanism)
     below: dict[str, list[tuple[Joint, str, bool]]] = {}

@@ -122,9 +122,8 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
             known[key] = (height, made)
             items += made.items
             for row, sine, cosine, reference in made.angles:
-                angles.append(
-                    (height + row, height + sine, cosine if cosine < 0 else height + cosine, reference)
-                )
+                root = cosine if cosine < 0 else height + cosine
+                angles.append((height + row, height + sine, root, reference))
             for row, reference in made.offsets:
                 offsets.append((height + row, reference))
             if made.items[0].kind == DISTANCE:
@@ -139,9 +138,9 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         else:
             raise unknown("row", name, tree.description.name, made.labels)
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
-        chosen += [start + made.rows[k] for k in picked]
-        labels += [made.labels[k] for k in picked]
-        valued += [made.valued[k] for k in picked]
+        chosen += [start + row for row in made.rows[picked.start : picked.stop]]
+        labels += made.labels[picked.start : picked.stop]
+        valued += made.valued[picked.start : picked.stop]
     everything = chosen == list(range(height))
     table, vectors = pack(tree, items)
     return Rows(
@@ -203,7 +202,7 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
-    values = [bool(tree.cols[n, KIND] <= PRISMATIC) for n in columns]
+    values = (tree.cols[columns, KIND] <= PRISMATIC).tolist()
     return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 

@@ -223,7 +223,7 @@ class OutputQuery(KernelQuery):
 
     def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""
-        size = self.tree.size
-        T = np.empty((len(states), (self.layout.order + 1) * self.layout.rows.height), states.dtype)
+        size, count, height = self.tree.size, self.layout.order + 1, self.layout.rows.height
+        T = np.empty((len(states), count * height), states.dtype)
         self.run("output_motion", states, T, np.ascontiguousarray(x.reshape(len(states), 3 * size)))
-        return T.reshape(len(states), self.layout.order + 1, -1)
+        return T.reshape(len(states), count, height)

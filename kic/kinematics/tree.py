@@ -47,6 +47,11 @@ def unit(v: Any) -> np.ndarray:
     return a / np.sqrt(a @ a)
 
 
+# columns of a spherical and of a free joint: kind, coordinate, axis
+_BALL = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
+_FREE = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))] + [(BALL, k + 3, e) for _, k, e in _BALL]
+
+
 def steps(joint: Joint, backwards: bool) -> list[Step]:
     """Return a joint as revolute, prismatic and ball columns, in the order from parent to child.
 
@@ -55,17 +60,15 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     kind = joint.type
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
-    ball = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
-    translations = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))]
     made: list[tuple[int, int, np.ndarray]] = {
         "fixed": [],
         "revolute": [(REVOLUTE, 0, axis)],
         "prismatic": [(PRISMATIC, 0, axis)],
         "cylindrical": [(REVOLUTE, 0, axis), (PRISMATIC, 1, axis)],
         "universal": [(REVOLUTE, 0, axis), (REVOLUTE, 1, axis2)],
-        "spherical": ball,
+        "spherical": _BALL,
         "planar": [(PRISMATIC, 0, axis), (PRISMATIC, 1, axis2), (REVOLUTE, 2, np.cross(axis, axis2))],
-        "free": translations + [(BALL, k + 3, e) for _, k, e in ball],
+        "free": _FREE,
     }[kind]
     if backwards:
         # the three axes of a ball joint stay together and keep their order

@@ -361,7 +361,7 @@ class _Search:
         self._raise_not_found(here)
 
     def _try(self, c: Configuration, step: np.ndarray) -> _Place | None:
-        """Return the search point a scaled step away, or None if there is none."""
+        """Return the search point a scaled step away, or None."""
         delta = np.zeros(len(self.labels))
         delta[self.free] = step * self.scale
         try:

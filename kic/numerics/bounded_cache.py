@@ -20,22 +20,18 @@ class BoundedCache(dict[K, V]):
     Examples
     --------
     >>> from kic.numerics.bounded_cache import BoundedCache
-    >>> kept = BoundedCache(2)
+    >>> kept = BoundedCache()
+    >>> kept.size = 2
     >>> kept["a"], kept["b"], kept["c"] = 1, 2, 3
     >>> print(kept.get("a"), len(kept))
     None 2
     """
 
-    # a copy sets its items before its attributes
-    _size = CACHE_SIZE_MAX
-
-    def __init__(self, size: int = CACHE_SIZE_MAX) -> None:
-        super().__init__()
-        self._size = size
+    size = CACHE_SIZE_MAX
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
-        while len(self) > self._size:
+        while len(self) > self.size:
             try:
                 self.pop(next(iter(self)), None)
             except (StopIteration, RuntimeError):  # another thread changes it

@@ -91,14 +91,8 @@ def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.n
 def gear_outline(radius: float, teeth: int, phase: float) -> np.ndarray:
     """Return the outline (n, 2) of a gear in its own axes, with straight flanks.
 
-    Parameters
-    ----------
-    radius : float
-        Pitch radius.
-    teeth : int
-        Number of teeth; negative for an internal gear.
-    phase : float
-        Share of a pitch by which the first tooth is turned from the first axis.
+    The number of teeth is negative for an internal gear. `radius` is the pitch radius, and `phase` the
+    share of a pitch by which the first tooth is turned from the first axis.
     """
     count = abs(teeth)
     module = 2 * radius / count

@@ -135,7 +135,7 @@ def simulate(
         motors or with dry friction in its motors.
     SimulationError
         If the run cannot continue: efforts, voltages or events that are not finite, inconsistent prescribed
-        motions, steps that shrink to nothing, or loops that are singular or cannot close.
+        motions, steps that become too small, or loops that are singular or cannot close.
 
     Notes
     -----

@@ -151,7 +151,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper limits (size,); infinite limits are none."""
+    """Return lower and upper limits (size,); infinite values mean no limit."""
     a = as_numbers(value)
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
         raise InputError(

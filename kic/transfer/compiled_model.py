@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import free_joints_as_poses, reference_states
+from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.bounded_cache import BoundedCache
@@ -35,6 +35,7 @@ from kic.transfer.targets import (
     axis_items,
     frame_part,
     motion_subspace,
+    named_inputs,
     pose_items,
     targets_of,
 )
@@ -59,7 +60,8 @@ class CompiledModel:
         self._checked: BoundedCache[object, CoordinateTransfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         # models with caches of their own
-        self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache(8)
+        self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
+        self._opened.size = 8
         self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
 
     @cached_property
@@ -282,7 +284,8 @@ class CompiledModel:
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
-        inputs = free_joints_as_poses(self.description, inputs)
+        if not (isinstance(inputs, Mapping) and self._inputs.keys() >= inputs.keys()):
+            inputs = named_inputs(self.description, inputs)
         targets = targets_of(self.tree, self._named_input, self.length, inputs)
         key = targets.names, targets.held
         closure = self._problems.get(key)
@@ -296,9 +299,11 @@ class CompiledModel:
         found = self._inputs.get(name)
         if found is None:
             part = self.description.parts.get(name)
-            rows = make_rows(self.tree, (name,))
-            posed, distance = isinstance(part, Body | Frame), isinstance(part, Distance)
-            found = NamedInput(len(rows.labels), rows.holonomic, posed, distance)
+            if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
+                found = NamedInput(6, False, True, False)
+            else:
+                rows = make_rows(self.tree, (name,))
+                found = NamedInput(len(rows.labels), rows.holonomic, False, isinstance(part, Distance))
             self._inputs[name] = found
         return found
 

@@ -244,7 +244,7 @@ class CoordinateTransfer:
     def series(self, T: np.ndarray) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
         size = self.tree.size
-        order = (T.shape[1] - self.first) // max(size, 1)
+        order = (T.shape[1] - self.first) // size
         return np.ascontiguousarray(T[:, self.first :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def series_query(self, order: int) -> MotionQuery:

@@ -14,7 +14,7 @@ from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
-from kic.kinematics.state import coordinate_array
+from kic.kinematics.state import coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
@@ -194,29 +194,79 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     return MotionSubspace(1, 2 if flat else 3, normal)
 
 
-def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Any) -> Targets:
-    """Return targets from an array or a dict of inputs.
+def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
+    """Return inputs by the names of rows, and of bodies and frames that have a pose.
 
-    An array is in the order of the coordinates; a dict contains values by row and poses by body.
+    An array is in the order of the coordinates. Euler angles and coordinates of free joints are poses.
+    """
+    inputs = free_joints_as_poses(description, inputs)
+    if not isinstance(inputs, Mapping):
+        a = coordinate_array(description, "inputs", inputs)
+        inputs = {name: a[..., k] for k, name in enumerate(description.coordinate_names)}
+    named: dict[str, Any] = {}
+    for key, value in _gathered(inputs).items():
+        if not isinstance(key, str):
+            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
+        name, plain = _orientation(description, key, value)
+        if name in named:
+            raise InputError(f"The orientation of '{name}' is given twice. Give it once.", name=name)
+        named[name] = plain
+    return named
+
+
+def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
+    rest = dict(inputs)
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    for whole in dict.fromkeys(turned):
+        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if all(name in rest for name in names):
+            parts = {name: numbers(name, rest.pop(name)) for name in names}
+            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
+    return rest
+
+
+def _orientation(description: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
+
+    Three angles are an orientation, which is regular also in gimbal lock.
+    """
+    name, _, row = key.partition(".")
+    part = description.parts.get(name)
+    if not row.startswith(EULER) or part is None:
+        return key, value
+    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
+    if "." in row or not isinstance(part, Body | Frame):
+        raise InputError(
+            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
+            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
+            name=key,
+        )
+    from scipy.spatial.transform import Rotation
+
+    angles = as_array(key, value, 3)
+    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
+    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
+
+
+def targets_of(
+    tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Mapping[str, Any]
+) -> Targets:
+    """Return targets from `named_inputs`: values by row, and poses by body or frame.
 
     Raises
     ------
     InputError, UnknownNameError
         If a shape is wrong, or something has no value.
     """
-    if not isinstance(inputs, Mapping):
-        a = coordinate_array(tree.description, "inputs", inputs)
-        inputs = {name: a[..., k] for k, name in enumerate(tree.description.coordinate_names)}
     names: list[str] = []
     held: list[PoseTarget] = []
     rows: list[Any] = []
     pose_rows: list[np.ndarray] = []
     reasons: list[np.ndarray] = []
     shapes: dict[str, tuple[int, ...]] = {}
-    for key, value in _gathered(inputs).items():
-        if not isinstance(key, str):
-            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
-        key, value = _orientation(tree.description, key, value)
+    for key, value in inputs.items():
         one = named(key)
         if one.has_pose and hasattr(value, "as_matrix"):
             target, parts, why = _pose_rows(tree, key, value, length)
@@ -247,42 +297,6 @@ def targets_of(tree: Tree, named: Callable[[str], NamedInput], length: float, in
         reasons += [why.astype(object) for why in nan]
     reasons = [why for why in reasons if (why != "").any()]
     return Targets(tuple(names), tuple(held), values, batch, reasons)
-
-
-def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
-    rest = dict(inputs)
-    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
-    for whole in dict.fromkeys(turned):
-        names = [f"{whole}.{k}" for k in (1, 2, 3)]
-        if all(name in rest for name in names):
-            parts = {name: numbers(name, rest.pop(name)) for name in names}
-            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
-            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
-    return rest
-
-
-def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
-    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
-
-    Three angles are an orientation, which is regular also in gimbal lock.
-    """
-    name, _, row = key.partition(".")
-    part = drawing.parts.get(name)
-    if not row.startswith(EULER) or part is None:
-        return key, value
-    sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
-    if "." in row or not isinstance(part, Body | Frame):
-        raise InputError(
-            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
-            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
-            name=key,
-        )
-    from scipy.spatial.transform import Rotation
-
-    angles = as_array(key, value, 3)
-    flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
-    return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
 def _first_rows(named: Callable[[str], NamedInput], names: list[str]) -> list[tuple[str, int]]:
