@@ -169,8 +169,9 @@ def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     names += [c for joint in mechanism.joints for c in joint.components]
     names += [part.name for part in mechanism.distances]
     names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
-    placed = [part for part in (*mechanism.bodies, *mechanism.frames) if part.reference is not None]
-    names += [f"{part.name}.{x}" for part in placed for x in axes]
+    placed = [body.name for body in mechanism.bodies if body.reference is not None]
+    placed += [frame.name for frame in mechanism.frames]
+    names += [f"{name}.{x}" for name in placed for x in axes]
     names += [f"{part.name}.angle" for part in mechanism.bodies if normal is not None]
     return tuple(dict.fromkeys(names))
 

@@ -71,11 +71,11 @@ def report(
     no other files.
 
     --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
-    phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); rows,
-    row_units, values (null for angular velocities), holonomic; wrt, wrt_units (coordinates of the following
-    arrays); G[p][n], H[p][m][n], D[p][l][m][n] (null above the order), the differentiating index first;
-    I[k][n], P[k][a][b], load, gravity_load, damping (null if not available; dynamics_left_out states the
-    reason). Floats are exact.
+    phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); frames
+    (4×4, in the world); rows, row_units, values (null for angular velocities), holonomic; wrt, wrt_units
+    (coordinates of the following arrays); G[p][n], H[p][m][n], D[p][l][m][n] (null above the order), the
+    differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null if not available;
+    dynamics_left_out states the reason). Floats are exact.
     """
     if page is not None and as_json:
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")

@@ -256,7 +256,7 @@ def _point_in_world(p: Vector, T: np.ndarray) -> Vector:
 def _frame_in_world(frame: Frame, T: np.ndarray) -> Frame:
     """Return a frame given in the frame of a link in world coordinates."""
     axes = tuple(map(tuple, (np.array(frame.axes) @ T[:3, :3].T).tolist()))
-    return replace(frame, origin=_point_in_world(frame.origin, T), axes=axes)
+    return replace(frame, origin=_point_in_world(frame.origin, T), axes=axes)  # type: ignore[arg-type]
 
 
 def _body_in_world(body: Body, T: np.ndarray) -> Body:

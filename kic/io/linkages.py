@@ -196,7 +196,7 @@ def _apex(a: np.ndarray, b: np.ndarray, one: float, other: float, side: float) -
     if not square >= -1e-12 * one * one:
         return None
     normal = np.array([-d[1], d[0], 0.0]) / f
-    return a + along * d / f + side * sqrt(max(square, 0.0)) * normal  # type: ignore[no-any-return]
+    return a + along * d / f + side * sqrt(max(square, 0.0)) * normal
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> float:
@@ -240,7 +240,7 @@ class _Parts:
             raise InputError(f"`masses` has no body '{next(iter(self.masses))}'. Bodies: {there}.")
         given = {"coordinates": coordinates, **rest}
         given["points"] = [*self.points, *rest.get("points", ())]
-        return Mechanism(self.name, bodies=self.bodies, joints=self.joints, **given)
+        return Mechanism(self.name, bodies=tuple(self.bodies), joints=tuple(self.joints), **given)
 
 
 def _wrapped(angle: float) -> float:
@@ -251,10 +251,10 @@ def _wrapped(angle: float) -> float:
 def _on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
     """Return the point at `tip`, along and to the left of the line from a to b; by default its middle."""
     if tip is None:
-        return (a + b) / 2  # type: ignore[no-any-return]
+        return (a + b) / 2
     along, left = _two("tip", tip)
     u = (b - a) / np.linalg.norm(b - a)
-    return a + along * u + left * np.array([-u[1], u[0], 0.0])  # type: ignore[no-any-return]
+    return a + along * u + left * np.array([-u[1], u[0], 0.0])
 
 
 def four_bar(

@@ -198,7 +198,7 @@ class JointForces(Printable, Tabular):
         # of the mechanism, for the units of a table
         self._description: MechanismDescription | None = None
         # components that are not zero in all joints of a planar mechanism
-        self._shown = COMPONENTS
+        self._shown: tuple[str, ...] = COMPONENTS
         self.actuators = actuators
         self.ties = ties
         self.point = point

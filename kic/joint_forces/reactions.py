@@ -207,7 +207,8 @@ def joint_forces(
         full = np.full((len(valid), *chunk.shape[1:]), np.nan)
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
-    normal, shown = model.tree.planar_normal, COMPONENTS
+    normal = model.tree.planar_normal
+    shown: tuple[str, ...] = COMPONENTS
     if not flag("out_of_plane", out_of_plane) and normal is not None:
         shown = _keep_plane(results, normal)
     bodies = {joint.name: joint.bodies for joint in free.joints}
@@ -243,7 +244,8 @@ def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, 
         flat[..., None, None, None], plane @ loads["variations"], loads["variations"]
     )
     unsolved = np.isnan(size)
-    kept_rows = plane.any(axis=1) if (flat | unsolved).all() else np.ones(6, dtype=bool)
+    in_plane = bool((flat | unsolved).all())
+    kept_rows = np.array([row.any() or not in_plane for row in plane])
     return tuple(name for name, has in zip(COMPONENTS, kept_rows, strict=True) if has)
 
 
