@@ -344,7 +344,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
         >>> c.euler("link6", "xyz").round(4)
         array([...])
@@ -375,7 +374,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
         np.float64(19.62)
         """
@@ -420,7 +418,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
         np.float64(1.3333)
         """
@@ -519,7 +516,7 @@ class Configuration(Printable, Tabular):
         batch: tuple[int, ...],
         ok: np.ndarray | None,
         force: np.ndarray | None = None,
-        rates: tuple[np.ndarray, np.ndarray] | None = None,
+        rates: tuple[np.ndarray, ...] | None = None,
     ) -> tuple[Any, np.ndarray | None]:
         """Return the tables of a query, NaN for members without result, and the mask of the others.
 
@@ -673,7 +670,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
         >>> velocities, accelerations
@@ -797,7 +793,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
         [1.0, 0.0, 0.0]
         """
@@ -824,7 +819,6 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> import kic
         >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
         np.float64(2.0)
         """

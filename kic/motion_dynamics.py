@@ -25,7 +25,7 @@ from kic.transfer.identity import IdentityTransfer, Transfer
 _empty, _REAL = np.empty, np.dtype(np.float64)
 BOTH = WANT_INERTIA | WANT_LOADS
 # memory layout for which kernels are compiled
-_LAYOUT = ["C", "A", "W"]
+_LAYOUT: tuple[Literal["C"], Literal["A"], Literal["W"]] = ("C", "A", "W")
 
 
 def inverse_dynamics(
@@ -91,9 +91,9 @@ def output_motion(
         query = transfer.series_query(3)
         found, ok = configuration._evaluate(transfer, query, failures, states, shape, ok, None, rates)
         x = transfer.series(found.T)
-    query = model.rows(names, 3)
-    rows = query.layout.rows
-    parts = query.motion(states, np.moveaxis(x, 0, 1))
+    outputs = model.rows(names, 3)
+    rows = outputs.layout.rows
+    parts = outputs.motion(states, np.moveaxis(x, 0, 1))
     known = None if ok is None else ok.reshape(-1)
     model.check_distances(rows, parts, ok)
     check_finite("Velocities, accelerations or jerks", configuration.name, parts, known)
@@ -293,7 +293,8 @@ class MotionEvaluator:
         plain = transfer.permutation is None and not model.cut_joint_loads
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
         # only one real state takes the hot path
-        self._hot, self._width, self._run = bool(hot), query.width, None
+        self._hot, self._width = bool(hot), query.width
+        self._run: Any = None
         self._sizes = model.tree.state_size, size
 
     def __getstate__(self) -> dict[str, Any]:

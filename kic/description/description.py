@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Self
@@ -336,7 +336,7 @@ class MechanismDescription:
         """Return the description in real numbers."""
         parts = {
             kind: tuple(
-                replace(part, **{key: strip_complex_step(value) for key, value in vars(part).items()})
+                replace(part, **{f.name: strip_complex_step(getattr(part, f.name)) for f in fields(part)})
                 for part in getattr(self, kind)
             )
             for kind in KINDS

@@ -108,7 +108,6 @@ def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) 
 
     Examples
     --------
-    >>> import kic
     >>> motion = kic.linkages.four_bar_motion(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0)
     >>> motion.type, motion.grashof, [round(float(x), 4) for x in motion.rocker]
     ('crank-rocker', True, [1.77, 2.4675])
@@ -304,7 +303,6 @@ def four_bar(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.linkages.four_bar(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0)
     >>> m.at({"A": 0.0}).value("D").round(4)
     np.float64(1.8959)
@@ -374,7 +372,6 @@ def slider_crank(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.linkages.slider_crank(crank=0.05, rod=0.2)
     >>> m.at({"A": 0.0}).value("D").round(4)
     np.float64(0.25)
@@ -446,7 +443,6 @@ def five_bar(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.linkages.five_bar(ground=0.2, proximal=0.25, distal=0.4)
     >>> m.at().value("tip.x").round(6)
     np.float64(0.1)
@@ -547,7 +543,6 @@ def stewart(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.linkages.stewart(base_radius=0.8, platform_radius=0.5, height=0.9)
     >>> m.at().value("L1").round(4)
     np.float64(1.0427)
@@ -651,7 +646,6 @@ def delta(
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65)
     >>> m.at({"tip": [0.1, 0.0, -0.6]}).value("A1").round(4)
     np.float64(0.1074)

@@ -67,7 +67,6 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
 
     Examples
     --------
-    >>> import kic
     >>> m = kic.load("four-bar")
     >>> made = kic.to_urdf(m)
     >>> made.loops
@@ -161,7 +160,6 @@ def to_mjcf(mechanism: Mechanism) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> kic.to_mjcf(kic.load("three-rrr")).splitlines()[0]
     '<mujoco model="three-rrr">'
     """

@@ -76,7 +76,6 @@ def from_sdf(
 
     Examples
     --------
-    >>> import kic
     >>> text = '''<sdf version="1.9"><model name="pendulum"><link name="rod"><inertial>
     ... <pose>0 0 -0.5 0 0 0</pose><mass>2</mass></inertial></link>
     ... <joint name="hinge" type="revolute"><parent>world</parent><child>rod</child>

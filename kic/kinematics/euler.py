@@ -41,10 +41,7 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     `key` is the name with the sequence, such as "tool.euler_xyz". The angles of a joint are those of its
     second body relative to the first, zero in the reference configuration like those of a body.
 
-    Raises
-    ------
-    InputError
-        For another part, or an invalid sequence.
+    Raise `InputError` for another part, or an invalid sequence.
     """
     name, _, group = key.partition(".")
     sequence = check_sequence(group.removeprefix(EULER), name)

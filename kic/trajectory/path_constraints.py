@@ -118,7 +118,8 @@ class PathSamples:
         wrt, count = self.wrt if actuators is None else actuators, len(self.s) - 1
         at_ends = c[np.arange(count)[:, None] + np.arange(2)]
         # the path as a motion with ṡ = 1
-        A, B = (at_ends.inverse_dynamics(*m, wrt=wrt, loads=False) for m in ((None, first), (first, second)))
+        A = at_ends.inverse_dynamics(qdd=first, wrt=wrt, loads=False)
+        B = at_ends.inverse_dynamics(first, second, wrt, loads=False)
         D = at_ends.inverse_dynamics(wrt=wrt)
         # of the same motion, so that inertia cancels exactly
         C = at_ends.inverse_dynamics(first, second, wrt) - B - D

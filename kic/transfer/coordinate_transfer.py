@@ -237,9 +237,9 @@ class CoordinateTransfer:
         if not self.first:  # a structure
             return np.zeros((len(rates), len(states), self.tree.size))
         dtype = np.result_type(states, *rates)
-        states, *rates = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
-        query = self.series_query(len(rates))
-        return self.series(self.evaluate(query, states, None, query.result(tuple(rates), dtype)).T)
+        states, *given = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
+        query = self.series_query(len(given))
+        return self.series(self.evaluate(query, states, None, query.result(tuple(given), dtype)).T)
 
     def series(self, T: np.ndarray) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
@@ -335,8 +335,8 @@ class CoordinateTransfer:
         query: TransferQuery,
         states: np.ndarray,
         applied: np.ndarray | None = None,
-        out: TransferResult | None = None,
-    ) -> TransferResult:
+        out: Any = None,
+    ) -> Any:
         """Evaluate a query at states (B, S) and check every member.
 
         Raises
