@@ -154,7 +154,7 @@ def found(path: str) -> object:
 
 
 def write(folder: Path) -> None:
-    """Write all pages to a folder and leave those that did not change; with a change, remove everything else."""
+    """Write all pages to a folder; if one changes, remove all others that were generated."""
     assigned = {package for _, _, packages in LAYERS for package in packages}
     others = sorted({home.split(".")[0] for home in kic._HOME.values()} - assigned)
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
