@@ -13,9 +13,9 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
 
 Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
 finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
-`InertiaError` if masses or inertias are needed and missing; and `MissingExtraError` if an optional package
-is not installed. Docstrings list these errors only if there is more to say. Their examples assume ``import
-kic`` and ``import numpy as np``.
+`InertiaError` if masses or inertias are needed and missing; `ModelError` for descriptions with numbers that
+no mechanism has; and `MissingExtraError` if an optional package is not installed. Docstrings list these
+errors only if there is more to say. Their examples assume ``import kic`` and ``import numpy as np``.
 
 Notation
 --------
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSet, IndependentSets
     from kic.analysis.sensitivity import sensitivity
     from kic.analysis.singularities import Singularities, Singularity
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.configuration import Configuration
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
+    from kic.io.robot_text import UrdfText, to_mjcf, to_urdf
     from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
@@ -156,103 +158,69 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# every public name with the module it is from, or is
-_HOME = {
-    "Animation": "plotting.animate",
-    "Assemblies": "analysis.assemblies",
-    "Body": "description.parts",
-    "Coefficients": "kinematics.coefficients",
-    "Configuration": "configuration",
-    "ConfigurationError": "errors",
-    "Contact": "description.contacts",
-    "ContactSet": "grasp.contacts",
-    "Contributions": "dynamics.contributions",
-    "Coupling": "description.couplings",
-    "DHRow": "io.dh",
-    "Distance": "description.parts",
-    "Distribution": "actuation.distribution",
-    "Dynamics": "dynamics.dynamics",
-    "Ellipsoid": "operational_space.ellipsoids",
-    "Energy": "simulation.result",
-    "Equilibrium": "linear.equilibrium",
-    "Evaluator": "evaluator",
-    "FileError": "errors",
-    "Force": "description.parts",
-    "Frame": "description.parts",
-    "Grasp": "grasp.grasp",
-    "GraspClosure": "grasp.force_closure",
-    "GraspMotion": "grasp.grasp",
-    "GripForces": "grasp.grip",
-    "IndependentSet": "analysis.input_sets",
-    "IndependentSets": "analysis.input_sets",
-    "InertiaError": "errors",
-    "InputError": "errors",
-    "InternalLoads": "actuation.internal_loads",
-    "Joint": "description.parts",
-    "JointOrder": "io.order",
-    "JointForces": "joint_forces.joint_forces",
-    "JointLimits": "operational_space.secondary_objectives",
-    "KicError": "errors",
-    "LimitError": "errors",
-    "Linearization": "linear.linearize",
-    "LoopError": "errors",
-    "Manipulability": "operational_space.secondary_objectives",
-    "Mechanism": "mechanism",
-    "MechanismPicture": "plotting.draw",
-    "MissingExtraError": "errors",
-    "ModelError": "errors",
-    "ModelFileError": "errors",
-    "Modes": "linear.modes",
-    "Moment": "description.parts",
-    "MotionEvaluator": "motion_dynamics",
-    "Motor": "description.motors",
-    "MotorDemand": "dynamics.drive_train",
-    "OperationalSpace": "operational_space.operational_space",
-    "OperationalSpaceEvaluator": "operational_space.operational_space",
-    "Point": "description.parts",
-    "PositionSolver": "evaluator",
-    "PreferredConfiguration": "operational_space.secondary_objectives",
-    "RedundancyEvaluator": "operational_space.redundancy",
-    "RedundancyResolution": "operational_space.redundancy",
-    "Simulation": "simulation.result",
-    "SimulationError": "errors",
-    "SingularError": "errors",
-    "Singularities": "analysis.singularities",
-    "Singularity": "analysis.singularities",
-    "Spring": "description.parts",
-    "StateSpace": "linear.state_space",
-    "Sweep": "sweeps.result",
-    "TrackingResult": "trajectory.tracking",
-    "Units": "description.units",
-    "UnknownNameError": "errors",
-    "Wrench": "joint_forces.joint_forces",
-    "animate": "plotting.animate",
-    "contact_frames": "grasp.contacts",
-    "controllers": "simulation.controllers",
-    "draw": "plotting.draw",
-    "force_closure": "grasp.force_closure",
-    "form_closure": "grasp.force_closure",
-    "from_dh": "io.dh",
-    "from_mujoco": "io.mjcf",
-    "from_sdf": "io.sdf",
-    "from_urdf": "io.urdf",
-    "grasp_map": "grasp.contacts",
-    "grip_forces": "grasp.grip",
-    "largest_load": "grasp.grip",
-    "linkages": "io.linkages",
-    "load": "io.toml",
-    "metrics": "sweeps.metrics",
-    "model_names": "io.library",
-    "products": "kinematics.products",
-    "report_page": "report.page",
-    "save": "io.toml",
-    "schema": "io.toml",
-    "sensitivity": "analysis.sensitivity",
-    "simulate": "simulation.simulate",
-    "sweep": "sweeps.sweep",
+# public names by the module they are from, or are
+_NAMES = {
+    "actuation.distribution": "Distribution",
+    "actuation.internal_loads": "InternalLoads",
+    "analysis.assemblies": "Assemblies",
+    "analysis.input_sets": "IndependentSet IndependentSets",
+    "analysis.sensitivity": "sensitivity",
+    "analysis.singularities": "Singularities Singularity",
+    "analysis.whole_body": "CentroidalMomentum",
+    "configuration": "Configuration",
+    "description.contacts": "Contact",
+    "description.couplings": "Coupling",
+    "description.motors": "Motor",
+    "description.parts": "Body Distance Force Frame Joint Moment Point Spring",
+    "description.units": "Units",
+    "dynamics.contributions": "Contributions",
+    "dynamics.drive_train": "MotorDemand",
+    "dynamics.dynamics": "Dynamics",
+    "errors": (
+        "ConfigurationError FileError InertiaError InputError KicError LimitError LoopError "
+        "MissingExtraError ModelError ModelFileError SimulationError SingularError UnknownNameError"
+    ),
+    "evaluator": "Evaluator PositionSolver",
+    "grasp.contacts": "ContactSet contact_frames grasp_map",
+    "grasp.force_closure": "GraspClosure force_closure form_closure",
+    "grasp.grasp": "Grasp GraspMotion",
+    "grasp.grip": "GripForces grip_forces largest_load",
+    "io.dh": "DHRow from_dh",
+    "io.library": "model_names",
+    "io.linkages": "linkages",
+    "io.mjcf": "from_mujoco",
+    "io.order": "JointOrder",
+    "io.robot_text": "UrdfText to_mjcf to_urdf",
+    "io.sdf": "from_sdf",
+    "io.toml": "load save schema",
+    "io.urdf": "from_urdf",
+    "joint_forces.joint_forces": "JointForces Wrench",
+    "kinematics.coefficients": "Coefficients",
+    "kinematics.products": "products",
+    "linear.equilibrium": "Equilibrium",
+    "linear.linearize": "Linearization",
+    "linear.modes": "Modes",
+    "linear.state_space": "StateSpace",
+    "mechanism": "Mechanism",
+    "motion_dynamics": "MotionEvaluator",
+    "operational_space.ellipsoids": "Ellipsoid",
+    "operational_space.operational_space": "OperationalSpace OperationalSpaceEvaluator",
+    "operational_space.redundancy": "RedundancyEvaluator RedundancyResolution",
+    "operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
+    "plotting.animate": "Animation animate",
+    "plotting.draw": "MechanismPicture draw",
+    "report.page": "report_page",
+    "simulation.controllers": "controllers",
+    "simulation.result": "Energy Simulation",
+    "simulation.simulate": "simulate",
+    "sweeps.metrics": "metrics",
+    "sweeps.result": "Sweep",
+    "sweeps.sweep": "sweep",
     "trajectory": "trajectory",
+    "trajectory.tracking": "TrackingResult",
 }
-__all__ = list(_HOME)
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from kic.description.parts import Body, Frame, Joint
+from kic.description.parts import Frame, Joint
+from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics, computed_dynamics
@@ -26,12 +27,12 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.rotations import vector_from_matrix
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import Transfer
 from kic.transfer.limits import SWING, swing_angle
-from kic.transfer.targets import ROTATION_VECTOR, BatchTargets
+from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
     from kic.analysis.singularities import Singularities
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
 
 
-class Configuration(Printable):
+class Configuration(Printable, Tabular):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -189,9 +191,8 @@ class Configuration(Printable):
         Parameters
         ----------
         name : str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,). Also the rotation
-            vector of a body from the reference configuration, "hand.rx", "hand.ry", "hand.rz", and the swing
-            of a universal or spherical joint, "S1.swing".
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), or "S1.swing",
+            the swing of a universal or spherical joint.
 
         Returns
         -------
@@ -208,9 +209,9 @@ class Configuration(Printable):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        turned = self._turned(name)
-        if turned is not None:
-            return turned
+        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
+        if row == SWING and isinstance(self._model.description.parts.get(base), Joint):
+            return self._masked(swing_angle(self._model, base, self._states)).reshape(self.batch)
         query = self._model.rows(name, 1)
         rows = query.layout.rows
         if not rows.holonomic:
@@ -223,21 +224,6 @@ class Configuration(Printable):
         if rows.angles:
             self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
         return values[..., 0] if len(rows.labels) == 1 else values
-
-    def _turned(self, name: str) -> np.ndarray | None:
-        """Return a component of a body's rotation vector or the swing of a joint, None for other names."""
-        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
-        part = self._model.description.parts.get(base)
-        if row == SWING and isinstance(part, Joint):
-            found = swing_angle(self._model, base, self._states)
-        elif row in ROTATION_VECTOR and isinstance(part, Body):
-            R = self._model.poses(base, self._states)[:, :3, :3]
-            good = np.isfinite(R).all(axis=(1, 2))
-            found = np.full(len(R), np.nan)
-            found[good] = vector_from_matrix(R[good])[:, ROTATION_VECTOR.index(row)] + 0.0  # no negative zero
-        else:
-            return None
-        return self._masked(found).reshape(self.batch)
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
@@ -364,6 +350,81 @@ class Configuration(Printable):
         array([...])
         """
         return self.value(f"{name}.{EULER}{sequence}")
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        names = self.coordinates if names is None else names_of(names, "names", 1)
+        return DataTable(self.name, batch_axes(self.batch), tuple(self._columns(names)))
+
+    def _columns(self, names: Iterable[str]) -> Iterator[Variable]:
+        """Yield the values of rows as columns of a table, NaN for angular velocities."""
+        for name in names:
+            rows = self._model.rows(name, 1).layout.rows
+            for label, has_value in zip(rows.labels, rows.valued, strict=True):
+                values = self.value(label) if has_value else np.full(self.batch, np.nan)
+                yield Variable(label, values, row_unit(self._model.description, label))
+
+    def potential_energy(self) -> np.ndarray:
+        """Return the potential energy of gravity and of springs between points and in joints.
+
+        Weights are measured from the origin of the reference configuration, springs from their free length.
+        Forces and moments of the model have no potential, nor have dampers.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
+        np.float64(19.62)
+        """
+        description = self._model.description
+        U = np.zeros(self.batch)
+        g = np.array(description.gravity)
+        for body in description.bodies:
+            if body.mass and g.any():
+                T = self.displacement(body.name)
+                U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
+        for point in description.points:
+            if point.mass and g.any():
+                U = U - point.mass * (self.value(point.name) @ g)
+        for spring in description.springs:
+            r = self.value(spring.points[1]) - self.value(spring.points[0])
+            stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
+            U = U + spring.stiffness * stretch**2 / 2
+        for joint in description.joints:
+            for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
+                if k:
+                    U = U + k * (self.value(name) - rest) ** 2 / 2
+        return U
+
+    def kinetic_energy(self, qd: Any, wrt: str | Iterable[str] | None = None) -> np.ndarray:
+        """Return the kinetic energy ½ q̇ᵀ I* q̇ of the bodies.
+
+        Parameters
+        ----------
+        qd : (..., M) array_like
+            Rates of the coordinates.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Raises
+        ------
+        InertiaError, SingularError, InputError
+            As `dynamics`; also for another shape.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
+        np.float64(1.3333)
+        """
+        return self.dynamics(wrt).kinetic_energy(qd)
 
     def summary(self) -> Summary:
         """Return a table of the coordinates, to print or to show."""
@@ -576,7 +637,51 @@ class Configuration(Printable):
             return e.reshape(*shape, e.shape[-1])
 
         tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error)
+        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
+
+    def motion(
+        self,
+        of: str | Iterable[str],
+        qd: Any = None,
+        qdd: Any = None,
+        qddd: Any = None,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Compute values, velocities, accelerations and jerks of outputs along a motion.
+
+        The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
+
+        Parameters
+        ----------
+        of : str or list of str
+            Outputs, as in `coefficients`.
+        qd, qdd, qddd : (..., M) array_like, optional
+            Velocities, accelerations and jerks of the coordinates, by default zero.
+        wrt, failures
+            As in `coefficients`.
+
+        Returns
+        -------
+        values, velocities, accelerations, jerks : (..., P) ndarray
+            Values of angular velocities are NaN.
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            As `coefficients`.
+
+        Examples
+        --------
+        >>> import kic
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0])
+        >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
+        >>> velocities, accelerations
+        (array([0., 2., 0.]), array([-2.,  0.,  0.]))
+        """
+        from kic.motion_dynamics import output_motion
+
+        return output_motion(self, of, qd, qdd, qddd, wrt, failures)
 
     def inverse_dynamics(
         self,
@@ -615,7 +720,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
@@ -653,7 +757,6 @@ class Configuration(Printable):
 
         Examples
         --------
-        >>> import kic
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])
@@ -661,6 +764,73 @@ class Configuration(Printable):
         from kic.motion_dynamics import forward_dynamics
 
         return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
+
+    def center_of_mass(
+        self,
+        bodies: str | Iterable[str] | None = None,
+        order: int = 2,
+        wrt: str | Iterable[str] | None = None,
+        failures: Literal["raise", "mask"] = "raise",
+    ) -> Coefficients:
+        """Compute the centre of mass of the moving bodies, or of some, with its derivatives.
+
+        Parameters
+        ----------
+        bodies : str or list of str, optional
+            Bodies that count, each with its point masses; by default all that move.
+        order : {1, 2, 3}
+            Highest order.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        Coefficients
+            Rows com.x, com.y, com.z with values, G, H and D.
+
+        Raises
+        ------
+        UnknownNameError, InertiaError
+            For an unknown body, or missing masses.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
+        [1.0, 0.0, 0.0]
+        """
+        from kic.analysis.whole_body import center_of_mass
+
+        return center_of_mass(self, bodies, order, wrt, failures)
+
+    def centroidal_momentum(
+        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    ) -> CentroidalMomentum:
+        """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
+
+        Parameters
+        ----------
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
+
+        Returns
+        -------
+        CentroidalMomentum
+            The matrix A of h = A q̇ and its derivatives.
+
+        Examples
+        --------
+        >>> import kic
+        >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
+        np.float64(2.0)
+        """
+        from kic.analysis.whole_body import centroidal_momentum
+
+        return centroidal_momentum(self, wrt, failures)
 
     def contributions(
         self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
@@ -714,6 +884,7 @@ class Configuration(Printable):
         actuators: str | Iterable[str] | None = None,
         split: Literal["minimum norm"] | None = None,
         effort: Any = None,
+        out_of_plane: bool = False,
     ) -> JointForces:
         """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
 
@@ -744,6 +915,10 @@ class Configuration(Printable):
         effort : (..., A) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
             any. They must drive the motion; a residual of at most 1e-6 is corrected.
+        out_of_plane : bool
+            True to include forces out of the plane of a planar mechanism and moments in it. Rigid bodies do
+            not determine them. By default they are 0 where no load acts on them, so that each joint has two
+            forces and a moment.
 
         Returns
         -------
@@ -764,11 +939,11 @@ class Configuration(Printable):
         --------
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
-        (array([...,     nan]), array([ 0.0504, -0.8259]))
+        (array([...,  0.    ]), array([ 0.0504, -0.8259]))
         """
         from kic.joint_forces.reactions import joint_forces
 
-        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort)
+        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort, out_of_plane)
 
     def singularities(
         self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None

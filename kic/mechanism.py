@@ -262,7 +262,7 @@ class Mechanism(Printable, MechanismDescription):
             One configuration, the first start; solutions are sorted by the distance of their joints from it.
             By default the reference configuration.
         starts : int
-            Number of starts: `near`, and random ones. For a batch, so many at the first member and an eighth
+            Number of starts: `near`, and random ones. For a batch, the number at the first member; an eighth
             (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
@@ -291,7 +291,7 @@ class Mechanism(Printable, MechanismDescription):
         >>> len(found.counts), found.value("A").tolist()
         (2, [1.2, 1.2])
 
-        The two elbows on the way to the limit of reach and beyond:
+        Both elbow configurations up to the limit of reach and beyond:
 
         >>> arm = kic.load("horn-two-link")
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
@@ -362,7 +362,7 @@ class Mechanism(Printable, MechanismDescription):
             As `Configuration.resolve`; also for times that do not increase, an invalid path, or rates that
             contradict the values.
         SingularError
-            If the task is singular on the way and there is no damping; it has the `time`.
+            If the task becomes singular and there is no damping; it has the `time`.
         ConfigurationError
             If the path is out of reach or beyond limits; it has the `time`.
 
@@ -480,9 +480,9 @@ class Mechanism(Printable, MechanismDescription):
             the reference configuration.
         among : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, also those that are cut. Rows without a
-            value, such as angular velocities of spherical joints, are used only where no other row
-            serves.
+            candidate. By default the coordinates of all joints, also those that are cut, and distances that
+            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
+            joints, are used only where no other row serves.
         count : int
             Largest number of sets.
 
@@ -571,6 +571,17 @@ class Mechanism(Printable, MechanismDescription):
         return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
 
     @property
+    def total_mass(self) -> float:
+        """Mass of all moving bodies and their point masses.
+
+        Raises
+        ------
+        InertiaError
+            If a moving body has no mass or inertia.
+        """
+        return float(self._model.masses.numbers[:, 0].sum())
+
+    @property
     def cuts(self) -> tuple[str, ...]:
         """Tuple of the joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
@@ -631,7 +642,6 @@ class Mechanism(Printable, MechanismDescription):
 
         Examples
         --------
-        >>> import kic
         >>> m = kic.load("four-bar")
         >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)

@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics along motions, without I* and P*: (2-198), (2-199), (4-40) and (4-41).
+"""Motions of outputs, inverse and forward dynamics, without H, I* and P*: (2-198), (2-199), (4-40), (4-41).
 
 Rates and accelerations pass through the tree and its loops as a Taylor series in time, and forces return by
 Newton and Euler; see `kic.kernels.motion`. `Dynamics` has the same results from the tensors.
@@ -16,14 +16,16 @@ from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import kernel
-from kic.numerics.arguments import flag
+from kic.kinematics.queries import compiled, kernel
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, numbers
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.identity import Transfer
+from kic.transfer.identity import IdentityTransfer, Transfer
 
-_ndarray, _empty, _REAL = np.ndarray, np.empty, np.dtype(np.float64)
+_empty, _REAL = np.empty, np.dtype(np.float64)
 BOTH = WANT_INERTIA | WANT_LOADS
+# memory layout for which kernels are compiled
+_LAYOUT = ["C", "A", "W"]
 
 
 def inverse_dynamics(
@@ -70,6 +72,63 @@ def forward_dynamics(
     return _along(configuration, BOTH | WANT_FORWARD, given, wrt, applied, failures)
 
 
+def output_motion(
+    configuration: Configuration,
+    of: str | Iterable[str],
+    qd: Any = None,
+    qdd: Any = None,
+    qddd: Any = None,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the motion of outputs; see `Configuration.motion`."""
+    model = configuration._model
+    transfer, names = model.transfer_for(wrt), (of,) if isinstance(of, str) else names_of(of, least=1)
+    states, rates, shape, ok = _members(configuration, transfer, {"qd": qd, "qdd": qdd, "qddd": qddd})
+    if isinstance(transfer, IdentityTransfer) or not transfer.size:
+        x = transfer.tree_motion(states, *rates)
+    else:
+        query = transfer.series_query(3)
+        found, ok = configuration._evaluate(transfer, query, failures, states, shape, ok, None, rates)
+        x = transfer.series(found.T)
+    query = model.rows(names, 3)
+    rows = query.layout.rows
+    parts = query.motion(states, np.moveaxis(x, 0, 1))
+    known = None if ok is None else ok.reshape(-1)
+    model.check_distances(rows, parts, ok)
+    check_finite("Velocities, accelerations or jerks", configuration.name, parts, known)
+    if rows.select is not None:
+        parts = parts[..., rows.select]
+    values = np.where(rows.valued, model.values(names, states), np.nan)
+    size = len(rows.labels)
+    first, second, third = (parts[:, k].reshape(*shape, size) for k in (1, 2, 3))
+    return values.reshape(*shape, size), first, second, third
+
+
+def _members(
+    configuration: Configuration,
+    transfer: Transfer,
+    given: dict[str, Any],
+    *others: np.ndarray,
+    **batches: Any,
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], tuple[int, ...], np.ndarray | None]:
+    """Return states (B, S), arrays (B, m) by default zero, the batch and the mask of solved members."""
+    size = len(transfer.labels)
+    arrays = {k: as_array(k, np.zeros(size) if a is None else a, size) for k, a in given.items()}
+    batches.update(configuration=configuration.batch, **{k: a.shape[:-1] for k, a in arrays.items()})
+    shape = broadcast_batches(**batches)
+    states = configuration.state
+    dtype = np.result_type(configuration._model.tree.scalar, states, *arrays.values(), *others)
+    states, *rates = (
+        np.require(
+            np.broadcast_to(a, (*shape, a.shape[-1])).reshape(prod(shape), a.shape[-1]), dtype, _LAYOUT
+        )
+        for a in (states, *arrays.values())
+    )
+    ok = configuration._ok
+    return states, tuple(rates), shape, None if ok is None else np.broadcast_to(ok, shape)
+
+
 def _along(
     configuration: Configuration,
     want: int,
@@ -82,29 +141,17 @@ def _along(
     model = configuration._model
     force, loaded = model.loads.applied(applied, configuration.name)
     transfer = model.transfer_for(wrt)
-    size, states, ok = len(transfer.labels), configuration.state, configuration._ok
-    arrays = {k: as_array(k, np.zeros(size) if a is None else a, size) for k, a in given.items()}
-    batches = {k: a.shape[:-1] for k, a in arrays.items()}
-    shape = broadcast_batches(applied=loaded, configuration=configuration.batch, **batches)
-    dtype = np.result_type(states, force, *arrays.values(), model.tree.scalar)
-
-    def members(a: np.ndarray, rank: int) -> np.ndarray:
-        tail = a.shape[a.ndim - rank :]
-        wide = np.broadcast_to(a, (*shape, *tail)).reshape(prod(shape), *tail)
-        return np.require(wide, dtype, ["C", "A", "W"])
-
-    states, rates = members(states, 1), [members(a, 1) for a in arrays.values()]
-    force = (
-        members(force, 2)
-        if loaded
-        else np.require(force.reshape(1, *force.shape[-2:]), dtype, ["C", "A", "W"])
-    )
-    ok = None if ok is None else np.broadcast_to(ok, shape)
+    states, rates, shape, ok = _members(configuration, transfer, given, force, applied=loaded)
+    if loaded:
+        force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
+    force = force.reshape(len(states) if loaded else 1, *force.shape[-2:])
+    force = np.require(force, states.dtype, _LAYOUT)
+    size = len(transfer.labels)
     query = model.motion_query(transfer, want)
-    rates = list(to_columns(transfer, *rates))
-    found, ok = configuration._evaluate(transfer, query, failures, states, shape, ok, force, tuple(rates))
+    rates = to_columns(transfer, *rates)
+    found, ok = configuration._evaluate(transfer, query, failures, states, shape, ok, force, rates)
     known = np.ones(len(found.T), bool) if ok is None else ok.reshape(-1)
-    T = completed(model, transfer, want, states, tuple(rates), found.T, known)
+    T = completed(model, transfer, want, states, rates, found.T, known)
     quantity = "Accelerations" if want & WANT_FORWARD else "Efforts"
     if want & WANT_LOADS:
         model.check_springs(T.reshape(*shape, size), ok)
@@ -160,10 +207,10 @@ def completed(
     members with a result.
     """
     if not want & WANT_FORWARD:
-        if want & WANT_LOADS and model.cut_joint_loads:
+        if model.cut_joint_loads:
             T = T.copy()
-            load, damping = model.cut_joint_laws(transfer, states[known])
-            T[known] += np.einsum("bac,bc->ba", damping, rates[0][known]) - load
+            I, bias, _, _ = _cut_joints(model, transfer, want, states[known], rates[0][known])
+            T[known] += _times(I, rates[1][known]) + bias
         return transfer.in_coordinates([T], (1,))[0]
     size = len(transfer.labels)
     terms = forward_terms(model, transfer, states, rates, T, known)
@@ -187,18 +234,31 @@ def forward_terms(
 ) -> MotionTerms:
     """Return the terms (B, …) from results T of the kernels, with springs in cut joints."""
     size = len(transfer.labels)
-    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(-1, size, size)
+    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(len(T), size, size)
     load_power, dissipation = T[:, -2], T[:, -1]
     if model.cut_joint_loads:
-        load, damping = model.cut_joint_laws(transfer, states[known])
-        v = rates[0][known]
-        drag = np.einsum("bac,bc->ba", damping, v)
-        load_power[known] += np.einsum("ba,ba->b", load, v)
-        dissipation[known] += np.einsum("ba,ba->b", drag, v)
-        bias[known] += drag - load
+        parts = _cut_joints(model, transfer, BOTH, states[known], rates[0][known])
+        for whole, part in zip((I, bias, load_power, dissipation), parts, strict=True):
+            whole[known] += part
         a[:] = np.nan  # to be solved for again
     a, bias, I = transfer.in_coordinates([a, bias, I], (1, 1, 2))
     return MotionTerms(a, bias, I, load_power, dissipation)
+
+
+def _cut_joints(
+    model: CompiledModel, transfer: Transfer, want: int, states: np.ndarray, v: np.ndarray
+) -> tuple[Any, Any, Any, Any]:
+    """Return I*, bias, and powers of loads and dampers, of joints that are no columns of the tree."""
+    I, P, *loads = model.cut_joint_terms(transfer, states, want)
+    bias = np.einsum("bkac,ba,bc->bk", P, v, v)
+    if not loads:
+        return I, bias, 0.0, 0.0
+    load, drag = loads[0], _times(loads[1], v)
+    return I, bias + drag - load, (load * v).sum(axis=1), (drag * v).sum(axis=1)
+
+
+def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("bac,bc->ba", A, x)
 
 
 class MotionEvaluator:
@@ -214,7 +274,6 @@ class MotionEvaluator:
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.load("horn-two-link")
     >>> f = arm.prepare_inverse_dynamics()
     >>> f(arm.at([0.0, 0.0]).state, [0.0, 0.0], [0.0, 0.0])
@@ -231,30 +290,44 @@ class MotionEvaluator:
         self.coordinates = transfer.labels
         size = len(self.coordinates)
         self._applied = model.loads.constant[None]
-        plain = transfer.permutation is None and not (want & WANT_LOADS and model.cut_joint_loads)
+        plain = transfer.permutation is None and not model.cut_joint_loads
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
-        # only one real state of this shape takes the hot path
-        self._shapes = ((model.tree.state_size,), (size,)) if hot else (None, None)
-        self._width = query.width
-        self._run: Any = None
+        # only one real state takes the hot path
+        self._hot, self._width, self._run = bool(hot), query.width, None
+        self._sizes = model.tree.state_size, size
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_run": None}
 
     def _prepare(self) -> Any:
-        """Return the function that runs the kernel, whose module is imported on first use, for one state."""
-        query, applied, transfer = self._query, self._applied, self._transfer
-        entry, plan, numbers_, places = kernel(query.entry), query.plan, query.numbers_in(_REAL), query.places
-        if query.entry == "tree_motion":
+        """Return the function that runs the kernel, whose module is imported on first use, for one state.
 
-            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
-                return entry(plan, numbers_, state, applied, qd, second, _empty(places), T)
+        It raises a TypeError for anything but contiguous arrays of float64 with one axis.
+        """
+        query, applied = self._query, self._applied
+        plan, numbers_, places = query.plan, query.numbers_in(_REAL), query.places
+        choice, shape = getattr(self._transfer, "choice", None), (2, self._model.tree.size)
+        drawn, rest = self._model.reference_state, np.zeros((1, self._sizes[1]))
+        first = query.result((rest, rest), _REAL)
+        given = (drawn, applied) if choice is None else (drawn, applied, choice)
+        entry = compiled(kernel(query.entry), *query.arguments(first, *given))
+        # scratch of calls that have ended; taking and returning is atomic
+        free: list[tuple[np.ndarray, ...]] = []
 
-        else:
-            choice, shape = transfer.choice, (2, self._model.tree.size)
-
-            def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
-                scratch, whole, quality = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
-                return entry(
-                    plan, numbers_, state, applied, choice, qd, second, scratch, whole, T, quality
+        def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+            try:
+                mine = free.pop()
+            except IndexError:
+                mine = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
+            scratch, whole, quality = mine
+            if choice is None:
+                left = entry(plan, numbers_, state, applied, qd, second, scratch, T)
+            else:
+                left = entry(
+                    plan, numbers_, state, applied, choice, qd, second, second, scratch, whole, T, quality
                 )  # fmt: skip
+            free.append(mine)
+            return left
 
         self._run = run
         return run
@@ -289,27 +362,25 @@ class MotionEvaluator:
         -----
         For speed it is not checked that states are closed and numbers finite.
         """
-        states, rates = self._shapes
-        if (
-            type(state) is _ndarray is type(qd) is type(second)
-            and state.shape == states
-            and qd.shape == rates == second.shape
-            and state.dtype is qd.dtype is second.dtype is _REAL
-            and state.flags.carray
-            and qd.flags.carray
-            and second.flags.carray
-            and (
-                out is None
-                or (type(out) is _ndarray and out.shape == rates and out.dtype is _REAL and out.flags.carray)
-            )
-        ):
-            T = _empty(self._width) if out is None or self._width != len(out) else out
-            if not (self._run or self._prepare())(state, qd, second, T):
-                if out is None:
-                    return T if self._width == len(qd) else T[: len(qd)]
-                if T is not out:
-                    out[:] = T[: len(qd)]
-                return out
+        S, M = self._sizes
+        try:
+            if (
+                self._hot
+                and len(state) == S
+                and len(qd) == M == len(second)
+                and (out is None or len(out) == M)
+            ):
+                T = _empty(self._width) if out is None or self._width != M else out
+                if not (self._run or self._prepare())(state, qd, second, T):
+                    if out is None:
+                        return T if self._width == M else T[:M]
+                    if T is out:
+                        return out
+                    if type(out) is np.ndarray and out.shape == (M,) and out.dtype is _REAL:
+                        out[:] = T[:M]
+                        return out
+        except TypeError:  # lists, batches, other scalars
+            pass
         return self._general(state, qd, second, out)
 
     def _general(self, state: Any, qd: Any, second: Any, out: np.ndarray | None) -> np.ndarray:
@@ -331,8 +402,9 @@ class MotionEvaluator:
         return made.reshape(*shape, len(self.coordinates))
 
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
-        """Return the terms of forward dynamics at one real state, given as contiguous arrays."""
-        if self._shapes[0] is not None:
+        """Return the terms of forward dynamics at one real state."""
+        state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
+        if self._hot:
             size, T = len(qd), _empty(self._width)
             if not (self._run or self._prepare())(state, qd, effort, T):
                 I = T[2 * size : -2].reshape(size, size)
@@ -357,10 +429,10 @@ class MotionEvaluator:
         if dtype.kind == "O" and self._want & WANT_FORWARD:
             raise InputError("Prepared forward dynamics needs numbers. Use Configuration.forward_dynamics.")
         states, *rates = (
-            np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, ["C", "A", "W"])
+            np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, _LAYOUT)
             for a, n in given.values()
         )
-        applied = np.require(self._applied, dtype, ["C", "A", "W"])
+        applied = np.require(self._applied, dtype, _LAYOUT)
         first, last = to_columns(transfer, *rates)
         out = self._query.result((first, last), dtype)
         known = np.ones(len(states), bool)

@@ -160,7 +160,9 @@ def shell(*arguments, **environment):
     )
 
 
-COMMANDS = ("list", "report", "draw", "mobility", "linearize", "simulate", "check", "schema", "completion")
+COMMANDS = (
+    "list", "report", "draw", "mobility", "linearize", "simulate", "check", "schema", "warm-up", "completion",
+)  # fmt: skip
 
 
 # --- kic, kic list, kic schema

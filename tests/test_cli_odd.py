@@ -86,6 +86,7 @@ def kic_in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 @pytest.mark.parametrize(
     ("line", "message"),
@@ -104,12 +105,14 @@ def test_a_full_disk(line: str, message: str) -> None:
     assert told.stderr.count("\n") <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
 def test_without_streams() -> None:
     assert kic_in_shell("list >&- 2>&-").returncode in (0, 1)
     assert "Traceback" not in kic_in_shell("report four-bar >&-").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "message"), [("MPLBACKEND", "MPLBACKEND must"), ("KIC_THREADS", "")])
 def test_invalid_environment_variables_raise(name: str, message: str, tmp_path: Path) -> None:
     told = kic_in_shell(f"draw four-bar -o '{tmp_path / 'x.svg'}'", **{name: "x"})

@@ -235,14 +235,14 @@ BAD_ARMS = [
     (dict(name="a.b", rows=[ROW]), "name", "A mechanism's `name` must be text without dots"),
     (
         dict(name="arm", rows=[ROW], convention="craig"), "convention",
-        "'arm': `convention` must be one of 'freeman', 'standard', got 'craig'",
+        "'arm': `convention` must be one of 'freeman', 'modified', 'standard', got 'craig'",
     ),
     (dict(name="arm", rows=[]), "rows", "'arm': an arm needs at least one DH row"),
     (dict(name="arm", rows=None), "rows", "'arm': `rows` must be a list of DH rows, got None"),
     (dict(name="arm", rows="rows"), "rows", "`rows` must be a list of DH rows, got 'rows'"),
     (dict(name="arm", rows=[3]), "rows", "must hold DHRow or dicts of its fields .* got 3"),
     (dict(name="arm", rows=[{"joint": "A"}]), "rows", "with `joint` and `body` at least"),
-    (dict(name="arm", rows=[{"joint": "A", "body": "b", "d": 1}]), "rows", "a, alpha, s, theta"),
+    (dict(name="arm", rows=[{"joint": "A", "body": "b", "s": 1}]), "rows", "a, alpha, d, theta"),
     (
         dict(name="arm", rows=[ROW, kic.DHRow("B", "l1")]), "rows[1].body",
         "'arm': two DH rows move the body 'l1'; each moves its own",

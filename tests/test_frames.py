@@ -102,7 +102,7 @@ def test_frames_of_dh_rows_are_given_in_the_frame_of_their_link():
                     [row.a, 0, 0], Rotation.from_euler("x", row.alpha)
                 ).as_matrix()
             )
-            T = T @ RigidTransform.from_components([0, 0, row.s], Rotation.from_euler("z", theta)).as_matrix()
+            T = T @ RigidTransform.from_components([0, 0, row.d], Rotation.from_euler("z", theta)).as_matrix()
         return T @ RigidTransform.from_components([0.1, 0.2, 0.3], TURN).as_matrix()
 
     for q in ([0.4, 0.2], [1.3, -0.7]):

@@ -98,7 +98,7 @@ def test_change_points_and_lengths_that_do_not_close():
     assert linkages.four_bar_motion(2, 1, 2, 1).type == "change-point"
     for call in (
         lambda: linkages.four_bar(10, 1, 2, 3), lambda: linkages.four_bar(4, -1, 3, 3),
-        lambda: linkages.four_bar(4, 2, 1.5, 2, angle=3.0), lambda: linkages.slider_crank(1.0, 0.5, angle=1.5),
+        lambda: linkages.four_bar(4, 2, 1.5, 2, angle=3.0), lambda: linkages.slider_crank(1, 0.5, angle=1.5),
         lambda: linkages.five_bar(5.0, 1.0, 1.0), lambda: linkages.stewart(1.0, 0.5),
         lambda: linkages.stewart(1.0, 0.5, leg_length=0.1), lambda: linkages.delta(0.2, 0.05, 0.2, 0.1),
         lambda: linkages.slider_crank(1.0, 2.0, masses={"wheel": 1.0}),
@@ -144,6 +144,23 @@ def test_stewart_legs_are_distances_of_joints():
         0.8, 0.5, leg_length=float(m.at().value("L1")), base_angle=0.3, platform_angle=0.4
     )
     assert abs(same.joints[2].at[2] - 0.9) < 1e-12
+
+
+def test_massless_legs_of_a_stewart_platform():
+    shape = {"height": 0.9, "base_angle": 0.3, "platform_angle": 0.4, "masses": {"platform": 20.0}}
+    rods = linkages.stewart(0.8, 0.5, legs="distance", gravity=(0, 0, -9.81), **shape)
+    massless = {f"{kind}{k}": 0.0 for kind in ("cylinder", "piston") for k in range(1, 7)}
+    bars = linkages.stewart(
+        0.8, 0.5, gravity=(0, 0, -9.81), **(shape | {"masses": {"platform": 20.0, **massless}})
+    )
+    pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
+    c, d = rods.at({"platform": pose}), bars.at({"platform": pose})
+    for k in range(1, 7):
+        assert abs(c.value(f"L{k}") - d.value(f"L{k}")) < 1e-11
+    one, other = c.dynamics(), d.dynamics()
+    assert one.coordinates == other.coordinates
+    assert np.abs(one.I - other.I).max() < 1e-10 * np.abs(other.I).max()
+    assert np.abs(one.load - other.load).max() < 1e-10 * np.abs(other.load).max()
 
 
 def test_delta_follows_its_closed_form():

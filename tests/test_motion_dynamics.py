@@ -23,6 +23,20 @@ def scale(d: kic.Dynamics, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     return terms.max(axis=-1, initial=0.0)[..., None]
 
 
+def compare_outputs(c: kic.Configuration, of: list[str], seed: int, wrt=None) -> None:
+    """Compare velocities, accelerations and jerks of outputs with G, H and D."""
+    g = c.coefficients(of, order=3, wrt=wrt)
+    rates = np.random.default_rng(seed).normal(size=(3, *c.batch, len(g.columns)))
+    expected = g.values, g.velocity(rates[0]), g.acceleration(*rates[:2]), g.jerk(*rates)
+    condition = c._model.transfer_for(wrt).condition(c._states.real, c._model.real.closure)
+    limit = max(1e-12, 1000 * EPS * float(condition.max()))
+    sizes = [np.abs(x).max() for x in (g.G, g.H, g.D)]
+    sizes = [1.0, sizes[0], sum(sizes[:2]), sum(sizes)]
+    for a, b, size in zip(c.motion(of, *rates, wrt=wrt), expected, sizes, strict=True):
+        assert np.array_equal(np.isnan(a), np.isnan(b))
+        assert np.nanmax(np.abs(a - b)) <= 10 * limit * size * np.abs(rates).max() ** 3 * len(g.columns) ** 3
+
+
 def compare(c: kic.Configuration, seed: int = 0, wrt=None, limit: float = 1e-12, **more) -> None:
     """Compare both dynamics with the tensors along random motions through the members of a batch."""
     rng = np.random.default_rng(seed)
@@ -80,9 +94,11 @@ def test_other_coordinates(name: str) -> None:
     drawn = m.at()
     place = np.array([float(drawn.value(n)) for n in m.coordinate_names])
     c = m.at(place + np.array(case.moves), near=drawn)
+    compare_outputs(c, case.of.split(), 1)
     for wrt in (*case.wrt, case.quasi):
         if wrt:
             compare(c, wrt=wrt.split())
+            compare_outputs(c, case.of.split(), 2, wrt.split())
 
 
 TREES = (
@@ -99,6 +115,7 @@ def test_joints_with_several_freedoms(kinds, seed: int) -> None:
     rng = np.random.default_rng(seed)
     c = random_posture(rng, random_tree(rng, kinds, True))
     compare(c, seed)
+    compare_outputs(c, [*c.coordinates, *(b.name for b in c._model.description.bodies if b.reference)], seed)
     # complex states, as complex steps have
     step = moved(c, rng.normal(size=(1, len(c.coordinates))))
     d = step.dynamics()
@@ -113,7 +130,7 @@ def test_joints_with_several_freedoms(kinds, seed: int) -> None:
 def loaded_four_bar() -> kic.Mechanism:
     """Return the four-bar with forces, moments, springs and dampers, in joints of the tree and in the cut."""
     m = kic.load("four-bar")
-    joints = [replace(j, stiffness=2.0, rest=0.1, damping=0.3) for j in m.joints]
+    joints = [replace(j, stiffness=2.0, rest=0.1, damping=0.3, armature=0.02) for j in m.joints]
     anchor = kic.Point("anchor", "ground", at=(0.3, 0.4, 0.1))
     return replace(
         m,
@@ -190,7 +207,10 @@ def test_batches_and_members_without_solution() -> None:
     m = kic.load("five-bar")
     c = m.at(np.array([[1.2217, 1.5708]] * 3), near=m.at())
     assert c.inverse_dynamics(np.zeros((2, 1, 2))).shape == (2, 3, 2)
-    assert c[:0].inverse_dynamics([1.0, 2.0]).shape == (0, 2)
+    for empty in (c[:0], kic.load("horn-two-link").at(np.zeros((0, 2)))):
+        assert empty.inverse_dynamics([1.0, 2.0]).shape == (0, 2)
+        assert empty.forward_dynamics([1.0, 2.0]).shape == (0, 2)
+        assert [x.shape for x in empty.motion("tip", [1.0, 2.0])] == [(0, 3)] * 4
     f = m.prepare_forward_dynamics()
     state = c.state.copy()
     state[1] = np.nan

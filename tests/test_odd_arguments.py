@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kic
+import kic.classics
 
 pytest.importorskip("matplotlib")
 
@@ -58,6 +59,7 @@ KNOWN = {
     "line to no names": lambda: kic.trajectory.line([1, 2], {}),
     "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
+    "lengths in one array": lambda: kic.classics.reachable_workspace(np.ones(2)),
     "failures as an array": lambda: BAR.at().dynamics(failures=np.zeros(2)),
     "failures as records": lambda: ARM.at().coefficients("tip", failures=np.zeros(1, [("a", float)])),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),

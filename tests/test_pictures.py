@@ -171,6 +171,7 @@ def light(colour: np.ndarray) -> np.ndarray:
     return linear @ np.array([0.2126, 0.7152, 0.0722])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_colours_are_those_that_all_eyes_tell_apart(name: str) -> None:
     p = picture(name, "drawn")

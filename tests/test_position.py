@@ -195,6 +195,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
 
+@pytest.mark.slow
 def test_the_inverse_position_of_an_arm() -> None:
     m, rng = kic.load("puma560"), np.random.default_rng(4)
     phi = rng.uniform(-2, 2, size=(20, 6))
@@ -507,7 +508,7 @@ def test_distances_that_cannot_be() -> None:
         m.at({"A": 0.0, "gap": long})
     assert caught.value.failed == [(1,), (2,), (4,), (5,)]
     assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
-    assert caught.value.reasons[2] == "inputs must be finite"
+    assert caught.value.reasons[2] == "gap is NaN, and inputs must be finite"
     assert "it came" in caught.value.reasons[3]
     assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
@@ -591,7 +592,5 @@ def test_members_of_a_batch() -> None:
 def test_configuration_of_a_changed_mechanism_raises() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
-    with pytest.raises(
-        kic.InputError, match="configuration of 'four-bar', got one of another drawing of that name"
-    ):
+    with pytest.raises(kic.InputError, match="`near`"):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))

@@ -379,6 +379,7 @@ def test_failed_save_keeps_the_existing_file(tmp_path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.slow
 def test_platform_with_very_long_legs() -> None:
     """Legs hundreds of times as long as the platform close to rounding."""
     m = kic.load("gough-stewart")

@@ -124,6 +124,7 @@ def test_a_batch_where_no_thread_can_be_started(started: int, monkeypatch: pytes
     assert pool._state["pool"] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", [False, True])
 def test_a_batch_after_the_main_thread(loaded: bool) -> None:
     code = (

@@ -39,6 +39,7 @@ def test_error_is_proportional_to_the_tolerance() -> None:
     assert 0.7 < slope < 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "order", "finest"), [("RK23", 3, (5, 8)), ("RK45", 5, (7, 11)), ("DOP853", 8, (7, 12))]
 )
@@ -57,6 +58,7 @@ def test_error_has_the_order_of_the_integrator(method: str, order: int, finest) 
     assert -slope == pytest.approx(order, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "rssr"])
 def test_free_swing_conserves_energy_and_closure(name: str) -> None:
     m = replace(kic.load(name), springs=())
@@ -391,7 +393,7 @@ def test_errors_state_why_a_run_stops() -> None:
         kic.simulate(m, start, 1.0, effort=lambda t, now: "much")
     # q'' = q'^2 reaches infinity after a second: the steps shrink before it
     flat = replace(m, gravity=(0, 0, 0))
-    with pytest.raises(kic.SimulationError, match=r"(shrink to nothing|no longer finite)") as caught:
+    with pytest.raises(kic.SimulationError, match=r"(become too small|no longer finite)") as caught:
         kic.simulate(flat, flat.at([0.0]), 2.0, qd=[1.0], effort=lambda t, now: 2.0 * now.qd**2)
     last = caught.value.simulation
     assert 0.999 < last.t[-1] < 1.001
@@ -423,8 +425,8 @@ WRONG = [
     ({"qd": [1.0, 2.0]}, r"`qd` .* shape \(\.\.\., 1\)"),
     ({"qd": [[1.0]]}, "`qd` must be 1 real numbers"),
     ({"effort": [1.0, 2.0]}, "`effort` must be a function"),
-    ({"method": "Euler"}, "`method` must be one of DOP853"),
-    ({"method": np.array(["RK45", "BDF"])}, "`method` must be one of DOP853"),
+    ({"method": "Euler"}, "`method` must be .DOP853."),
+    ({"method": np.array(["RK45", "BDF"])}, "`method` must be .DOP853."),
     ({"events": "none"}, "`events` must be functions"),
     ({"limits": {"A": (1, 0)}}, "`limits` of 'A' must be two numbers, the lower one first"),
     ({"limits": {"B": (0, 1)}}, "B"),

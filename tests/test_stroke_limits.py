@@ -13,7 +13,7 @@ import kic
 
 SIX = platform_on_distances()
 HEIGHT = float(SIX.at().value("platform.z"))
-UPRIGHT = {"platform.z": HEIGHT, "platform.rx": 0.0, "platform.ry": 0.0, "platform.rz": 0.0}
+UPRIGHT = {"platform.z": HEIGHT, **{f"platform.euler_xyz.{k}": 0.0 for k in (1, 2, 3)}}
 
 
 def lengths(c) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_paths_end_at_limits(coordinates: list[str]) -> None:
 def test_orientations_are_inputs_and_axes_of_a_sweep() -> None:
     """The workspace over place and tilt is that of the leg lengths, computed from points."""
     x, tilt = np.linspace(-0.4, 0.4, 11), np.linspace(-0.6, 0.6, 13)
-    grid = {"platform.x": x, **UPRIGHT, "platform.y": 0.0, "platform.ry": tilt}
+    grid = {"platform.x": x, **UPRIGHT, "platform.y": 0.0, "platform.euler_xyz.2": tilt}
     s = kic.sweep(SIX, grid, "L1", limits=True)
     home = SIX.at()
     base, top = (np.array([home.value(f"{p}{k}") for k in range(1, 7)]) for p in "BP")
@@ -83,7 +83,7 @@ def test_orientations_are_inputs_and_axes_of_a_sweep() -> None:
     for i, one in enumerate(x):
         for k, angle in enumerate(tilt):
             place = np.array([one, 0, HEIGHT])
-            ends = Rotation.from_rotvec([0, angle, 0]).apply(top - centre) + place
+            ends = Rotation.from_euler("xyz", [0, angle, 0]).apply(top - centre) + place
             legs = np.linalg.norm(ends - base, axis=1)
             possible[i, k] = ((legs >= STROKE[0]) & (legs <= STROKE[1])).all()
             if s.reached[i, k]:
@@ -91,21 +91,6 @@ def test_orientations_are_inputs_and_axes_of_a_sweep() -> None:
     assert (s.reached == possible).all()
     assert 0 < s.reached.sum() < s.reached.size
     assert any("beyond the limits of 'L" in str(why) for why in s.reasons.ravel())
-
-
-def test_rotation_vectors_of_bodies() -> None:
-    r = np.array([0.2, -0.3, 0.1])
-    where = {"platform.x": 0.0, "platform.y": 0.0, "platform.z": HEIGHT}
-    turned = dict(zip(("platform.rx", "platform.ry", "platform.rz"), r, strict=True))
-    c = SIX.at(where | turned)
-    same = SIX.at(where | {"platform": Rotation.from_rotvec(r)})
-    assert lengths(c) == pytest.approx(lengths(same), abs=1e-12)
-    assert [float(c.value(row)) for row in turned] == pytest.approx(r, abs=1e-12)
-    with pytest.raises(kic.InputError, match=r"without 'platform\.rx'") as caught:
-        SIX.at(where | {"platform.ry": 0.1, "platform.rz": 0.0})
-    assert caught.value.name == "platform"
-    some = SIX.at([[1.1] * 6, [9.0] + [1.1] * 5], failures="mask")
-    assert np.isnan(some.value("platform.rx")).tolist() == [False, True]
 
 
 def test_swings_of_passive_joints() -> None:

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,12 +120,23 @@ def test_pickled_results_load_in_a_new_process(tmp_path: Path) -> None:
 MODULES = [m.name for m in pkgutil.walk_packages([str(ROOT)], "kic.") if not m.name.endswith("__main__")]
 
 
+class Checker(doctest.OutputChecker):
+    """Compare output with examples written for NumPy 2, also where NumPy 1 prints scalars without a type."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if np.__version__.startswith("1."):
+            want = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", re.sub(r"np\.(True|False)_", r"\1", want))
+        return super().check_output(want, got, optionflags)
+
+
 @pytest.mark.parametrize("name", ["kic", *MODULES])
 def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testmod(module, optionflags=flags, extraglobs={"kic": kic, "np": np})
-    assert result.failed == 0
+    runner = doctest.DocTestRunner(Checker(), verbose=False, optionflags=flags)
+    for example in doctest.DocTestFinder().find(module, extraglobs={"kic": kic, "np": np}):
+        runner.run(example)
+    assert runner.summarize(verbose=False).failed == 0
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.stem)

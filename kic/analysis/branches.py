@@ -116,18 +116,10 @@ def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
 
 
 class _BranchTracker:
-    """The solutions found at each member so far.
+    """The solutions (K_b, S) found at each member so far, with the number of starts that converged to each.
 
-    Attributes
-    ----------
-    states : list of (K_b, S)
-        Solutions of each member.
-    counts : list of (K_b,)
-        Number of starts that converged to each.
-    origins : list of (K_b,)
-        Solution of the preceding member that each continues; -1 if unknown.
-    is_fixed : list of (K_b,) bool
-        True if the inputs fix the solution well; only these can be continued.
+    `origins` has the solution of the preceding member that each continues, -1 if unknown. `is_fixed` is
+    True if the inputs fix the solution well; only these can be continued.
     """
 
     def __init__(

@@ -31,11 +31,6 @@ class Annulus:
     inner, outer : float
         Radii.
 
-    Raises
-    ------
-    ModelError
-        If the radii are not finite numbers with 0 ≤ `inner` ≤ `outer`.
-
     Examples
     --------
     >>> ring = Annulus(0.5, 1.5)
@@ -98,7 +93,10 @@ def reachable_workspace(*lengths: float) -> Annulus:
     """
     if not lengths:
         raise InputError("`lengths` must name at least one link, got none. Give the length of each link.")
-    *rest, longest = np.sort(_positive_lengths("lengths", lengths)).tolist()
+    found = _positive_lengths("lengths", lengths)
+    if found.ndim != 1:
+        raise InputError(f"`lengths` must be a number for each link, got {short_repr(lengths)}.")
+    *rest, longest = np.sort(found).tolist()
     return Annulus(max(0.0, longest - sum(rest)), longest + sum(rest))
 
 
@@ -167,11 +165,6 @@ class TwoLink(PlanarChain):
         Masses; only the dynamics need them.
     g : float
         Gravity along −y.
-
-    Raises
-    ------
-    ModelError
-        If a length is not positive, a mass is negative or a value is not a finite number.
 
     Examples
     --------

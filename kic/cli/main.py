@@ -17,6 +17,7 @@ from kic.cli.list_models import list_models
 from kic.cli.mobility import mobility
 from kic.cli.report import report
 from kic.cli.simulate import simulate
+from kic.cli.warm_up import warm_up
 from kic.errors import KicError, ModelError
 
 # exit codes of shells: 128 plus the number of the signal
@@ -138,7 +139,7 @@ def main(ctx: click.Context) -> None:
       eval "$(kic completion bash)"
 
     The first call compiles the kernels for this machine, which takes some seconds once; a line on stderr
-    reports it.
+    reports it. kic warm-up compiles all of them.
 
     Exit codes: 0, success; 1, error; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141,
     closed pipe, as in kic list | head -1. Errors are printed to stderr with their cause and remedy; stdout
@@ -152,5 +153,5 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (list_models, report, draw, mobility, linearize, simulate, check, schema, completion):
+for command in (list_models, report, draw, mobility, linearize, simulate, check, schema, warm_up, completion):
     main.add_command(command)

@@ -74,7 +74,6 @@ class Contact:
 
     Examples
     --------
-    >>> import kic
     >>> foot = kic.Contact("step", "friction", ("foot", "ground"), (0, 0, 0), (0, 0, -1), friction=0.6)
     >>> foot.rows
     ('step.n', 'step.t1', 'step.t2')

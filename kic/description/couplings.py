@@ -63,7 +63,6 @@ class Coupling:
 
     Examples
     --------
-    >>> import kic
     >>> wheels = [kic.Body("small"), kic.Body("large")]
     >>> axles = [
     ...     kic.Joint("A", "revolute", ("ground", "small"), at=(0, 0, 0), axis=(0, 0, 1)),

@@ -55,7 +55,6 @@ class Motor:
 
     Examples
     --------
-    >>> import kic
     >>> kic.Motor("M1", ["shoulder"], ratios=[60.0], inertia=2e-4, resistance=1.6, torque_constant=0.25)
     Motor(name='M1', joints=('shoulder',), ratios=(60.0,), inertia=0.0002, ...speed_constant=0.25)
     """

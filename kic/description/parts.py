@@ -219,7 +219,7 @@ class Body:
 
     @property
     def axes(self) -> Axes:
-        """Axes of the frame of the body, those of the world in the reference configuration."""
+        """Unit vectors of its frame, those of the world in the reference configuration."""
         return WORLD
 
 
@@ -454,7 +454,19 @@ class Joint:
 
 @dataclass(frozen=True)
 class Point:
-    """Point fixed in a body (or in ground), optionally with a point mass."""
+    """Point fixed in a body (or in ground), optionally with a point mass.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    body : str
+        The body (or ground) that carries it.
+    at : (3,) float
+        Position in the reference configuration.
+    mass : float
+        Point mass.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -501,7 +513,6 @@ class Frame:
 
     Examples
     --------
-    >>> import kic
     >>> from dataclasses import replace
     >>> tool = kic.Frame("tool", "link2", (2, 0, 0), axes=[(0, 1, 0), (-1, 0, 0), (0, 0, 1)])
     >>> arm = replace(kic.load("horn-two-link"), frames=[tool])
@@ -540,6 +551,7 @@ def _right_handed(who: str, given: Any) -> Axes:
             f"{short_repr(given)}.",
             key="axes",
         )
+    check_size(who, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
@@ -567,6 +579,17 @@ class Distance:
 
     If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
     without them, it acts like a massless cylinder with two ball joints.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    points : (2,) str
+        The two points.
+    fixed : bool
+        True for a constraint that keeps the distance, like a massless rod with two ball joints.
+    limits : (float, float), optional
+        Least and largest length.
     """
 
     __pydantic_config__ = STRICT
@@ -597,7 +620,19 @@ class Distance:
 
 @dataclass(frozen=True)
 class Force:
-    """Force at a point; `dynamics(applied=…)` can replace it for each configuration."""
+    """Force at a point; `dynamics(applied=…)` can replace it for each configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    point : str
+        Point of application.
+    force : (3,) float
+        Components.
+    axes : {"world", "body"}
+        Axes of the components: world, or fixed in the body (equal in the reference configuration).
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -618,7 +653,19 @@ class Force:
 
 @dataclass(frozen=True)
 class Moment:
-    """Moment on a body; `dynamics(applied=…)` can replace it for each configuration."""
+    """Moment on a body; `dynamics(applied=…)` can replace it for each configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    body : str
+        Loaded body.
+    moment : (3,) float
+        Components.
+    axes : {"world", "body"}
+        Axes of the components: world, or fixed in the body (equal in the reference configuration).
+    """
 
     __pydantic_config__ = STRICT
     name: str

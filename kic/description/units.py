@@ -29,7 +29,7 @@ SI_VALUES: dict[str, dict[str, float]] = {
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # last parts of names of rows that are angles or angular velocities
-_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "rx", "ry", "rz", "swing")
+_ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "swing")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Units:
 
     The names are labels: nothing is converted. The units must be consistent, force = mass · length / time².
     This is checked where all four names are known, such as mm, kg, s and N.
+
+    Parameters
+    ----------
+    length, mass, time, force : str
+        Names of the units.
 
     Raises
     ------
@@ -117,7 +122,6 @@ def effort_unit(description: MechanismDescription, row: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> effort_unit(kic.load("five-bar"), "A")
     'lbf in'
     """
@@ -136,7 +140,6 @@ def motor_unit(description: MechanismDescription, quantity: str) -> str:
 
     Examples
     --------
-    >>> import kic
     >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
     ('A', '')
     """

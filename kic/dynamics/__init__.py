@@ -26,8 +26,11 @@ equation               function
 (2-238)                `kic.dynamics.drive_train.MotorDemand`
 (2-239)                `kic.dynamics.drive_train.DriveTrain.drive`
 (2-240)                `kic.dynamics.drive_train.DriveTrain.steady_voltages`
+(3-5)                  `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
+(3-10)                 `kic.dynamics.dynamics.Dynamics.transfer`
 =====================  ==========================================================
 
 For the transfer to other coordinates (3-34, 3-35, 3-36) see `kic.dynamics.dynamics.Dynamics.transfer`; the
-operator ``+`` adds mechanisms (4-48).
+operator ``+`` adds mechanisms (4-48). `kic.motion_dynamics` has (2-198) and (2-199) without the
+tensors.
 """

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import MechanismDescription
+from kic.description.units import effort_unit, row_unit
 from kic.display import Printable, Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
@@ -15,10 +17,11 @@ from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 
 
-class Dynamics(Printable):
+class Dynamics(Printable, Tabular):
     """The dynamic model T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ in named coordinates.
 
     P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
@@ -80,6 +83,34 @@ class Dynamics(Printable):
         self.I, self.P, self.load, self.damping = one_batch((2, 3, 1, 2), self.I, self.P, load, damping)
         self.holonomic = flag("holonomic", holonomic)
         self._inertia_error = inertia_error
+        # of the mechanism, for the units of a table; None if made from arrays or transferred
+        self._description: MechanismDescription | None = None
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        description = self._description
+
+        def unit(*columns: str) -> str:
+            """Return the unit of a coefficient of rates, in terms of that of the effort."""
+            if description is None:
+                return ""
+            rows = [row_unit(description, name) for name in columns]
+            return f"{description.units.time}² {per(*rows)}"
+
+        def damped(column: str) -> str:
+            if description is None:
+                return ""
+            return f"{description.units.time} {per(row_unit(description, column))}"
+
+        axes = tuple(TableAxis("coordinate" + f"_{k}" * (k > 1), self.coordinates) for k in (1, 2))
+        index = (*batch_axes(self.batch), TableAxis("effort", self.efforts))
+        made = []
+        if description is not None:
+            units = np.array([effort_unit(description, name) for name in self.efforts])
+            made.append(Variable("unit", np.broadcast_to(units, self.load.shape)))
+        made += [Variable("I", self.I, unit, axes[:1]), Variable("load", self.load)]
+        made += [Variable("damping", self.damping, damped, axes[:1])] if np.any(self.damping) else []
+        made.append(Variable("P", self.P, unit, axes))
+        return DataTable("dynamics", index, tuple(made)).select(names)
 
     @property
     def inertia_error(self) -> np.ndarray | None:
@@ -121,7 +152,8 @@ class Dynamics(Printable):
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Compute the efforts (..., M) of a motion, T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198).
 
-        This is the general form (2-145); the first two terms are the inertial efforts (2-195).
+        This is the general form (2-145), in coordinates of the tree (3-5); the first two terms are the
+        inertial efforts (2-195).
 
         Examples
         --------
@@ -179,8 +211,8 @@ class Dynamics(Printable):
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        The damping matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
-        quasi-velocities.
+        The loads follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10). The damping matrix transforms like
+        I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for quasi-velocities.
 
         Parameters
         ----------
@@ -367,10 +399,11 @@ def computed_dynamics(
     tensors: Sequence[np.ndarray],
     holonomic: bool,
     inertia_error: Callable[[], np.ndarray],
+    description: MechanismDescription,
 ) -> Dynamics:
     """Return the model from results I*, P*, Tᴸ and B of the kernels, which need no checks."""
     made = Dynamics.__new__(Dynamics)
     made.coordinates = made.efforts = coordinates
     made.I, made.P, made.load, made.damping = tensors
-    made.holonomic, made._inertia_error = holonomic, inertia_error
+    made.holonomic, made._inertia_error, made._description = holonomic, inertia_error, description
     return made

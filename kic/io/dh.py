@@ -148,7 +148,6 @@ def from_dh(
 
     Examples
     --------
-    >>> import kic
     >>> arm = kic.from_dh(
     ...     "planar",
     ...     [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)],

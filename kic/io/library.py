@@ -23,7 +23,6 @@ def model_names() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> import kic
     >>> "puma560" in kic.model_names()
     True
     """

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
+from kic.description.columns import effort_columns
+from kic.description.description import MechanismDescription
 from kic.display import Printable, Summary, member
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
+from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
@@ -126,7 +130,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces(Printable):
+class JointForces(Printable, Tabular):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -165,10 +169,10 @@ class JointForces(Printable):
     Examples
     --------
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
-    >>> f.undetermined[:3]
-    ('A.fz', 'A.mx', 'A.my')
     >>> f["B"].force.round(3)
-    array([2.542, 5.374,   nan])
+    array([2.542, 5.374, 0.   ])
+    >>> kic.load("four-bar").at({"A": 1.2}).joint_forces(out_of_plane=True).undetermined[:3]
+    ('A.fz', 'A.mx', 'A.my')
     """
 
     def __init__(
@@ -191,6 +195,10 @@ class JointForces(Printable):
         load_scale: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
+        # of the mechanism, for the units of a table
+        self._description: MechanismDescription | None = None
+        # components that are not zero in all joints of a planar mechanism
+        self._shown = COMPONENTS
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -283,6 +291,21 @@ class JointForces(Printable):
     def __len__(self) -> int:
         return len(self.joints)
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        d = self._description
+        force, moment = ("", "") if d is None else (d.units.force, f"{d.units.force} {d.units.length}")
+        six = np.concatenate([self.force, self.moment], axis=-1)
+        made = [
+            Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
+            for j, joint in enumerate(self.joints)
+            for k, c in enumerate(COMPONENTS)
+            if c in self._shown
+        ]
+        if d is not None:
+            made += effort_columns(d, self.actuators, self.effort)
+        made += [Variable(f"{tie}.load", self.tie_load[..., k]) for k, tie in enumerate(self.ties)]
+        return DataTable("joint forces", batch_axes(self.batch), tuple(made)).select(names)
+
     def summary(self) -> Summary:
         """Return labelled tables of forces and efforts."""
         sheet = Summary("joint forces, of the first body on the second, in world axes")
@@ -292,14 +315,35 @@ class JointForces(Printable):
         if index is not None:
             six = np.concatenate([self.force[index], self.moment[index]], axis=-1)
             ties = [f"{name} ({' on '.join(self[name].bodies)})" for name in self.joints]
-            sheet.matrix("forces and moments", ties, COMPONENTS, six)
+            shown = [COMPONENTS.index(c) for c in self._shown]
+            sheet.matrix("forces and moments", ties, self._shown, six[:, shown])
             if self.actuators:
                 sheet.matrix("T (efforts)", self.actuators, [""], self.effort[index][:, None])
             if self.ties:
                 sheet.matrix("loads of couplings and rods", self.ties, [""], self.tie_load[index][:, None])
         if self.undetermined:
             how = f"chosen by {self.split}" if self.split else "nan"
-            sheet.say(f"\nundetermined ({how}): {', '.join(self.undetermined)}")
+            sheet.say(f"\nundetermined ({how}): {_listed(self.undetermined)}")
+            if not self.split and set(self.actuators) & set(self.undetermined):
+                sheet.say(
+                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or "
+                    "give `effort`, such as that of distribute()"
+                )
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
+
+
+# more components than this are listed by joint
+_LISTED_MAX = 24
+
+
+def _listed(components: tuple[str, ...]) -> str:
+    """Return components such as "D.fz" and efforts as text; many of them are grouped by joint."""
+    if len(components) <= _LISTED_MAX:
+        return ", ".join(components)
+    parts: dict[str, list[str]] = {}
+    for name in components:
+        part, _, row = name.partition(".")
+        parts.setdefault(part, []).extend([row] * bool(row))
+    return ", ".join(part + (f" ({' '.join(rows)})" if len(rows) % 6 else "") for part, rows in parts.items())

@@ -11,7 +11,7 @@ from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import BODIES, CENTRE, COLUMNS, EVERY, FRAME_WIDTH, HEADER, MASS, OMEGA, POINT, SIZE
 from kic.kernels.offsets import section, table_width
-from kic.kernels.outputs import carried
+from kic.kernels.outputs import add_vector_rows
 from kic.kernels.scalar_rows import column1, column2
 from kic.kernels.transferred_influence import block, first_motion, second_motion
 from kic.kernels.vectors import cross, dot, symmetric, take
@@ -45,7 +45,7 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
         target = A if part else L
         for place in range(table_width(3, size, 2)):
             target[place] = 0
-        carried(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, size, target, 3, 0)
+        add_vector_rows(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, size, target, 3, 0)
 
 
 @entry

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.functions import root
-from kic.kernels.influence import acts, first, zero
+from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ANGLE,
@@ -121,7 +121,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             n, v, sign = body, head, 1
         else:
             n, v, sign = base, other, -1
-        v = scale(sign, first(cols, F, n, sort, v)) if acts(cols, n, sort) else zero(v)
+        v = scale(sign, first(cols, F, n, sort, v)) if affects(cols, n, sort) else zero(v)
         if body > base:
             body = cols[n, PARENT]
         else:
@@ -131,7 +131,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
                 g[row + c, n] = v[c]
         else:
             x = dot(u, v)
-            if sign < 0 and acts(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
+            if sign < 0 and affects(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
                 x += dot(cross(take(F, n, AXIS), u), gap)
             g[row, n] = x
 

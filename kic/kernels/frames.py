@@ -141,6 +141,6 @@ def carried_vector(F, frame, local):
 
 
 @helper
-def turns(cols, n):
+def rotates(cols, n):
     """Return True if column n rotates the frames that it carries."""
     return cols[n, KIND] != PRISMATIC

@@ -8,7 +8,7 @@ In holonomic coordinates these are the Christoffel symbols of the first kind (af
 
 from __future__ import annotations
 
-from kic.kernels.frames import turns
+from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.layout import (
@@ -119,7 +119,7 @@ def screws(cols, F, k, S):
     n = k
     while n >= 0:
         s = take(F, n, AXIS)
-        if turns(cols, n):
+        if rotates(cols, n):
             put(S, n, 0, s)
             put(S, n, 3, cross(sub(take(F, n, ORIGIN), origin), s))
         else:

@@ -10,11 +10,11 @@ Elsewhere translational rows are symmetric, and one triple serves all orders.
 
 from __future__ import annotations
 
-from kic.kernels.frames import turns
+from kic.kernels.frames import rotates
 from kic.kernels.jit import helper
 from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT
 from kic.kernels.offsets import d_at, g_at, h_at
-from kic.kernels.ranges import accumulate, of, put_at
+from kic.kernels.ranges import accumulate, put_at, vector_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
 
 
@@ -26,24 +26,24 @@ def first(cols, F, n, kind, e):
         return s
     if kind == DIRECTION:
         return cross(s, e)
-    if turns(cols, n):
+    if rotates(cols, n):
         return cross(s, sub(e, take(F, n, ORIGIN)))
     return s
 
 
 @helper
-def acts(cols, n, kind):
+def affects(cols, n, kind):
     """Return True if column n affects this kind of vector; prismatic joints do not rotate."""
-    return turns(cols, n) or not (kind == OMEGA or kind == DIRECTION)
+    return rotates(cols, n) or not (kind == OMEGA or kind == DIRECTION)
 
 
 @helper
 def second(cols, F, m, n, kind):
     """Return h_mn, the derivative of g_n with respect to m, for m and n on one path (Table 2-4)."""
     if m < cols[n, LO]:
-        if turns(cols, m):
+        if rotates(cols, m):
             return cross(take(F, m, AXIS), take(F, n, EFFECT))
-    elif kind != OMEGA and turns(cols, n):
+    elif kind != OMEGA and rotates(cols, n):
         return cross(take(F, n, AXIS), take(F, m, EFFECT))
     return zero(take(F, n, AXIS))
 
@@ -59,14 +59,14 @@ def third(cols, F, l, m, n, kind):
     """Return d_lmn, the derivative of h_mn with respect to l (Table 2-5), in any order of the three."""
     d = zero(take(F, n, AXIS))
     if m < cols[n, LO]:
-        if turns(cols, m):
+        if rotates(cols, m):
             sm = take(F, m, AXIS)
-            if l < cols[m, LO] and turns(cols, l):
+            if l < cols[m, LO] and rotates(cols, l):
                 d = cross(cross(take(F, l, AXIS), sm), take(F, n, EFFECT))
             d = add(d, cross(sm, second(cols, F, l, n, kind)))
-    elif kind != OMEGA and turns(cols, n):
+    elif kind != OMEGA and rotates(cols, n):
         sn = take(F, n, AXIS)
-        if l < cols[n, LO] and turns(cols, l):
+        if l < cols[n, LO] and rotates(cols, l):
             d = cross(cross(take(F, l, AXIS), sn), take(F, m, EFFECT))
         d = add(d, cross(sn, second(cols, F, l, m, kind)))
     return d
@@ -83,7 +83,7 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
     size = cols.shape[0]
     n = frame
     while n >= 0:
-        if acts(cols, n, kind):
+        if affects(cols, n, kind):
             v = first(cols, F, n, kind, e)
             put(F, n, EFFECT, v)
             accumulate(t, g_at(rows, size, row, n), size, scale(sign, v))
@@ -106,21 +106,21 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
     h0, d0 = h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
     q = frame
     while q >= 0:
-        if acts(cols, q, kind):
+        if affects(cols, q, kind):
             gq = scale(sign, take(F, q, EFFECT))
-            k = q if turns(cols, q) else cols[q, PARENT]
+            k = q if rotates(cols, q) else cols[q, PARENT]
             while k >= 0:
-                if turns(cols, k):
+                if rotates(cols, k):
                     h = cross(take(F, k, AXIS), gq)
-                    x = add(of(t, h0 + q * size + k, square), h)
+                    x = add(vector_at(t, h0 + q * size + k, square), h)
                     put_at(t, h0 + q * size + k, square, x)
                     put_at(t, h0 + k * size + q, square, x)
                     if order > 2:
                         i = k
                         while i >= 0:
-                            if turns(cols, i):
+                            if rotates(cols, i):
                                 d = cross(take(F, i, AXIS), h)
-                                x = add(of(t, d0 + (q * size + k) * size + i, cube), d)
+                                x = add(vector_at(t, d0 + (q * size + k) * size + i, cube), d)
                                 put_at(t, d0 + (q * size + k) * size + i, cube, x)
                                 put_at(t, d0 + (q * size + i) * size + k, cube, x)
                                 put_at(t, d0 + (k * size + q) * size + i, cube, x)
@@ -139,17 +139,17 @@ def rotational(cols, F, frame, sign, order, t, rows, row):
     cube = size * size * size
     n = frame
     while n >= 0:
-        if turns(cols, n):
+        if rotates(cols, n):
             sn = scale(sign, take(F, n, AXIS))
             k = cols[n, PARENT]
             while k >= 0:
-                if turns(cols, k):
+                if rotates(cols, k):
                     h = cross(take(F, k, AXIS), sn)
                     accumulate(t, h_at(rows, size, row, k, n), size * size, h)
                     if order > 2:
                         i = k
                         while i >= 0:
-                            if turns(cols, i):
+                            if rotates(cols, i):
                                 d = cross(take(F, i, AXIS), h)
                                 accumulate(t, d_at(rows, size, row, i, k, n), cube, d)
                                 if i != k:
@@ -166,17 +166,17 @@ def every_order(cols, F, frame, kind, sign, order, t, rows, row):
     cube = size * size * size
     n = frame
     while n >= 0:
-        if acts(cols, n, kind):
+        if affects(cols, n, kind):
             m = frame
             while m >= 0:
-                if acts(cols, m, kind):
+                if affects(cols, m, kind):
                     accumulate(
                         t, h_at(rows, size, row, m, n), size * size, scale(sign, second(cols, F, m, n, kind))
                     )
                     if order > 2:
                         i = frame
                         while i >= 0:
-                            if acts(cols, i, kind):
+                            if affects(cols, i, kind):
                                 accumulate(
                                     t,
                                     d_at(rows, size, row, i, m, n),

@@ -21,7 +21,7 @@ COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 HEADER = 3
-WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD = 1, 2, 4, 8
+WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES = 1, 2, 4, 8, 16
 
 # plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground

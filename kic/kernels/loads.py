@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kic.kernels.frames import carried_point, carried_vector, turns
+from kic.kernels.frames import carried_point, carried_vector, rotates
 from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
-from kic.kernels.influence import acts, first
+from kic.kernels.influence import affects, first
 from kic.kernels.jit import helper
 from kic.kernels.layout import AXIS, BODY_AXES, KIND, MOMENT, OMEGA, PARENT, POINT, PRISMATIC, STATE
 from kic.kernels.vectors import cross, dot, scale, sub, take
@@ -16,7 +16,7 @@ def virtual_work(cols, F, frame, kind, p, force, t):
     """Add the generalized loads gᵀf (2-125) of a force at p (kind POINT) or a moment (kind OMEGA)."""
     n = frame
     while n >= 0:
-        if acts(cols, n, kind):
+        if affects(cols, n, kind):
             t[n] += dot(first(cols, F, n, kind, p), force)
         n = cols[n, PARENT]
 
@@ -26,7 +26,7 @@ def gravity_loads(cols, F, C, gravity, t):
     """Add the weight carried by each column, from its composite mass and first moment (2-147)."""
     for n in range(cols.shape[0]):
         s = take(F, n, AXIS)
-        if turns(cols, n):
+        if rotates(cols, n):
             t[n] += dot(s, cross(take(C, n, FIRST), gravity))
         else:
             t[n] += C[n, 0] * dot(s, gravity)

@@ -11,12 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import carried_point, carried_vector, frames, motion, turns
+from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
 from kic.kernels.functions import root
-from kic.kernels.inertia import COMPOSITE_WIDTH, composites, momentum, rotated_inertia
+from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ALLOWED,
+    ANGLE,
+    ARCSINE,
+    ARMATURE,
     AXIS,
     BODIES,
     BODY_AXES,
@@ -45,6 +48,7 @@ from kic.kernels.layout import (
     MOMENT,
     NONE,
     OMEGA,
+    ORDER,
     ORIGIN,
     PARENT,
     PIVOT,
@@ -55,6 +59,7 @@ from kic.kernels.layout import (
     REVOLUTE,
     ROTATION,
     ROW,
+    ROWS,
     SCALE,
     SERIES_WIDTH,
     SIZE,
@@ -65,6 +70,7 @@ from kic.kernels.layout import (
     WANT_FORWARD,
     WANT_INERTIA,
     WANT_LOADS,
+    WANT_SERIES,
 )
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
@@ -111,7 +117,7 @@ def frame_series(cols, F, x, V, k):
     mobile = cols.shape[0]
     for n in range(mobile):
         up = cols[n, PARENT]
-        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
         one, two, three = carried_series(V, up, POINT, r, k)
         x1 = x[n]
         if k == 1:
@@ -162,11 +168,41 @@ def linear_series(cols, F, x, items, vectors, i, order, t, rows):
 
 
 @helper
+def angle_series(kind, row, order, t, rows):
+    """Compute the derivatives of an angle from the rows before it, its sine and cosine or its sine."""
+    k = rows + rows
+    s, s1, s2, s3 = t[row - 1], t[rows + row - 1], t[k + row - 1], t[k + rows + row - 1]
+    if kind == ANGLE:
+        c, c1, c2, c3 = s, s1, s2, s3
+        s, s1, s2, s3 = t[row - 2], t[rows + row - 2], t[k + row - 2], t[k + rows + row - 2]
+        r, r1, r2 = c * c + s * s, 2 * (c * c1 + s * s1), 2 * (c1 * c1 + s1 * s1 + c * c2 + s * s2)
+        y1 = (c * s1 - s * c1) / r
+        y2 = (c * s2 - s * c2 - y1 * r1) / r
+        y3 = (c1 * s2 + c * s3 - s1 * c2 - s * c3 - 2 * y2 * r1 - y1 * r2) / r
+    else:
+        c = root(1 - s * s)
+        y1 = s1 / c
+        y2 = (s2 + s * y1 * y1) / c
+        y3 = (s3 + 3 * s * y1 * y2) / c + y1 * y1 * y1
+    t[rows + row] = y1
+    if order > 1:
+        t[k + row] = y2
+    if order > 2:
+        t[k + rows + row] = y3
+
+
+@helper
 def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
-    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before."""
+    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before.
+
+    Values are those of products and distances only.
+    """
     kind, row = items[i, ITEM], items[i, ROW]
     if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
         linear_series(cols, F, x, items, vectors, i, order, t, rows)
+        return
+    if kind == ANGLE or kind == ARCSINE:
+        angle_series(kind, row, order, t, rows)
         return
     body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
     head = take(vectors, i, 0)
@@ -197,6 +233,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         return
     if kind == DISTANCE:
         length = root(dot(gap, gap))
+        t[row] = length
         y1 = dot(gap, one) / length
         y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
         y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
@@ -207,6 +244,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         y2 = dot(u1, one) + dot(u, two)
         y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
         if kind != RELATIVE_OMEGA:
+            t[row] = dot(u, gap)
             y1 += dot(u1, gap)
             y2 += dot(u2, gap) + dot(u1, one)
             y3 += dot(u3, gap) + 2 * dot(u2, one) + dot(u1, two)
@@ -309,7 +347,9 @@ def tree_efforts(
     for n in range(mobile - 1, -1, -1):
         s, up = take(F, n, AXIS), cols[n, PARENT]
         moment, force = take(forces, n, 0), take(forces, n, 3)
-        t[n] = dot(s, moment) if turns(cols, n) else dot(s, force)
+        t[n] = dot(s, moment) if rotates(cols, n) else dot(s, force)
+        if want & WANT_INERTIA:
+            t[n] += rest[n, ARMATURE] * x[mobile + n]
         if up >= 0:
             add_wrench(forces, up, arm(cols, F, n), force)
             put(forces, up, 0, add(take(forces, up, 0), moment))
@@ -324,16 +364,18 @@ def tree_efforts(
 
 
 @helper
-def projected_inertia(cols, F, C, A, size, Y, I):
+def projected_inertia(cols, F, C, rest, A, size, Y, I):
     """Compute I* = Aᵀ I A (m, m) of columns A (M, m), from composite inertias, by (2-157) and (3-34)."""
     mobile = cols.shape[0]
     clear_range(Y, 0, mobile * size)
     for k in range(mobile):
         s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
-        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
         while n >= 0:
             s = take(F, n, AXIS)
-            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            f = dot(s, moment) if rotates(cols, n) else dot(s, force)
+            if n == k:
+                f += rest[n, ARMATURE]
             add_range(Y, k * size, f, A, n * size, size)
             if n != k:
                 add_range(Y, n * size, f, A, k * size, size)
@@ -354,10 +396,10 @@ def tree_inertia(cols, F, C, I):
     clear_range(I, 0, mobile * mobile)
     for k in range(mobile):
         s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
-        moment, force = momentum(C, k, s, zero) if turns(cols, k) else momentum(C, k, zero, s)
+        moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
         while n >= 0:
             s = take(F, n, AXIS)
-            f = dot(s, moment) if turns(cols, n) else dot(s, force)
+            f = dot(s, moment) if rotates(cols, n) else dot(s, force)
             I[k * mobile + n] = f
             I[n * mobile + k] = f
             moment = add(moment, cross(arm(cols, F, n), force))
@@ -450,6 +492,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
             composites(cols, F, bodies, inertias, C)
             I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
             tree_inertia(cols, F, C, I)
+            add_armature(rest, mobile, I)
             doubtful += accelerate(mobile, second, b * mobile, power, I, T[b], L)
     return doubtful
 
@@ -473,16 +516,17 @@ def motion_scratch(plan):
 
 @entry
 def motion_in_coordinates(
-    plan, numbers, states, applied, choice, first, second, scratch, whole, T, quality
+    plan, numbers, states, applied, choice, first, second, third, scratch, whole, T, quality
 ):  # fmt: skip
     """Compute the efforts (m,) of motions in chosen coordinates, or accelerations due to efforts.
 
     `states`, `first`, `second` and T are as in `tree_motion`, `choice` and `quality` as in `transfer`.
-    Residuals of unused closure rows are shares of the largest rate, and of the largest acceleration. Returns
-    the number of members that need another choice of rows, or whose inertia may be singular.
+    Residuals of unused closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES,
+    φ̇, φ̈ and, to third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another
+    choice of rows, or whose inertia may be singular.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
-    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], 2
+    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], plan[1, ORDER]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
@@ -520,7 +564,7 @@ def motion_in_coordinates(
             T[b] = nothing
             suspects += 1
             continue
-        large = abs(late[0]) * 0
+        large = first_large = abs(late[0]) * 0
         for k in range(order):
             # with this order of the tree's coordinates zero, rows have the part of lower orders
             clear_range(x, k * mobile, mobile)
@@ -534,6 +578,8 @@ def motion_in_coordinates(
                 a = choice[5, i]
                 if a >= 0 and k == 0:
                     R[i] += first[b * size + a]
+                elif a >= 0 and k == 2:
+                    R[i] += third[b * size + a]
                 elif a >= 0 and not want & WANT_FORWARD:
                     R[i] += second[b * size + a]
                 R[i] *= 1 / vectors[choice[2, i], SCALE]
@@ -543,7 +589,7 @@ def motion_in_coordinates(
             frame_series(cols, F, x, V, k + 1)
             worst = abs(late[0]) * 0
             if left_out > 0:
-                large = large * large
+                large = large * (first_large if k > 0 else 0)
                 for n in range(mobile):
                     large = max(large, abs(late[n]) / abs(rest[n, COLUMN_SCALE]))
                 for i in range(left_out):
@@ -552,6 +598,8 @@ def motion_in_coordinates(
                     for n in range(mobile):
                         left += g[row, n] * late[n]
                     worst = max(worst, abs(left) / abs(vectors[choice[4, i], SCALE])) + 0 * abs(left)
+            if k == 0:
+                first_large = large
             quality[b, LARGEST + k] = 1
             quality[b, LEFT + k] = worst / large if large > 0 else worst
         tree_efforts(
@@ -566,6 +614,8 @@ def motion_in_coordinates(
             if choice[5, i] >= 0:
                 T[b, choice[5, i]] = R[i] / vectors[choice[2, i], SCALE]
         fine = quality[b, PIVOT] > GOOD_PIVOT
+        if want & WANT_SERIES:
+            copy_range(T[b], size, x, 0, order * mobile)
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             clear_range(Y, 0, mobile * size)
@@ -574,7 +624,7 @@ def motion_in_coordinates(
                     Y[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
             solve(W, pivots, ends, Y, size)
             spread(mobile, choice, rest, Y, A, size)
-            projected_inertia(cols, F, C, A, size, Y, I)
+            projected_inertia(cols, F, C, rest, A, size, Y, I)
             if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
                 fine = False
         # NaN is never fine
@@ -583,3 +633,27 @@ def motion_in_coordinates(
                 fine = fine and quality[b, LEFT + k] <= allowed
         suspects += 0 if fine else 1
     return suspects
+
+
+@entry
+def output_motion(plan, numbers, states, x, scratch, T):
+    """Compute velocities, accelerations and jerks of rows, as far as asked, in each row of T.
+
+    `x` (B, 3 M) is the series of the tree's coordinates. T has zeros in place of values.
+    """
+    mobile, order, rows = plan[0, COLUMNS], plan[1, ORDER], plan[1, ROWS]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    endF, endV, _, _, _, _ = tree_scratch(mobile, 0)
+    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
+    for k in range(SERIES_WIDTH):
+        V[0, k] = 0
+    for b in range(states.shape[0]):
+        motion(cols, geometry, states, b, F)
+        frames(cols, geometry, F)
+        for k in range(order):
+            frame_series(cols, F, x[b], V, k + 1)
+        clear_range(T[b], 0, T.shape[1])
+        for i in range(items.shape[0]):
+            item_series(cols, F, V, x[b], items, vectors, i, order, T[b], rows)

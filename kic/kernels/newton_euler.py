@@ -8,12 +8,12 @@ mass, the moment is that of ρ × N ρ: gyroscopic terms included, metric-compat
 
 from __future__ import annotations
 
-from kic.kernels.frames import turns
+from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import helper
 from kic.kernels.layout import ARMATURE, AXIS, CENTRE, MASS, PARENT, ROTATION
-from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
+from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
@@ -68,8 +68,8 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
     half_trace = (j[0] + j[1] + j[2]) / 2
     e = (half_trace - j[0], half_trace - j[1], half_trace - j[2], -j[3], -j[4], -j[5])
     for a in range(size):
-        w = of(Z, o + a, size)
-        f = scale(m, add(of(Z, o + 3 * size + a, size), cross(w, c)))
+        w = vector_at(Z, o + a, size)
+        f = scale(m, add(vector_at(Z, o + 3 * size + a, size), cross(w, c)))
         put_at(own, 3 * size + a, size, f)
         put_at(own, a, size, add(symmetric(j, w), cross(c, f)))
     moment, force, second = 6 * size, 6 * size + 3 * count, o + 6 * size
@@ -106,22 +106,24 @@ def joint_shares(cols, F, x, Z, o, B, n, rotor, size, count, loads, t):
     `loads` (p,) is scratch, `rotor` the armature of the joint.
     """
     mobile, s, square = cols.shape[0], take(F, n, AXIS), size * size
-    first = o if turns(cols, n) else o + 3 * size
-    second = o + 6 * size if turns(cols, n) else o + 6 * size + 12 * count
+    first = o if rotates(cols, n) else o + 3 * size
+    second = o + 6 * size if rotates(cols, n) else o + 6 * size + 12 * count
     k, i = at(count), at(second)
     for p in range(k):
         loads[p] = s[0] * Z[i + p] + s[1] * Z[i + k + p] + s[2] * Z[i + k + k + p]
     b = at(n * count)
     for a in range(size):
         share = x[mobile + n * size + a]
-        load = dot(s, of(Z, first + a, size)) + rotor * share
+        load = dot(s, vector_at(Z, first + a, size)) + rotor * share
         j = at(square + a * count)
         if share == 0:
             for p in range(k):
                 t[j + p] += load * B[b + p]
         else:
             for c in range(size):
-                t[a * size + c] += share * (dot(s, of(Z, first + c, size)) + rotor * x[mobile + n * size + c])
+                t[a * size + c] += share * (
+                    dot(s, vector_at(Z, first + c, size)) + rotor * x[mobile + n * size + c]
+                )
             for p in range(k):
                 t[j + p] += share * loads[p] + load * B[b + p]
 

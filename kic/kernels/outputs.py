@@ -52,14 +52,14 @@ from kic.kernels.transferred_influence import carried_rows
 from kic.kernels.vectors import dot, sub, take
 
 
-def carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add the coefficients of one vector fixed in a frame to three rows, in the coordinates of `into`."""
     rule = tree_rows if into is None else frame_rows
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
-@overload(carried)
-def _carried(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+@overload(add_vector_rows)
+def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     # a branch on None would compile both cases
     rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
 
@@ -133,7 +133,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         target, height, place = t, rows, row
         if product:
             target, height, place = U if part == 2 else W, 3, 0
-        carried(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
+        add_vector_rows(cols, F, into, frame, sort, e, sign, order, ordered, size, target, height, place)
     if product:
         for c in range(3):
             U[c] = u[c]

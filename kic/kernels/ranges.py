@@ -10,7 +10,7 @@ from kic.kernels.jit import small
 
 
 @small
-def of(Z, place, stride):
+def vector_at(Z, place, stride):
     """Return the vector whose components are a stride apart."""
     p, s = at(place), at(stride)
     return (Z[p], Z[p + s], Z[p + s + s])

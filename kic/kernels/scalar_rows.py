@@ -11,32 +11,32 @@ from kic.kernels.functions import root
 from kic.kernels.jit import helper
 from kic.kernels.layout import EVERY
 from kic.kernels.offsets import g_at, pair_count
-from kic.kernels.ranges import of
+from kic.kernels.ranges import vector_at
 from kic.kernels.vectors import dot
 
 
 @helper
 def column1(t, size, n):
     """Return a first-order column of a three-row table."""
-    return of(t, g_at(3, size, 0, n), size)
+    return vector_at(t, g_at(3, size, 0, n), size)
 
 
 @helper
 def column2(t, size, count, p):
     """Return the second-order column of pair p of a three-row table of `count` pairs."""
-    return of(t, 3 * (1 + size) + p, count)
+    return vector_at(t, 3 * (1 + size) + p, count)
 
 
 @helper
 def column3(t, size, p):
     """Return the third-order column of triple p of a three-row table with all pairs."""
-    return of(t, 3 * (1 + size + size * size) + p, size * size * size)
+    return vector_at(t, 3 * (1 + size + size * size) + p, size * size * size)
 
 
 @helper
 def product_row(U, W, has_value, size, pairs, order, t, rows, row):
     """Compute value and coefficients of u . w, or those of u . dw if w has no value, in one row."""
-    u, w = of(U, 0, 1), of(W, 0, 1)
+    u, w = vector_at(U, 0, 1), vector_at(W, 0, 1)
     if has_value:
         t[row] = dot(u, w)
     for n in range(size):

@@ -50,7 +50,7 @@ from kic.kernels.loads import load_tables
 from kic.kernels.newton_euler import inertia_tables, loads_block
 from kic.kernels.offsets import packed_width, pair_count, section
 from kic.kernels.outputs import add_item
-from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at, scale_range
+from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import (
     ball_turns,
     bare_frames,
@@ -210,9 +210,9 @@ def hand_out(items, first, height, pairs, order, size, t, rows, target):
             g, h = rows + row * size, rows * (1 + size) + row * size * size
             for a in range(size):
                 for b in range(a):
-                    v = cross(of(target, g + a, size), of(target, g + b, size))
+                    v = cross(vector_at(target, g + a, size), vector_at(target, g + b, size))
                     at = h + b * size + a
-                    put_at(target, at, size * size, sub(of(target, at, size * size), v))
+                    put_at(target, at, size * size, sub(vector_at(target, at, size * size), v))
 
 
 @helper

@@ -12,7 +12,7 @@ and b, so that the pairs with b <= a are enough (LOWER).
 
 from __future__ import annotations
 
-from kic.kernels.frames import turns
+from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.layout import (
@@ -31,7 +31,7 @@ from kic.kernels.layout import (
     POINT,
 )
 from kic.kernels.offsets import pair_count
-from kic.kernels.ranges import add_range, clear_range, copy_range, of, put_at
+from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, vector_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
 # a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to
@@ -53,12 +53,12 @@ def block(size, count, order):
 def carried_first(Z, o, kind, e, sign, size, t, start):
     """Add `sign` times the first order of a carried vector to three rows."""
     for a in range(size):
-        v = of(Z, o + a, size)
+        v = vector_at(Z, o + a, size)
         if kind != OMEGA:
             v = cross(v, e)
         if kind == POINT:
-            v = add(v, of(Z, o + 3 * size + a, size))
-        put_at(t, start + a, size, axpy(sign, v, of(t, start + a, size)))
+            v = add(v, vector_at(Z, o + 3 * size + a, size))
+        put_at(t, start + a, size, axpy(sign, v, vector_at(t, start + a, size)))
 
 
 @helper
@@ -90,21 +90,21 @@ def carried_third(Z, o, size, kind, e, sign, t, start):
     square, cube = size * size, size * size * size
     second, third = o + 6 * size, o + 6 * size + 15 * square
     for c in range(size):
-        ec = cross(of(Z, o + c, size), e)
+        ec = cross(vector_at(Z, o + c, size), e)
         for a in range(size):
-            wa, wca = of(Z, o + a, size), of(Z, second + c * size + a, square)
+            wa, wca = vector_at(Z, o + a, size), vector_at(Z, second + c * size + a, square)
             ea = cross(wa, e)
             eca = add(cross(wca, e), cross(wa, ec))
             for b in range(size):
                 p = (c * size + a) * size + b
-                v = of(Z, third + p, cube)
+                v = vector_at(Z, third + p, cube)
                 if kind != OMEGA:
-                    v = add(cross(v, e), cross(of(Z, second + a * size + b, square), ec))
-                    v = add(v, cross(of(Z, second + c * size + b, square), ea))
-                    v = add(v, cross(of(Z, o + b, size), eca))
+                    v = add(cross(v, e), cross(vector_at(Z, second + a * size + b, square), ec))
+                    v = add(v, cross(vector_at(Z, second + c * size + b, square), ea))
+                    v = add(v, cross(vector_at(Z, o + b, size), eca))
                 if kind == POINT:
-                    v = add(v, of(Z, third + 3 * cube + p, cube))
-                put_at(t, start + p, cube, axpy(sign, v, of(t, start + p, cube)))
+                    v = add(v, vector_at(Z, third + 3 * cube + p, cube))
+                put_at(t, start + p, cube, axpy(sign, v, vector_at(t, start + p, cube)))
 
 
 @helper
@@ -147,10 +147,10 @@ def first_motion(cols, F, x, Z, width, size):
     mobile = cols.shape[0]
     for n in range(mobile):
         o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
-        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not turns(cols, n)
+        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
         for a in range(size):
-            w, xa = of(Z, up + a, size), x[mobile + n * size + a]
-            v = add(of(Z, up + 3 * size + a, size), cross(w, r))
+            w, xa = vector_at(Z, up + a, size), x[mobile + n * size + a]
+            v = add(vector_at(Z, up + 3 * size + a, size), cross(w, r))
             if slides:
                 v = axpy(xa, s, v)
             else:
@@ -173,7 +173,7 @@ def bare_frames(cols, geometry, items, bodies, bare):
                 bare[items[i, k]] = 0
     for n in range(cols.shape[0]):
         o = take(geometry, n, OFFSET)
-        away = o[0] != 0 or o[1] != 0 or o[2] != 0 or not turns(cols, n)
+        away = o[0] != 0 or o[1] != 0 or o[2] != 0 or not rotates(cols, n)
         if away and cols[n, GROUP] == n and cols[n, PARENT] >= 0:
             bare[cols[n, PARENT]] = 0
 
@@ -193,15 +193,15 @@ def second_motion(cols, F, x, Z, width, size, pairs, bare):
         copy_range(Z, own + 12 * count, Z, above + 12 * count, 3 * count)
         if cols[n, PARENT] >= 0 and bare[cols[n, PARENT]] == 0:
             turned(Z, above + 3 * count, count, r, 1, Z, own + 12 * count)
-        if turns(cols, n):
+        if rotates(cols, n):
             q = 0
             for a in range(size):
-                wa, sa = of(Z, o + a, size), cross(of(Z, by + a, size), s)
+                wa, sa = vector_at(Z, o + a, size), cross(vector_at(Z, by + a, size), s)
                 last = size if pairs == EVERY else a + 1
                 for b in range(last):
                     p = own + q + b
-                    wb, xb, bb = of(Z, o + b, size), x[xn + b], x[bn + q + b]
-                    w = axpy(bb, s, axpy(xb, sa, of(Z, above + q + b, count)))
+                    wb, xb, bb = vector_at(Z, o + b, size), x[xn + b], x[bn + q + b]
+                    w = axpy(bb, s, axpy(xb, sa, vector_at(Z, above + q + b, count)))
                     put_at(Z, p, count, w)
                     if bare[n] != 0:
                         continue
@@ -223,12 +223,12 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
     """Add what a slider does to its origin: a length along a carried axis, differentiated twice."""
     q = 0
     for a in range(size):
-        sa, xa = cross(of(Z, by + a, size), s), x[xn + a]
+        sa, xa = cross(vector_at(Z, by + a, size), s), x[xn + a]
         last = size if pairs == EVERY else a + 1
         for b in range(last):
-            sb = cross(of(Z, by + b, size), s)
+            sb = cross(vector_at(Z, by + b, size), s)
             v = axpy(x[bn + q + b], s, axpy(x[xn + b], sa, scale(xa, sb)))
-            put_at(Z, place + q + b, count, add(v, of(Z, place + q + b, count)))
+            put_at(Z, place + q + b, count, add(v, vector_at(Z, place + q + b, count)))
         q += last
 
 
@@ -241,7 +241,7 @@ def third_motion(cols, F, x, Z, width, size):
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
-        s, slides = take(F, n, AXIS), not turns(cols, n)
+        s, slides = take(F, n, AXIS), not rotates(cols, n)
         third = o + 6 * size + 15 * square
         clear_range(Z, third, 6 * cube)
         r = arm(cols, F, n)
@@ -251,22 +251,22 @@ def third_motion(cols, F, x, Z, width, size):
         second, xn = by + 6 * size, mobile + n * size
         bn, cn = mobile * (1 + size) + n * square, mobile * (1 + size + square) + n * cube
         for c in range(size):
-            wc, xc = of(Z, by + c, size), x[xn + c]
+            wc, xc = vector_at(Z, by + c, size), x[xn + c]
             sc = cross(wc, s)
             for a in range(size):
-                wa, xa = of(Z, by + a, size), x[xn + a]
+                wa, xa = vector_at(Z, by + a, size), x[xn + a]
                 sa = cross(wa, s)
-                sca = add(cross(of(Z, second + c * size + a, square), s), cross(wa, sc))
+                sca = add(cross(vector_at(Z, second + c * size + a, square), s), cross(wa, sc))
                 for b in range(size):
                     p = (c * size + a) * size + b
                     v = axpy(x[xn + b], sca, scale(x[cn + p], s))
                     v = axpy(x[bn + c * size + b], sa, axpy(x[bn + a * size + b], sc, v))
                     if slides:
-                        wb = of(Z, by + b, size)
-                        scb = add(cross(of(Z, second + c * size + b, square), s), cross(wb, sc))
-                        sab = add(cross(of(Z, second + a * size + b, square), s), cross(wb, sa))
+                        wb = vector_at(Z, by + b, size)
+                        scb = add(cross(vector_at(Z, second + c * size + b, square), s), cross(wb, sc))
+                        sab = add(cross(vector_at(Z, second + a * size + b, square), s), cross(wb, sa))
                         v = axpy(xa, scb, axpy(xc, sab, axpy(x[bn + c * size + a], cross(wb, s), v)))
-                    put_at(Z, start + p, cube, add(v, of(Z, start + p, cube)))
+                    put_at(Z, start + p, cube, add(v, vector_at(Z, start + p, cube)))
 
 
 @helper
@@ -282,7 +282,9 @@ def ball_turns(cols, x, size, pairs):
             for a in range(size):
                 last = size if pairs == EVERY else a + 1
                 for b in range(last):
-                    v = cross(of(x, mobile + n * size + a, size), of(x, mobile + n * size + b, size))
+                    v = cross(
+                        vector_at(x, mobile + n * size + a, size), vector_at(x, mobile + n * size + b, size)
+                    )
                     place = mobile * (1 + size) + n * count + q + b
                     put_at(x, place, count, half(v))
                 q += last

@@ -21,6 +21,11 @@ Table 2-4              `kic.kernels.influence.second`
 Table 2-5              `kic.kernels.influence.third`
 (2-172)                `kic.kinematics.products.cross`
 (2-190)                `kic.kinematics.products.cross`
+(3-4)                  `kic.kinematics.jets.Jet.acceleration`
+(3-6) to (3-7)         `kic.kinematics.coefficients.Coefficients`
+(3-8)                  `kic.kinematics.jets.Jet.velocity`
+(3-9)                  `kic.kinematics.jets.Jet.acceleration`
+(3-17) to (3-18)       `kic.kinematics.jets.invert`
 App. A.1               `kic.kinematics.products.quadratic`
 App. A.2               `kic.kinematics.products.form`
 App. A.3               `kic.kinematics.products.dot`

@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import MechanismDescription
+from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 
 
-class Coefficients(Printable, jets.Jet):
+class Coefficients(Printable, Tabular, jets.Jet):
     """Jacobian (G), Hessian (H) and third derivatives (D) of named rows u in named coordinates q.
 
-    These are the kinematic influence coefficients of the source. The differentiating index comes first:
+    These are the kinematic influence coefficients of the source, (3-6) of outputs u and (3-7) of other
+    coordinates q with respect to those of the tree. The differentiating index comes first:
     ``H[..., p, m, n]`` = ∂G[p, n]/∂q_m and ``D[..., p, l, m, n]`` = ∂H[p, m, n]/∂q_l. Neither is symmetric
     for rows or columns of angular velocity.
 
@@ -90,6 +94,23 @@ class Coefficients(Printable, jets.Jet):
         else:
             self._quasi = frozenset(names_of(quasi, "quasi"))
         self.scaling = scaling
+        # of the mechanism, for the units of a table; None if made from arrays or combined
+        self._description: MechanismDescription | None = None
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        def unit(name: str) -> str:
+            return "" if self._description is None else row_unit(self._description, name)
+
+        axes = [TableAxis("coordinate" + f"_{k}" * (k > 1), self.columns) for k in (1, 2, 3)]
+        units = np.array([unit(row) for row in self.rows])
+        made = [Variable("unit", np.broadcast_to(units, (*self.batch, len(units))))] if any(units) else []
+        made += [] if self.values is None else [Variable("value", self.values)]
+        made += [
+            Variable(name, T, lambda *columns: per(*map(unit, columns)), tuple(axes[: k + 1]))
+            for k, (name, T) in enumerate(zip("GHD", self.tensors, strict=False))
+        ]
+        index = (*batch_axes(self.batch), TableAxis("row", self.rows))
+        return DataTable("coefficients", index, tuple(made)).select(names)
 
     @property
     def quasi(self) -> frozenset[str]:
@@ -383,12 +404,13 @@ def computed_coefficients(
     values: np.ndarray,
     quasi: Iterable[str],
     scaling: Scaling,
+    description: MechanismDescription,
 ) -> Coefficients:
     """Return coefficients from results of the kernels, which need no checks."""
     made = Coefficients.__new__(Coefficients)
     made.rows, made.columns, made.values = rows, columns, values
     made.G, made.H, made.D = _three(tensors)
-    made._quasi, made.scaling = frozenset(quasi), scaling
+    made._quasi, made.scaling, made._description = frozenset(quasi), scaling, description
     return made
 
 

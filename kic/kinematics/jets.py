@@ -56,7 +56,7 @@ class Jet:
         return self.G.shape[:-2]
 
     def velocity(self, qd: Any) -> np.ndarray:
-        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7).
+        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7, 3-4, 3-8).
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Jet:
         return list(arrays.values())
 
     def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27); order 2 is needed.
+        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27, 3-4, 3-9).
 
         Examples
         --------
@@ -138,8 +138,9 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
 def invert(jet: Tensors) -> Tensors:
     """Return the jet of the inverse of a square map: the inverse of (3-15) and (3-19) to third order.
 
-    The third order, of (3-47), is left out in the source. One matrix inverse serves all orders. Members
-    with entries that are not finite become NaN. The condition is not checked: see `diagnose`.
+    (3-17) and (3-18) lead to (3-19) by generalized products, as here. The third order, of (3-47), is left
+    out in the source. One matrix inverse serves all orders. Members with entries that are not finite
+    become NaN. The condition is not checked: see `diagnose`.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE
+from kic.kernels.layout import DISTANCE, SERIES_WIDTH
 from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
 
@@ -34,7 +34,7 @@ def kernel(name: str) -> Any:
         from kic.kernels import newton as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
-    elif name in ("tree_motion", "motion_in_coordinates"):
+    elif name in ("tree_motion", "motion_in_coordinates", "output_motion"):
         from kic.kernels import motion as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational_space as module  # type: ignore[no-redef]
@@ -43,6 +43,20 @@ def kernel(name: str) -> Any:
     else:
         from kic.kernels import body_contributions as module  # type: ignore[no-redef]
     return getattr(module, name)
+
+
+def compiled(entry: Any, *arguments: Any) -> Any:
+    """Return the compiled form of a kernel entry for arguments of these types, which it is called with.
+
+    It raises a TypeError for arrays of another type, dimension or memory layout, in place of compiling: the
+    check of the call itself, which costs nothing.
+    """
+    entry(*arguments)
+    alone = type(entry)(entry.py_func, targetoptions=entry.targetoptions)
+    for found in entry.overloads.values():
+        alone.add_overload(found)
+    alone.disable_compile()
+    return alone
 
 
 @cache
@@ -128,8 +142,9 @@ class KernelQuery:
         """Length of the scratch array of a kernel; see `kic.kernels.layout`."""
         order, _, size, _ = self.plan[1, :4].tolist()
         frames, pair = 20 * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
+        series = SERIES_WIDTH * (len(self.tree.cols) + 1)
         products = bool((self._kinds >= DISTANCE).any())
-        return frames + (max(pair, 17 * len(self.tree.cols)) if products or self.plan[0, 2] else 0)
+        return frames + max(series, pair if products or self.plan[0, 2] else 0)
 
     def run(self, name: str, states: np.ndarray, T: np.ndarray, *others: np.ndarray | None) -> np.ndarray:
         """Run a kernel over a batch, writing T (B, …).
@@ -205,3 +220,10 @@ class OutputQuery(KernelQuery):
         """Return the table (B, width) at states (B, S)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         return self.run("kinematics", states, T)
+
+    def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""
+        size, count, height = self.tree.size, self.layout.order + 1, self.layout.rows.height
+        T = np.empty((len(states), count * height), states.dtype)
+        self.run("output_motion", states, T, np.ascontiguousarray(x.reshape(len(states), 3 * size)))
+        return T.reshape(len(states), count, height)

@@ -14,7 +14,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import DRAWN
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import broadcast_batches, numbers, scalar_hint
+from kic.numerics.arrays import broadcast_batches, numbers
 from kic.numerics.rotations import (
     as_pose_vector,
     as_rotation_vector,
@@ -41,10 +41,12 @@ def coordinate_array(description: MechanismDescription, name: str, value: Any) -
     """Return an array (..., M) of all coordinates in order."""
     names = description.coordinate_names
     a = numbers(name, value)
+    if a.ndim == 0 and len(names) == 1:
+        a = a[None]
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
-            f"`{name}` must have shape (..., {len(names)}), got {a.shape}.{scalar_hint(a, len(names))} The "
-            f"coordinates of '{description.name}' are {', '.join(names) or 'none'}.",
+            f"`{name}` must have shape (..., {len(names)}), got {a.shape}. The coordinates of "
+            f"'{description.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,
         )

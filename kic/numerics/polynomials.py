@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from math import comb, factorial, perm
 
 import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
 
 # leading coefficients below this share of the largest are zero; they would spoil the roots
 _COEFFICIENT_RTOL = 1e-14
@@ -50,17 +51,17 @@ class Piecewise:
 
     def limits(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return derivatives (K, M) of an order at both ends of each piece, as limits from inside."""
-        c = derivative(self.coefficients, order)
+        c = polyder(self.coefficients, order, axis=1)
         h = self.lengths[:, None] ** order
         return c[:, 0] / h, c.sum(axis=1) / h
 
     def extremes(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and largest value (M,) of a derivative of an order, by roots of the next one."""
-        c = derivative(self.coefficients, order)
+        c = polyder(self.coefficients, order, axis=1)
         pieces, height, width = c.shape
         flat = np.swapaxes(c, 1, 2).reshape(-1, height)
         u = np.concatenate([np.zeros((len(flat), 1)), np.ones((len(flat), 1)), stationary(flat)], axis=1)
-        values = horner(np.broadcast_to(flat[:, None, :, None], (*u.shape, height, 1)), u[..., None])[..., 0]
+        values = polyval(u, flat.T[:, :, None], tensor=False)
         values = values.reshape(pieces, width, -1) / self.lengths[:, None, None] ** order
         return values.min(axis=(0, 2)), values.max(axis=(0, 2))
 
@@ -71,7 +72,9 @@ class Piecewise:
         u = ((knots[:-1] - self.knots[piece]) / h)[:, None]
         ratio = (np.diff(knots) / h)[:, None]
         parts = [
-            horner(derivative(self.coefficients, k)[piece], u) * ratio**k / factorial(k)
+            polyval(u, np.moveaxis(polyder(self.coefficients, k, axis=1)[piece], 1, 0), tensor=False)
+            * ratio**k
+            / factorial(k)
             for k in range(self.coefficients.shape[1])
         ]
         return Piecewise(knots, np.stack(parts, axis=1))
@@ -136,23 +139,6 @@ def _falling(count: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     return factor, np.maximum(n - k, 0)
 
 
-def derivative(c: np.ndarray, order: int) -> np.ndarray:
-    """Return coefficients (K, N + 1 − order, M) of a derivative by u; a single 0 if it vanishes."""
-    for _ in range(order):
-        if c.shape[1] == 1:
-            return np.zeros_like(c)
-        c = c[:, 1:] * np.arange(1, c.shape[1])[:, None]
-    return c
-
-
-def horner(c: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Evaluate polynomials c (..., N + 1, M) at u (..., 1)."""
-    value = c[..., -1, :] + 0 * u
-    for n in range(c.shape[-2] - 2, -1, -1):
-        value = value * u + c[..., n, :]
-    return value
-
-
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return products of polynomials (K, N + 1, M) and (K, L + 1, M)."""
     made = np.zeros((len(a), a.shape[1] + b.shape[1] - 1, a.shape[2]))
@@ -167,7 +153,7 @@ def stationary(c: np.ndarray) -> np.ndarray:
     They are the real parts of all roots of the derivative. This keeps double roots that rounding makes a
     complex pair, and additional points do not change an extreme.
     """
-    slope = derivative(c[:, :, None], 1)[:, :, 0]
+    slope = polyder(c, axis=1)
     width = slope.shape[1] - 1
     found = np.zeros((len(c), max(width, 0)))
     size = np.abs(slope).max(axis=1, initial=0.0, keepdims=True)

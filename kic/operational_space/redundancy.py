@@ -83,6 +83,7 @@ class RedundancyResolution(Printable):
         # set by `resolve`
         self._coefficients: Callable[[], Coefficients] | None = None
         self._dynamics: Callable[[], Dynamics] | None = None
+        self._efforts: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
         # set by an evaluator, which can refill the arrays
         self._evaluator: Any = None
         self._results: Any = None
@@ -111,11 +112,11 @@ class RedundancyResolution(Printable):
         if self._effort is None:
             if self.qdd is None:
                 raise InputError("Efforts require accelerations. Give `udd`, the acceleration of the task.")
-            if self._dynamics is None:
+            if self._efforts is None:
                 raise InputError("This evaluator was prepared without efforts. Set effort=True.")
             # inverse_dynamics rejects the NaN of unsolved members
             known = [np.where(np.isnan(a), 0.0, a) for a in (self.qd, self.qdd)]
-            effort = self._dynamics().inverse_dynamics(*known)
+            effort = self._efforts(*known)
             self._effort = np.where(np.isnan(self.qd), np.nan, effort)
         return self._effort
 
@@ -508,7 +509,9 @@ def resolve(
     if "uddd" in given:
         out.qddd = scatter(jerks, good).reshape(*shape, M)
     out._coefficients = lambda: _coefficients(c, f, names, wrt, good, out.damping)
-    out._dynamics = lambda: c.dynamics(wrt, failures="mask" if failures == "mask" else "raise")
+    treatment: Literal["raise", "mask"] = "mask" if failures == "mask" else "raise"
+    out._dynamics = lambda: c.dynamics(wrt, failures=treatment)
+    out._efforts = lambda qd, qdd: c.inverse_dynamics(qd, qdd, wrt, failures=treatment)
     return out
 
 

@@ -25,6 +25,7 @@ from kic.plotting.symbols import (
     gear_outline,
     perpendicular,
     rgba,
+    rim_radius,
     tint,
     zigzag,
 )
@@ -319,9 +320,7 @@ class PlanarSymbols:
         along = self.view.project(mark.directions[1])
         outline = gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, perpendicular(along)])
         if teeth < 0:
-            self._put(
-                mark, p[0] + (1 + 5 / abs(teeth)) * radius * circle(96), _WHEEL, face, rim, FINE, sub=-1
-            )
+            self._put(mark, p[0] + rim_radius(radius, teeth) * circle(96), _WHEEL, face, rim, FINE, sub=-1)
         self._put(mark, p[0] + outline, _WHEEL, face if teeth > 0 else rgba(WHITE), rim, FINE)
         count = max(8, round(2 * np.pi * radius * self.points / _CHAIN_PERIOD_PT))
         for k in range(count):

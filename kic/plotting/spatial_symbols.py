@@ -30,6 +30,7 @@ from kic.plotting.symbols import (
     perpendicular,
     perpendicular_axes,
     rgba,
+    rim_radius,
     tint,
     zigzag,
 )
@@ -413,13 +414,21 @@ class SpatialSymbols:
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley as a disc, a gear with teeth."""
         assert mark.directions is not None  # for the type checker: wheels have an axis
+        colour = tint(self.order.get(mark.body, 0), 0.45)
         if len(mark.sizes) == 1:
             ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
         else:
             axis, along = mark.directions
             radius, teeth, phase = mark.sizes
-            ring = gear_outline(radius, int(teeth), phase) @ np.stack([along, np.cross(axis, along)])
-        self._face(mark, p[0] + ring, tint(self.order.get(mark.body, 0), 0.45), rgba(INK, 0.3))
+            axes = np.stack([along, np.cross(axis, along)])
+            ring = gear_outline(radius, int(teeth), phase) @ axes
+            if teeth < 0:  # a ring is a polygon with a slit, and outlines without it
+                rim = rim_radius(radius, int(teeth)) * circle(97, 0.0, 2 * np.pi - 1e-9) @ axes
+                self._face(mark, p[0] + np.concatenate([rim, ring[::-1], ring[-1:]]), colour, None)
+                for line in (np.concatenate([ring, ring[:1]]), rim):
+                    self._line(mark, p[0] + line, None, FINE, rgba(INK, 0.3))
+                return
+        self._face(mark, p[0] + ring, colour, rgba(INK, 0.3))
 
     def _belt(self, mark: Mark, p: np.ndarray) -> None:
         """Draw an open belt around both pulleys, in pieces that are sorted independently."""

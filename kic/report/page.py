@@ -127,7 +127,6 @@ def report_page(
 
     Examples
     --------
-    >>> import kic
     >>> page = kic.report_page(kic.load("four-bar").at({"A": 1.2}), of="tip")
     >>> page[:15], "<script" in page
     ('<!doctype html>', False)

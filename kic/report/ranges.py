@@ -61,7 +61,6 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
 
     Examples
     --------
-    >>> import kic
     >>> from kic.report.ranges import coordinate_ranges
     >>> m = kic.load("four-bar")
     >>> turn = coordinate_ranges(m, m.at())[0]

@@ -350,7 +350,6 @@ def report(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.report.report import report
     >>> arm = kic.load("horn-two-link")
     >>> print(report(arm, arm.at([0.0, 0.5]), of=["reach"]).text().splitlines()[0])
@@ -413,7 +412,6 @@ def report_data(
 
     Examples
     --------
-    >>> import kic
     >>> from kic.report.report import report_data
     >>> arm = kic.load("horn-two-link")
     >>> report_data(arm, arm.at([0.0, 0.0]), of=["tip"])["G"]

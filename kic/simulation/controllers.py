@@ -125,7 +125,7 @@ def computed_torque(
     p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
     def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
-        return rows.effort(t, state, np.asarray(qd), p, d)[0]
+        return rows.effort(t, np.asarray(state), np.asarray(qd), p, d)[0]
 
     return Control("efforts", rows.evaluator.coordinates, effort)
 
@@ -183,7 +183,7 @@ def computed_voltage(
 
     def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
         v, joints = np.asarray(qd), geared(np.asarray(state))
-        effort, qdd = rows.effort(t, state, v, p, d)
+        effort, qdd = rows.effort(t, np.asarray(state), v, p, d)
         parts = [joints[name] for name in train.joints]
         G, H = (
             np.concatenate([getattr(x, key) for x in parts], axis) for key, axis in (("G", -2), ("H", -3))
@@ -240,7 +240,8 @@ def pd_gravity(
         now = rows(t, state)
         rate = now.desired.qd - np.einsum("...pn,...n->...p", now.G, np.asarray(qd))
         force = _apply(p, now.error) + _apply(d, rate)
-        return np.einsum("...pn,...p->...n", now.G, force) - now.results.load
+        static = rows.inverse(np.asarray(state), np.zeros(now.G.shape[-1]), np.zeros(now.G.shape[-1]))
+        return np.einsum("...pn,...p->...n", now.G, force) + static
 
     return Control("efforts", rows.evaluator.coordinates, effort)
 
@@ -334,7 +335,6 @@ class _RowState(NamedTuple):
     G: np.ndarray
     H: Any
     D: Any
-    results: Any
 
 
 class _Rows:
@@ -353,7 +353,9 @@ class _Rows:
         instance("trajectory", trajectory, Trajectory)
         self.trajectory, self.names = trajectory, trajectory.names or mechanism.coordinate_names
         wrt = None if wrt is None else names_of(wrt, "wrt")
-        self.evaluator = mechanism.prepare(self.names, order, dynamics, wrt)
+        self.evaluator = mechanism.prepare(self.names, order, wrt=wrt)
+        if dynamics:
+            self.inverse = mechanism.prepare_inverse_dynamics(wrt)
 
         table = self.evaluator.layouts[0]
         assert table is not None  # for the type checker: there are rows
@@ -393,7 +395,7 @@ class _Rows:
         )
         error = desired.q - y
         turn = np.where(self.turns, 2 * np.pi * np.round(np.real(error) / (2 * np.pi)), 0.0)
-        return _RowState(desired, error - turn, G, H, D, r)
+        return _RowState(desired, error - turn, G, H, D)
 
     def accelerations(self, now: _RowState, v: np.ndarray, p: np.ndarray, d: np.ndarray) -> np.ndarray:
         """Return accelerations of the coordinates that make the errors decay."""
@@ -406,9 +408,8 @@ class _Rows:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return efforts at the coordinates, and their accelerations, that make the errors decay."""
         now = self(t, state)
-        qdd, r = self.accelerations(now, v, p, d), now.results
-        bias = _quadratic(r.P, v, v) + np.einsum("...kn,...n->...k", r.damping, v) - r.load
-        return np.einsum("...kn,...n->...k", r.I, qdd) + bias, qdd
+        qdd = self.accelerations(now, v, p, d)
+        return self.inverse(state, v, qdd), qdd
 
     def solve(self, now: _RowState, u: np.ndarray) -> np.ndarray:
         """Return x of G x = u.

@@ -553,7 +553,7 @@ class Chart:
         """Return the terms of the equations of motion, with accelerations due to efforts T (M,) if known."""
         v, r = now.v, now.tensors
         if r is None:
-            return self._forward.terms(now.state, np.ascontiguousarray(v), np.require(T, float, ["C", "W"]))
+            return self._forward.terms(now.state, v, np.asarray(T, float))
         drag = r.damping @ v
         return MotionTerms(
             np.full(self.size, np.nan), (r.P @ v) @ v + drag - r.load, r.I, r.load @ v, drag @ v

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit
 from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr, unknown
@@ -36,6 +37,7 @@ from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
 from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
 from kic.simulation.coordinates import N_ENERGIES, normalized, state_rates, state_scale
@@ -86,33 +88,6 @@ class Energy:
         """Residual (T,) of the balance: gain in energy, minus energy supplied, plus energy lost."""
         supplied = self.work + self.applied + self.electrical
         return self.total - self.total[:1] - supplied + self.dissipated + self.heat
-
-
-def potential_energy(c: Configuration) -> np.ndarray:
-    """Return the potential energy (...) of gravity and of springs between points and in joints.
-
-    Weights are measured from the origin of the reference configuration, springs from their free length.
-    Forces and moments of the model have no potential, nor have dampers.
-    """
-    description = c._model.description
-    U = np.zeros(c.batch)
-    g = np.array(description.gravity)
-    for body in description.bodies:
-        if body.mass and g.any():
-            T = c.displacement(body.name)
-            U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
-    for point in description.points:
-        if point.mass and g.any():
-            U = U - point.mass * (c.value(point.name) @ g)
-    for spring in description.springs:
-        r = c.value(spring.points[1]) - c.value(spring.points[0])
-        stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
-        U = U + spring.stiffness * stretch**2 / 2
-    for joint in description.joints:
-        for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
-            if k:
-                U = U + k * (c.value(name) - rest) ** 2 / 2
-    return U
 
 
 # energies below this share of the largest are not drawn
@@ -181,7 +156,7 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
 CURRENT_RTOL = 1e-3
 
 
-class Simulation(Printable):
+class Simulation(Printable, Tabular):
     """Motion of a mechanism in time. Made by `simulate`, or read by `Simulation.load`.
 
     ``run["tip.x"]`` gives values over time. ``run.configuration`` is the batch of configurations, to which
@@ -255,10 +230,25 @@ class Simulation(Printable):
         """Return values over time (T, ...) of a coordinate, point, joint, distance or one of their rows."""
         return self.configuration.value(name)
 
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        m, made = self.mechanism, []
+        if names is not None:
+            made = list(self.configuration._columns(names_of(names, "names", 1)))
+        else:
+            made = motion_columns(m, self.coordinates, (self.q, self.qd, self.qdd))
+            made += effort_columns(m, self.coordinates, self.effort)
+            for key in MOTOR_GROUPS.values():
+                values = getattr(self, key)
+                made += [
+                    Variable(f"{motor}.{key}", values[:, k], motor_unit(m, key))
+                    for k, motor in enumerate(self.motors)
+                ]
+        return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
+
     @property
     def energy(self) -> Energy:
         """The energy balance."""
-        potential = potential_energy(self.configuration)
+        potential = self.configuration.potential_energy()
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[:N_ENERGIES]
         if self.motors:

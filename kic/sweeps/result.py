@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
+from kic.sweeps.metrics import Metric
 
 
-class Sweep(Printable):
+class Sweep(Printable, Tabular):
     """Metrics of a mechanism over a grid; made by `sweep`. ``s["name"]`` gives the values of one metric.
 
     Attributes
@@ -67,6 +69,8 @@ class Sweep(Printable):
         self.mechanism, self.axes, self.fixed, self.values, self.units = mechanism, axes, fixed, values, units
         self.reasons, self.sides, self.stopped = reasons, sides, stopped
         self._states = states
+        # names of metrics by the functions that make them
+        self._aliases: dict[str, str] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -84,8 +88,23 @@ class Sweep(Printable):
         ok = self.reached
         return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return the values of a metric, of the grid's shape."""
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        index = tuple(TableAxis(axis, x, row_unit(self.mechanism, axis)) for axis, x in self.axes.items())
+        made = []
+        for name, values in self.values.items():
+            more = values.shape[len(self.shape) :]
+            axes = tuple(TableAxis(f"{name}_{k + 1}", range(n)) for k, n in enumerate(more))
+            made.append(Variable(name, values, self.units.get(name, ""), axes))
+        made.append(Variable("reached", self.reached))
+        return DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
+
+    def __getitem__(self, name: str | Metric) -> np.ndarray:
+        """Return the values of a metric, of the grid's shape.
+
+        It is called as it was given: by its name, by the metric itself, or by its function of `kic.metrics`.
+        """
+        name = name.name if isinstance(name, Metric) else name
+        name = self._aliases.get(name, name) if isinstance(name, str) and name not in self.values else name
         if not isinstance(name, str) or name not in self.values:
             raise unknown("metric", name, "the sweep", self.values)
         return self.values[name]

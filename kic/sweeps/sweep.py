@@ -59,8 +59,8 @@ def sweep(
         The mechanism.
     grid : dict of str to array_like
         Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
-        axes, and single values for fixed inputs. The orientation of a body is given by the components of its
-        rotation vector, such as "platform.rx", "platform.ry" and "platform.rz".
+        axes, and single values for fixed inputs. The orientation of a body is given by its Euler angles,
+        such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
     metric : callable, str, or dict or list of them
         Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
         by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
@@ -110,6 +110,8 @@ def sweep(
     >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
+    >>> kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
+    (7,)
     """
     model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
@@ -139,7 +141,10 @@ def sweep(
     }
 
     def result(stopped: str = "") -> Sweep:
-        return job.result(mechanism, cells, list(metrics), units_by_name, stopped)
+        made = job.result(mechanism, cells, list(metrics), units_by_name, stopped)
+        typed = [(a.typed, n) for n, a in metrics.items() if isinstance(a, Metric)]
+        made._aliases = {key: n for key, n in typed if [k for k, _ in typed].count(key) == 1}
+        return made
 
     try:
         job.run(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)

@@ -38,7 +38,7 @@ class PathConstraints:
     A, B, C, D : (L, 2, R) array_like, or broadcastable to it
         Coefficients at the start and at the end of each of L intervals, as limits from inside.
     lower, upper : (R,) array_like, or broadcastable to (L, 2, R)
-        Limits; infinite limits are none.
+        Limits; infinite values mean no limit.
     """
 
     names: tuple[str, ...]
@@ -115,12 +115,14 @@ class PathSamples:
             rows = c.coefficients(actuators, order=2, wrt=self.wrt)
             ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.H))  # type: ignore[arg-type]
             first, second, names = ends.velocity(first), ends.acceleration(first, second), rows.rows
-        d = c.dynamics(wrt=self.wrt if actuators is None else actuators)
-        I, P, damping = self.both(d.I), self.both(d.P), self.both(d.damping)
-        B = np.einsum("...kn,...n->...k", I, second)
-        B = B + np.einsum("...kab,...a,...b->...k", P, first, first)
-        A, C = (np.einsum("...kn,...n->...k", a, first) for a in (I, damping))
-        return names or d.coordinates, A, B, C, -self.both(d.load)
+        wrt, count = self.wrt if actuators is None else actuators, len(self.s) - 1
+        at_ends = c[np.arange(count)[:, None] + np.arange(2)]
+        # the path as a motion with ṡ = 1
+        A, B = (at_ends.inverse_dynamics(*m, wrt=wrt, loads=False) for m in ((None, first), (first, second)))
+        D = at_ends.inverse_dynamics(wrt=wrt)
+        # of the same motion, so that inertia cancels exactly
+        C = at_ends.inverse_dynamics(first, second, wrt) - B - D
+        return names or c._model.transfer_for(wrt).labels, A, B, C, D
 
     @staticmethod
     def _labels(what: str, of: Naming) -> tuple[str, ...]:

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.columns import motion_columns
+from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Law, Weight
@@ -22,7 +25,7 @@ from kic.plotting.plots import course_index, draw_plots, motion_panels, part_pan
 from kic.position import initial_states, within_limits
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.limits import Limits
+from kic.transfer.limits import Limits, MotionLimits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
@@ -34,7 +37,7 @@ STEP_SHARE_MIN = 0.01
 STEPS_MAX = 400
 
 
-class TrackingResult(Printable):
+class TrackingResult(Printable, Tabular):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
     Attributes
@@ -74,6 +77,19 @@ class TrackingResult(Printable):
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, which begins with the n times."""
         return self.configuration.batch
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        description = self.configuration._model.description
+        time = TableAxis("t", self.t, description.units.time)
+        made = list(self.configuration._table(self.coordinates if names is None else names).variables)
+        if names is None:
+            motion = [np.empty(self.qd.shape), self.qd, *([] if self.qdd is None else [self.qdd])]
+            made += motion_columns(description, self.coordinates, motion)[len(self.coordinates) :]
+            made += [
+                Variable(f"{row}.error", self.error[..., k], row_unit(description, row))
+                for k, row in enumerate(self.task)
+            ]
+        return DataTable(description.name, (time, *batch_axes(self.batch[1:])), tuple(made))
 
     @property
     def phi(self) -> np.ndarray:
@@ -211,6 +227,7 @@ def follow(
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
+    MotionLimits(model, limits)  # raises for an invalid argument before the integration
     start, around = initial_states(model, near)
     follower = _PathFollower(model, task_path, weight, secondary, damping, wrt)
     shape = broadcast_batches(

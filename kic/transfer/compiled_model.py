@@ -12,7 +12,7 @@ import numpy as np
 from kic.description.parts import Body, Distance, Frame, Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError, SingularError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_LOADS
+from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import EULER
 from kic.kinematics.items import Item, heights
@@ -465,13 +465,12 @@ class CompiledModel:
             found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
         return found
 
-    def cut_joint_laws(self, transfer: Transfer, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return loads (B, m) and damping (B, m, m) of springs and dampers in cut joints at states (B, S)."""
-        query = self.query(transfer, want=WANT_LOADS)
+    def cut_joint_terms(self, transfer: Transfer, states: np.ndarray, want: int) -> list[np.ndarray]:
+        """Return I* and P*, load and damping, as wanted, of joints that are no columns of the tree."""
+        query = self.query(transfer, want=want & (WANT_INERTIA | WANT_LOADS))
         K = np.zeros((len(states), query.dynamics.width), states.dtype)
         self.add_cut_joint_loads(transfer, query, states, K, slice(None))
-        load, damping = query.dynamics.split(K, (len(states),))
-        return load, damping
+        return query.dynamics.split(K, (len(states),))
 
     def add_cut_joint_loads(
         self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
@@ -573,7 +572,9 @@ class CompiledModel:
             values = np.where(rows.valued, values, np.nan)
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot, error)
-        return computed_coefficients(rows.labels, wrt.labels, tuple(tensors), values, quasi, scaling)
+        return computed_coefficients(
+            rows.labels, wrt.labels, tuple(tensors), values, quasi, scaling, self.description
+        )
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""

@@ -20,7 +20,7 @@ import numpy as np
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.dynamics.queries import ContributionsQuery
 from kic.errors import InputError, SingularError, batch_indices
-from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA
+from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA, WANT_SERIES
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import kernel
@@ -229,15 +229,34 @@ class CoordinateTransfer:
         (A,) = self.jets(states, 1)
         return np.einsum("bni,bi->bn", A, qd)
 
-    def tree_motion(
-        self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return φ̇ and φ̈ = A q̈ + q̇ᵀ B q̇ (B, M) of the tree's coordinates, (3-11) to (3-13)."""
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray) -> np.ndarray:
+        """Return the series φ̇, φ̈ = A q̈ + q̇ᵀ B q̇ and φ⃛ (order, B, M) of the tree, (3-11) to (3-13).
+
+        `rates` are two or three of q̇, q̈ and q⃛ (B, m).
+        """
         if not self.first:  # a structure
-            return np.zeros((len(states), self.tree.size)), np.zeros((len(states), self.tree.size))
-        A, B = self.jets(states, 2)
-        bias = np.einsum("bnij,bi,bj->bn", B, qd, qd)
-        return np.einsum("bni,bi->bn", A, qd), np.einsum("bni,bi->bn", A, qdd) + bias
+            return np.zeros((len(rates), len(states), self.tree.size))
+        dtype = np.result_type(states, *rates)
+        states, *rates = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
+        query = self.series_query(len(rates))
+        return self.series(self.evaluate(query, states, None, query.result(tuple(rates), dtype)).T)
+
+    def series(self, T: np.ndarray) -> np.ndarray:
+        """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
+        size = self.tree.size
+        order = (T.shape[1] - self.first) // size
+        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), order, size).swapaxes(0, 1))
+
+    def series_query(self, order: int) -> MotionQuery:
+        """Return the query for derivatives of the tree's coordinates along motions."""
+        found = self._series_queries.get(order)
+        if found is None:
+            found = self._series_queries[order] = MotionQuery(self.system, None, None, WANT_SERIES, order)
+        return found
+
+    @cached_property
+    def _series_queries(self) -> dict[int, MotionQuery]:
+        return {}
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Return the tensors, which have the order of the coordinates."""

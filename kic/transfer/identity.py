@@ -192,11 +192,9 @@ class IdentityTransfer:
         rates[:, self.permutation] = qd
         return rates
 
-    def tree_motion(
-        self, states: np.ndarray, qd: np.ndarray, qdd: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return rates and accelerations (B, M) of the tree's coordinates."""
-        return self.tree_rates(states, qd), self.tree_rates(states, qdd)
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray) -> np.ndarray:
+        """Return derivatives (order, B, M) of the tree's coordinates from those of the coordinates."""
+        return np.array([self.tree_rates(states, a) for a in rates])
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
         """Return the error (B, M) of the diagonal of I*, from that (M,) in the order of the columns."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
-from kic.kernels.layout import PIVOT, QUALITY_WIDTH, WANT_FORWARD
+from kic.kernels.layout import PIVOT, QUALITY_WIDTH, WANT_FORWARD, WANT_SERIES
 from kic.kinematics.queries import KernelQuery, kernel, over_batch
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import scatter
@@ -18,7 +18,7 @@ from kic.transfer.constraint_system import ConstraintSystem, TransferQuery
 # estimated cost of one configuration (µs), for sharing a batch among threads
 _START_US, _PER_COLUMN_US = 0.1, 0.1
 
-Rates = tuple[np.ndarray, np.ndarray]
+Rates = tuple[np.ndarray, ...]
 
 
 def result_width(size: int, want: int) -> int:
@@ -33,7 +33,7 @@ class MotionResult:
     Attributes
     ----------
     rates : tuple of (B, m)
-        Rates of the coordinates; their accelerations, or efforts.
+        Rates of the coordinates; their accelerations, or efforts; perhaps jerks.
     T : (B, n)
         Results, see `result_width`.
     quality : (B, QUALITY_WIDTH)
@@ -55,7 +55,7 @@ class MotionResult:
     def members(self, some: slice) -> MotionResult:
         """Return the views of some members."""
         quality = self.quality[some] if len(self.quality) else self.quality
-        return MotionResult((self.rates[0][some], self.rates[1][some]), self.T[some], quality)
+        return MotionResult(tuple(a[some] for a in self.rates), self.T[some], quality)
 
     def scatter(self, good: np.ndarray) -> MotionResult:
         """Return the results for a batch (B,) of which these are the good members; the others are NaN."""
@@ -116,13 +116,26 @@ class TreeMotionQuery(KernelQuery):
 
 
 class MotionQuery(TransferQuery):
-    """Query along motions in the coordinates of a system."""
+    """Query along motions in the coordinates of a system: efforts, or accelerations; or series of φ.
+
+    With WANT_SERIES, derivatives (M,) of the tree's coordinates to the order of the query follow the efforts,
+    which are zero.
+    """
 
     entry = "motion_in_coordinates"
 
-    def __init__(self, system: ConstraintSystem, masses: Masses, loads: Loads, want: int) -> None:
-        super().__init__(system, 2, masses=masses, loads=loads, want=want)
+    def __init__(
+        self,
+        system: ConstraintSystem,
+        masses: Masses | None,
+        loads: Loads | None,
+        want: int,
+        order: int = 2,
+    ) -> None:
+        super().__init__(system, order, masses=masses, loads=loads, want=want)
         self.width = result_width(system.first, want)
+        if want & WANT_SERIES:
+            self.width += order * system.tree.size
 
     @cached_property
     def places(self) -> int:
@@ -140,7 +153,7 @@ class MotionQuery(TransferQuery):
         self, out: MotionResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> tuple[Any, ...]:
         """Return the arguments of the kernel."""
-        dtype, (first, second) = states.dtype, out.rates
-        given = states.reshape(-1), applied, choice, first.reshape(-1), second.reshape(-1)
+        dtype, rates = states.dtype, [a.reshape(-1) for a in out.rates]
+        given = states.reshape(-1), applied, choice, rates[0], rates[1], rates[-1]
         scratch, whole = np.empty(self.places, dtype), np.empty((2, self.columns), np.int64)
         return self.plan, self.numbers_in(dtype), *given, scratch, whole, out.T.reshape(-1), out.quality

@@ -22,8 +22,6 @@ from kic.numerics.rotations import displaced
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
 PLANARITY_TOL = 1e-10
-# components of the rotation vector of a body from the reference configuration, as in "platform.rx"
-ROTATION_VECTOR = ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -199,15 +197,14 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
 def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
     """Return inputs by the names of rows, and of bodies and frames that have a pose.
 
-    An array is in the order of the coordinates. Rotation vectors, Euler angles, and coordinates of free
-    joints are poses.
+    An array is in the order of the coordinates. Euler angles and coordinates of free joints are poses.
     """
     inputs = free_joints_as_poses(description, inputs)
     if not isinstance(inputs, Mapping):
         a = coordinate_array(description, "inputs", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(description.coordinate_names)}
     named: dict[str, Any] = {}
-    for key, value in _with_rotations(description, inputs).items():
+    for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
         name, plain = _orientation(description, key, value)
@@ -217,64 +214,33 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
     return named
 
 
-def _with_rotations(drawing: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return inputs with the components "body.rx", "body.ry", "body.rz" as a `Rotation` of the body."""
-    vectors: dict[str, dict[str, Any]] = {}
+def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
     rest = dict(inputs)
-    for key in inputs:
-        base, _, row = key.partition(".") if isinstance(key, str) else ("", "", "")
-        if row in ROTATION_VECTOR and isinstance(drawing.parts.get(base), Body):
-            vectors.setdefault(base, {})[row] = rest.pop(key)
-    if not vectors:
-        return inputs
-    from scipy.spatial.transform import Rotation
-
-    for body, given in vectors.items():
-        if len(given) < 3 or body in inputs:
-            missing = ", ".join(f"'{body}.{row}'" for row in ROTATION_VECTOR if row not in given)
-            why = f"without {missing}" if missing else f"together with '{body}'"
-            raise InputError(
-                f"The rotation vector of '{body}' needs all of {body}.rx, {body}.ry, {body}.rz alone, got it "
-                f"{why}. Give 0 for no rotation.",
-                name=body,
-            )
-        parts = {f"{body}.{row}": numbers(f"{body}.{row}", given[row]) for row in ROTATION_VECTOR}
-        for name, part in parts.items():
-            if part.dtype != np.float64:
-                raise InputError(f"`{name}` must be real numbers, got {part.dtype}.", name=name)
-        batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
-        r = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
-        rest[body] = _StackedRotation(
-            Rotation.from_rotvec(r.reshape(-1, 3)).as_matrix().reshape(*batch, 3, 3)
-        )
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    for whole in dict.fromkeys(turned):
+        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if all(name in rest for name in names):
+            parts = {name: numbers(name, rest.pop(name)) for name in names}
+            batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
+            rest[whole] = np.stack([np.broadcast_to(part, batch) for part in parts.values()], axis=-1)
     return rest
 
 
-@dataclass(frozen=True)
-class _StackedRotation:
-    """Rotation matrices (..., 3, 3) of any batch; a SciPy `Rotation` may have one batch axis at most."""
-
-    matrix: np.ndarray
-
-    def as_matrix(self) -> np.ndarray:
-        """Return the matrices."""
-        return self.matrix
-
-
-def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+def _orientation(description: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
     """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
 
     Three angles are an orientation, which is regular also in gimbal lock.
     """
     name, _, row = key.partition(".")
-    part = drawing.parts.get(name)
+    part = description.parts.get(name)
     if not row.startswith(EULER) or part is None:
         return key, value
     sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
     if "." in row or not isinstance(part, Body | Frame):
         raise InputError(
             f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
-            f"such as '{name}.{EULER}{sequence}'. Give a spherical joint its Rotation.",
+            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
             name=key,
         )
     from scipy.spatial.transform import Rotation
@@ -323,7 +289,12 @@ def targets_of(
     if values.dtype.kind != "O" and not abs(np.vdot(values, values)) < ARGUMENT_MAX:
         reasons += [_too_large(name, values[..., k]) for name, k in _first_rows(named, names)]
         finite = np.isfinite(values).all(axis=-1)
-        reasons.append(np.where(finite, "", "inputs must be finite").astype(object))
+        nan = [
+            np.where(np.isnan(values[..., k]), f"{name} is NaN, and inputs must be finite", "")
+            for name, k in _first_rows(named, names)
+        ]
+        nan.append(np.where(finite, "", "inputs must be finite"))
+        reasons += [why.astype(object) for why in nan]
     reasons = [why for why in reasons if (why != "").any()]
     return Targets(tuple(names), tuple(held), values, batch, reasons)
 

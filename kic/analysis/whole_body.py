@@ -1,0 +1,169 @@
+"""Whole-body quantities: centre of mass with its derivatives, and centroidal momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.errors import InertiaError, unknown
+from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.items import Item
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import OutputQuery
+from kic.numerics.arguments import names_of
+from kic.numerics.arrays import as_array, map_valid_members, scatter
+
+if TYPE_CHECKING:
+    from kic.configuration import Configuration
+    from kic.transfer.compiled_model import CompiledModel
+
+COM_ROWS = ("com.x", "com.y", "com.z")
+MOMENTUM_ROWS = ("p.x", "p.y", "p.z", "L.x", "L.y", "L.z")
+
+
+def _chosen(model: CompiledModel, bodies: str | Iterable[str] | None) -> np.ndarray:
+    """Return the rows of the mass table that belong to some bodies, with their point masses."""
+    description, masses = model.description, model.masses
+    if bodies is None:
+        return np.arange(len(masses.names))
+    names = names_of(bodies, "bodies", least=1)
+    there = [body.name for body in description.bodies]
+    for name in names:
+        if name not in there:
+            raise unknown("body", name, description.name, there)
+    carriers = {point.name: point.body for point in description.points}
+    picked = [k for k, name in enumerate(masses.names) if carriers.get(name, name) in names]
+    return np.array(picked, dtype=np.intp)
+
+
+def center_of_mass(
+    configuration: Configuration,
+    bodies: str | Iterable[str] | None = None,
+    order: int = 2,
+    wrt: str | Iterable[str] | None = None,
+    failures: str = "raise",
+) -> Coefficients:
+    """Compute the centre of mass and its derivatives. See `Configuration.center_of_mass`."""
+    model = configuration._model
+    picked, transfer = _chosen(model, bodies), model.transfer_for(wrt)
+    numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
+    total = numbers[:, 0].sum()
+    if not total:
+        raise InertiaError(
+            "The chosen bodies have no mass. Choose others.", bodies=tuple(names_of(bodies or ()))
+        )
+    items = [Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
+    query = transfer.query(plain_rows(model.tree, items), order)
+    good, T = map_valid_members(
+        configuration.ok, failures, lambda members: transfer.evaluate(query, configuration._states[members]).T
+    )
+    values, *tensors = query.outputs.split(scatter(T, good), configuration.batch)
+    tensors = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
+    weights = numbers[:, 0] / total
+
+    def mean(a: np.ndarray, axis: int) -> np.ndarray:
+        split = a.reshape(*a.shape[:axis], len(weights), 3, *a.shape[axis + 1 :])
+        return np.tensordot(weights, split, axes=(0, axis))
+
+    rank = len(configuration.batch)
+    values, G, *rest = (mean(a, rank) for a in (values, *tensors))
+    H, D = (*rest, None, None)[:2]
+    quasi = () if transfer.holonomic else transfer.quasi | model._turning
+    return Coefficients(COM_ROWS, transfer.labels, G, H, D, values, quasi=quasi)
+
+
+@dataclass(frozen=True)
+class CentroidalMomentum:
+    """Linear momentum, and angular momentum about the centre of mass, of all moving bodies: h = A q̇.
+
+    Rotors (armature of joints) are not included.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+        Names of the M coordinates.
+    matrix : (..., 6, M)
+        A: linear momentum, then angular momentum about the centre of mass, in world axes.
+    derivative : (..., 6, M, M)
+        ∂A/∂q with the index of differentiation before that of the column, as in H.
+    """
+
+    coordinates: tuple[str, ...]
+    matrix: np.ndarray
+    derivative: np.ndarray
+
+    def momentum(self, qd: Any) -> np.ndarray:
+        """Return h (..., 6) for rates (..., M)."""
+        return np.einsum("...pn,...n->...p", self.matrix, as_array("qd", qd, len(self.coordinates)))
+
+    def matrix_rate(self, qd: Any) -> np.ndarray:
+        """Return Ȧ (..., 6, M) for rates (..., M)."""
+        return np.einsum("...pmn,...m->...pn", self.derivative, as_array("qd", qd, len(self.coordinates)))
+
+    def rate(self, qd: Any, qdd: Any) -> np.ndarray:
+        """Return ḣ = A q̈ + Ȧ q̇ (..., 6): force and moment about the centre of mass on the mechanism."""
+        a = as_array("qdd", qdd, len(self.coordinates))
+        bias = np.einsum("...pn,...n->...p", self.matrix_rate(qd), as_array("qd", qd, len(self.coordinates)))
+        return np.einsum("...pn,...n->...p", self.matrix, a) + bias
+
+
+def centroidal_momentum(
+    configuration: Configuration, wrt: str | Iterable[str] | None = None, failures: str = "raise"
+) -> CentroidalMomentum:
+    """Compute the centroidal momentum matrix. See `Configuration.centroidal_momentum`."""
+    model = configuration._model
+    tree, masses, transfer = model.tree, model.masses, model.transfer_for(wrt)
+    n = len(masses.names)
+    items = [
+        Item(POINT, int(f), local_b=tuple(x))
+        for f, x in zip(masses.frames, masses.numbers[:, 1:4], strict=True)
+    ]
+    items += [Item(OMEGA, int(f)) for f in masses.frames]
+    query = transfer.query(plain_rows(tree, items), 2)
+    axes_items = [Item(DIRECTION, int(f), local_b=tuple(e)) for f in masses.frames for e in np.eye(3)]
+    axes = OutputQuery(tree, plain_rows(tree, axes_items), 1)
+    width = query.outputs.width
+
+    def tables(members: Any) -> np.ndarray:
+        states = configuration._states[members]
+        R = axes.layout.split(axes.table(states), (len(states),))[0]
+        return np.concatenate([transfer.evaluate(query, states).T, R], axis=1)
+
+    good, T = map_valid_members(configuration.ok, failures, tables)
+    T = scatter(T, good)
+    batch = configuration.batch
+    values, *tensors = query.outputs.split(T[..., :width], batch)
+    G, H = (
+        a.reshape(*batch, 2 * n, 3, *a.shape[len(batch) + 1 :])
+        for a in transfer.in_coordinates(tensors, (1, 2))
+    )
+    R = np.swapaxes(T[..., width:].reshape(*batch, n, 3, 3), -1, -2)
+    own = masses.numbers[:, 4:][:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
+    J = R @ own @ np.swapaxes(R, -1, -2)
+    m = masses.numbers[:, 0]
+    share = m / m.sum()
+    p = values[..., : 3 * n].reshape(*batch, n, 3)
+    # relative to the centre of mass
+    v, w = np.moveaxis(G[..., :n, :, :], -1, -3), np.moveaxis(G[..., n:, :, :], -1, -3)  # (..., M, n, 3)
+    dv, dw = (np.moveaxis(a, (-2, -1), (-4, -3)) for a in (H[..., :n, :, :, :], H[..., n:, :, :, :]))
+    r = (p - np.einsum("i,...ic->...c", share, p)[..., None, :])[..., None, :, :]
+    u = v - np.einsum("i,...ic->...c", share, v)[..., None, :]
+    du = dv - np.einsum("i,...ic->...c", share, dv)[..., None, :]
+    Jw = np.einsum("...ipq,...miq->...mip", J, w)
+    linear = np.einsum("i,...mic->...cm", m, v)
+    angular = np.einsum("i,...mic->...cm", m, np.cross(r, u)) + Jw.sum(axis=-2).swapaxes(-1, -2)
+    d_linear = np.einsum("i,...klic->...ckl", m, dv)
+    # ∂(J w_l)/∂q_k = w_k × J w_l + J (∂w_l/∂q_k − w_k × w_l)
+    wk, wl, Jwl = w[..., :, None, :, :], w[..., None, :, :, :], Jw[..., None, :, :, :]
+    turned = np.cross(wk, Jwl) + np.einsum("...ipq,...kliq->...klip", J, dw - np.cross(wk, wl))
+    moved = np.cross(u[..., :, None, :, :], u[..., None, :, :, :]) + np.cross(r[..., None, :, :], du)
+    d_angular = np.einsum("i,...klic->...ckl", m, moved) + np.moveaxis(turned.sum(axis=-2), -1, -3)
+    return CentroidalMomentum(
+        transfer.labels,
+        np.concatenate([linear, angular], axis=-2),
+        np.concatenate([d_linear, d_angular], axis=-3),
+    )

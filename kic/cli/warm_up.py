@@ -1,0 +1,42 @@
+"""Command `kic warm-up`, which compiles all kernels."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+
+@click.command("warm-up")
+def warm_up() -> None:
+    """Compile all kernels, so that no later call waits for the compiler.
+
+    Kernels are compiled once for each machine and version of kic, on first use. Run this when a container
+    image is built, or before a class. They are kept in the user's cache directory, or in KIC_CACHE_DIR.
+
+    \b
+      kic warm-up
+      KIC_CACHE_DIR=/opt/kic kic warm-up
+    """
+    from kic.kernels.jit import cache_directory
+
+    os.environ.setdefault("KIC_VERBOSE", "1")
+    start = time.perf_counter()
+    compile_kernels()
+    click.echo(f"All kernels are ready after {time.perf_counter() - start:.0f} s, in {cache_directory()}.")
+
+
+def compile_kernels() -> None:
+    """Call every kernel once with real numbers."""
+    from kic.io.toml import load
+
+    arm, loop = load("horn-two-link"), load("four-bar")
+    for c, row in ((arm.at([0.3, 0.5]), "tip.x"), (loop.at({"A": 0.5}), "A")):
+        c.coefficients("tip")
+        c.motion("tip")
+        c.forward_dynamics()
+        c.dynamics()
+        c.contributions()
+        c.operational_space(row)
+        c.resolve(row, [0.1])

@@ -1,0 +1,219 @@
+"""Results as tables with names and units: pandas, xarray, and CSV files by the standard library."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kic.errors import FileError, InputError, short_repr, unknown
+from kic.numerics.arguments import names_of
+from kic.numerics.optional import import_optional
+
+
+@dataclass(frozen=True)
+class TableAxis:
+    """Named axis of arrays, with a label for each index."""
+
+    name: str
+    labels: Iterable[Any]
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Array over the index of a table, and perhaps further axes.
+
+    Attributes
+    ----------
+    name : str
+        Name of the quantity.
+    values : (..., n, ...) ndarray
+        Values; the axes of the index come first.
+    unit : str, or callable
+        Unit; '' if there is none. A function returns that of a column from its labels.
+    axes : tuple of TableAxis
+        The axes behind those of the index.
+    """
+
+    name: str
+    values: np.ndarray
+    unit: str | Callable[..., str] = ""
+    axes: tuple[TableAxis, ...] = ()
+
+    def columns(self, rows: int) -> Iterator[tuple[str, str, np.ndarray]]:
+        """Yield names, units and values (rows,) of the columns, "name[label, label]" with more axes."""
+        flat = self.values.reshape(rows, prod(self.values.shape[self.values.ndim - len(self.axes) :]))
+        for k, labels in enumerate(product(*(list(axis.labels) for axis in self.axes))):
+            name = f"{self.name}[{', '.join(map(str, labels))}]" if labels else self.name
+            yield name, self.unit(*labels) if callable(self.unit) else self.unit, flat[:, k]
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """Variables over a common index, the product of its axes."""
+
+    title: str
+    index: tuple[TableAxis, ...]
+    variables: tuple[Variable, ...]
+
+    def select(self, names: str | Iterable[str] | None) -> DataTable:
+        """Return the table of some variables, or all."""
+        if names is None:
+            return self
+        there = {variable.name: variable for variable in self.variables}
+        for name in names_of(names, "names", 1):
+            if name not in there:
+                raise unknown("column", name, self.title, there)
+        return replace(self, variables=tuple(there[name] for name in names_of(names, "names")))
+
+    @property
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return list(product(*(list(axis.labels) for axis in self.index)))
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas DataFrame; its ``attrs["units"]`` has the units of columns and index levels."""
+        pandas = import_optional("pandas", "tables", "Data frames require pandas")
+        rows = self._rows
+        found = [column for v in self.variables for column in v.columns(len(rows))]
+        columns = {name: x for name, _, x in found}
+        units = {name: unit for name, unit, _ in found}
+        index = None
+        if len(self.index) == 1:
+            index = pandas.Index([row[0] for row in rows], name=self.index[0].name)
+        elif self.index:
+            index = pandas.MultiIndex.from_tuples(rows, names=[axis.name for axis in self.index])
+        frame = pandas.DataFrame(columns, index=index)
+        frame.attrs["units"] = {axis.name: axis.unit for axis in self.index} | units
+        return frame
+
+    def to_xarray(self) -> Any:
+        """Return an xarray Dataset with labelled axes, whose variables have the attribute "units"."""
+        xarray = import_optional("xarray", "tables", "Labelled arrays require xarray")
+        shape = tuple(len(list(axis.labels)) for axis in self.index)
+        axes = {axis.name: axis for v in self.variables for axis in (*self.index, *v.axes)}
+        made = {}
+        for v in self.variables:
+            dims = [axis.name for axis in (*self.index, *v.axes)]
+            values = v.values.reshape(*shape, *v.values.shape[v.values.ndim - len(v.axes) :])
+            made[v.name] = (dims, values, {"units": v.unit} if isinstance(v.unit, str) and v.unit else {})
+        coordinates = {
+            name: (name, np.array(list(axis.labels)), {"units": axis.unit} if axis.unit else {})
+            for name, axis in axes.items()
+        }
+        return xarray.Dataset(made, coordinates, {"title": self.title})
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file with one header line of names and units."""
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`path` must be a path, got {short_repr(path)}.", name="path")
+        rows = self._rows
+        heads = [(axis.name, axis.unit) for axis in self.index]
+        columns = [column for v in self.variables for column in v.columns(len(rows))]
+        heads += [(name, unit) for name, unit, _ in columns]
+        try:
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([f"{name} ({unit})" if unit else name for name, unit in heads])
+                for k, row in enumerate(rows):
+                    # repr has all digits
+                    writer.writerow([*row, *(_number(x[k]) for _, _, x in columns)])
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path}: cannot be written: {error}.", path=path) from None
+
+
+def _number(x: Any) -> Any:
+    """Return a number of Python, which is written with all its digits; NaN is an empty cell."""
+    value = x.item() if isinstance(x, np.generic) else x
+    return "" if isinstance(value, float) and value != value else value
+
+
+def batch_axes(batch: tuple[int, ...]) -> tuple[TableAxis, ...]:
+    """Return the axes of a batch: "member", or "member_1" and so on."""
+    names = ["member"] if len(batch) == 1 else [f"member_{k + 1}" for k in range(len(batch))]
+    return tuple(TableAxis(name, range(n)) for name, n in zip(names, batch, strict=True))
+
+
+def per(*units: str) -> str:
+    """Return the unit of a derivative with respect to quantities of some units; '' if one is not known."""
+    if not all(units):
+        return ""
+    return f"1/{units[0]}" if len(units) == 1 else f"1/({' '.join(units)})"
+
+
+class Tabular:
+    """Mixin of results that can be exported; a subclass has the method `_table`."""
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        """Return the table of some columns, or of the default ones."""
+        raise NotImplementedError
+
+    def to_dataframe(self, names: str | Iterable[str] | None = None) -> Any:
+        """Return a pandas DataFrame with names; ``frame.attrs["units"]`` has the units.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Columns: quantities of the result ("G"), or, for configurations and motions, points, joints or
+            rows ("tip"). By default all quantities, or the coordinates.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each member of the batch, time or grid cell; for coefficients and dynamics one for
+            each of their rows.
+
+        Raises
+        ------
+        UnknownNameError
+            If a name does not exist.
+        MissingExtraError
+            Without pandas.
+        """
+        return self._table(names).to_dataframe()
+
+    def to_xarray(self, names: str | Iterable[str] | None = None) -> Any:
+        """Return an xarray Dataset with named axes, labels and units.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            As in `to_dataframe`.
+
+        Returns
+        -------
+        xarray.Dataset
+
+        Raises
+        ------
+        UnknownNameError
+            If a name does not exist.
+        MissingExtraError
+            Without xarray.
+        """
+        return self._table(names).to_xarray()
+
+    def to_csv(self, path: str | os.PathLike[str], names: str | Iterable[str] | None = None) -> None:
+        """Write a CSV file, whose first line has names and units; it needs no other package.
+
+        Parameters
+        ----------
+        path : path
+            File to write. An existing file is replaced.
+        names : str or list of str, optional
+            As in `to_dataframe`.
+
+        Raises
+        ------
+        UnknownNameError
+            If a name does not exist.
+        FileError
+            If the file cannot be written.
+        """
+        self._table(names).to_csv(path)

@@ -1,0 +1,421 @@
+"""Robots read from URDF, SDF and MJCF texts: geometry, loops, remarks and errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+
+needs_mujoco = pytest.mark.skipif(importlib.util.find_spec("mujoco") is None, reason="needs mujoco")
+
+INERTIA = '<inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="-0.002" iyz="0.003"/>'
+
+
+def link(name: str, mass: float = 1.0, com: str = "0.1 0.2 0.3", rpy: str = "0.1 0.2 0.3") -> str:
+    inertial = f'<origin xyz="{com}" rpy="{rpy}"/><mass value="{mass}"/>{INERTIA}'
+    return f'<link name="{name}"><inertial>{inertial}</inertial></link>'
+
+
+def joint(
+    name: str, kind: str, parent: str, child: str, xyz: str = "0 0 0", rpy: str = "0 0 0", more: str = ""
+) -> str:
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/>{more}</joint>'
+    )
+
+
+ARM = (
+    '<robot name="arm"><link name="base"/>'
+    + link("upper", 2.0)
+    + link("lower")
+    + link("plate", 0.5)
+    + link("tool", 0.3)
+    + joint("shoulder", "revolute", "base", "upper", "0 0 0.5", "0.3 0 0.2",
+            '<axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="10" velocity="3"/>'
+            '<dynamics damping="0.7" friction="0.2"/>')
+    + joint("slide", "prismatic", "upper", "lower", "0.4 0 0", "0 0.5 0", '<axis xyz="1 1 0"/>'
+            '<limit lower="-1" upper="1" effort="10" velocity="3"/>')
+    + joint("mount", "fixed", "lower", "plate", "0.1 0.2 0", "0 0 1.2")
+    + joint("wrist.1", "continuous", "plate", "tool", "0 0 0.2", "1.1 0 0", '<axis xyz="0 0 2"/>')
+    + "</robot>"
+)  # fmt: skip
+
+# four links of a square of side 1 in the plane x y, cut between the third link and the base
+FOUR_BAR = (
+    '<robot name="four-bar"><link name="base"/>'
+    + "".join(link(f"bar{k}", com="0.5 0 0", rpy="0 0 0") for k in (1, 2, 3))
+    + '<link name="end"/><link name="pivot"/>'
+    + joint("A", "continuous", "base", "bar1", rpy="0 0 1.3", more='<axis xyz="0 0 1"/>')
+    + joint("B", "continuous", "bar1", "bar2", "1 0 0", "0 0 -1.1", '<axis xyz="0 0 1"/>')
+    + joint("C", "continuous", "bar2", "bar3", "1 0 0", "0 0 -1.4", '<axis xyz="0 0 1"/>')
+    + joint("end_fixed", "fixed", "bar3", "end", "1 0 0")
+    + joint("pivot_fixed", "fixed", "base", "pivot", "1 0 0")
+    + "</robot>"
+)
+
+
+def chain(values: dict[str, float]) -> dict[str, np.ndarray]:
+    """Return the poses of the links of ARM, multiplied out."""
+
+    def origin(xyz, rpy):
+        T = np.eye(4)
+        T[:3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
+        T[:3, 3] = xyz
+        return T
+
+    def turned(axis, angle):
+        T = np.eye(4)
+        T[:3, :3] = Rotation.from_rotvec(angle * np.array(axis) / np.linalg.norm(axis)).as_matrix()
+        return T
+
+    def moved(axis, length):
+        T = np.eye(4)
+        T[:3, 3] = length * np.array(axis) / np.linalg.norm(axis)
+        return T
+
+    upper = origin((0, 0, 0.5), (0.3, 0, 0.2)) @ turned((0, 1, 0), values["shoulder"])
+    lower = upper @ origin((0.4, 0, 0), (0, 0.5, 0)) @ moved((1, 1, 0), values["slide"])
+    plate = lower @ origin((0.1, 0.2, 0), (0, 0, 1.2))
+    tool = plate @ origin((0, 0, 0.2), (1.1, 0, 0)) @ turned((0, 0, 1), values["wrist_1"])
+    return {"upper": upper, "lower": lower, "plate": plate, "tool": tool}
+
+
+def test_poses_and_inertia_of_an_arm():
+    m = kic.from_urdf(ARM)
+    values = {"shoulder": 0.7, "slide": -0.3, "wrist_1": 1.9}
+    c = m.at(values)
+    placed = chain(values)
+    for name, T in placed.items():
+        frame = name if name == "plate" else f"{name}_frame"
+        assert np.abs(c.pose(frame).as_matrix() - T).max() < 1e-13
+    # kinetic energy of each link by itself, with velocities by differences
+    qd, h = np.array([0.3, -0.8, 1.1]), 1e-6
+    ahead, behind = (
+        chain({k: v + s * h * r for (k, v), r in zip(values.items(), qd, strict=True)}) for s in (1, -1)
+    )
+    J = np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.003], [-0.002, 0.003, 0.04]])
+    own = Rotation.from_euler("xyz", (0.1, 0.2, 0.3)).as_matrix()
+    energy, weight = 0.0, 0.0
+    for name, mass in (("upper", 2.0), ("lower", 1.0), ("plate", 0.5), ("tool", 0.3)):
+        T, rate = placed[name], (ahead[name] - behind[name]) / (2 * h)
+        com = np.array([0.1, 0.2, 0.3, 1.0])
+        W = T[:3, :3].T @ rate[:3, :3]
+        omega = own.T @ [W[2, 1], W[0, 2], W[1, 0]]
+        energy += mass * (rate @ com)[:3] @ (rate @ com)[:3] / 2 + omega @ J @ omega / 2
+        weight += mass * 9.81 * (rate @ com)[2]
+    d = c.dynamics()
+    assert abs(qd @ d.I @ qd / 2 - energy) < 1e-8
+    assert abs(d.load @ qd + weight) < 1e-7
+    assert d.damping[0, 0] == 0.7
+    assert m.joints[0].friction == (0.2,)
+    assert m.joints[0].limits == (-2.0, 2.0)
+
+
+def test_remarks_name_lines_and_strict_raises():
+    text = "\n".join(["<robot name='r'><link name='a'/><link name='b'>", "<visual/></link>",
+                      joint("j", "revolute", "a", "b"), "<sensor name='s'/></robot>"])  # fmt: skip
+    m = kic.from_urdf(text)
+    assert any(":4:" in remark and "sensor" in remark for remark in m.remarks)
+    assert any(":2:" in remark and "visual" in remark for remark in m.remarks)
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.from_urdf(text, strict=True)
+    assert caught.value.line == 4
+
+
+def test_names_that_collide_are_mapped():
+    text = (
+        '<robot name="x"><link name="ground"/>'
+        + link("hip")
+        + joint("hip", "continuous", "ground", "hip")
+        + "</robot>"
+    )
+    m = kic.from_urdf(text)
+    assert [j.name for j in m.joints] == ["hip"]
+    assert [b.name for b in m.bodies] == ["hip_body"]
+    assert any("'hip_body'" in remark for remark in m.remarks)
+
+
+def test_impossible_inertia_is_kept_with_a_remark():
+    bad = link("b").replace('ixx="0.02"', 'ixx="5"')
+    m = kic.from_urdf(
+        '<robot name="x"><link name="a"/>' + bad + joint("j", "continuous", "a", "b") + "</robot>"
+    )
+    assert m.bodies[0].inertia_exception
+    assert any("inertia" in remark for remark in m.remarks)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "spherical"])
+def test_loop_of_a_urdf_closes(kind):
+    m = kic.from_urdf(FOUR_BAR, loops=[("end", "pivot", kind)], coordinates=["A"])
+    assert m.dof == 1
+    assert any("open" in remark for remark in m.remarks)
+    # a square linkage: opposite bars stay parallel, or cross
+    for angle in (0.1, 0.4):
+        c = m.at({"A": angle})
+        assert np.abs(c.pose("end").translation - [1, 0, 0]).max() < 1e-12
+        A, B, C = (c.value(name) for name in "ABC")
+        bars = np.cumsum([A + 1.3, B - 1.1, C - 1.4])
+        reach = np.array([np.cos(bars).sum(), np.sin(bars).sum()])
+        assert np.abs(reach - [1, 0]).max() < 1e-12
+
+
+def test_loop_that_cannot_close_is_named():
+    far = FOUR_BAR.replace('"pivot" xyz="1 0 0"', "").replace(
+        joint("pivot_fixed", "fixed", "base", "pivot", "1 0 0"),
+        joint("pivot_fixed", "fixed", "base", "pivot", "9 0 0"),
+    )
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.from_urdf(far, loops=[("end", "pivot")])
+    assert caught.value.loop == "end to pivot"
+    assert caught.value.left > 0.1
+
+
+def test_floating_base_by_name_and_pose():
+    m = kic.from_urdf(ARM, floating_base=True)
+    assert m.dof == 9
+    pose = RigidTransform.from_components([1.0, 2.0, 3.0], Rotation.from_rotvec([0.3, -0.2, 0.5]))
+    values = {"shoulder": 0.7, "slide": -0.3, "wrist_1": 1.9}
+    c = m.at({"root_joint": pose, **values})
+    for name, T in chain(values).items():
+        frame = name if name == "plate" else f"{name}_frame"
+        assert np.abs(c.pose(frame).as_matrix() - pose.as_matrix() @ T).max() < 1e-12
+
+
+def test_floating_base_of_a_closed_robot_by_name_and_pose():
+    m = kic.from_urdf(
+        FOUR_BAR, loops=[("end", "pivot", "revolute")], floating_base=True, coordinates=["root_joint", "A"]
+    )
+    pose = RigidTransform.from_components([0.1, 0.2, 0.3], Rotation.from_rotvec([0.3, -0.2, 0.5]))
+    c = m.at({"root_joint": pose, "A": 0.2})
+    assert np.abs(c.pose("base").as_matrix() - pose.as_matrix()).max() < 1e-12
+    again = m.at(np.concatenate([pose.translation, pose.rotation.as_rotvec(), [0.2]]))
+    assert np.abs(again.value("C") - c.value("C")) < 1e-12
+
+
+def test_mimic_joint_keeps_factor_and_offset():
+    mimic = joint(
+        "C",
+        "continuous",
+        "bar2",
+        "bar3",
+        "1 0 0",
+        "0 0 -1.4",
+        '<axis xyz="0 0 1"/><mimic joint="B" multiplier="-2" offset="0.3"/>',
+    )
+    text = FOUR_BAR.replace(
+        joint("C", "continuous", "bar2", "bar3", "1 0 0", "0 0 -1.4", '<axis xyz="0 0 1"/>'), mimic
+    )
+    text = text.replace("continuous", "revolute")
+    m = kic.from_urdf(text.replace("</robot>", "</robot>"), coordinates=["A", "B"])
+    c = m.at({"A": 0.1, "B": 0.4})
+    assert abs(c.value("C") - (-2 * 0.4 + 0.3)) < 1e-12
+
+
+SDF = """<sdf version="1.9"><model name="four-bar"><pose>0 0 1 0 0 0</pose>
+<link name="crank"><inertial><pose>0.5 0 0 0 0 0</pose><mass>1</mass></inertial></link>
+<link name="coupler"><pose relative_to="crank">1 0 0 0 0 0.4</pose></link>
+<link name="rocker"><pose>2 0.2 0 0 0 0</pose></link>
+<joint name="J1" type="revolute"><parent>world</parent><child>crank</child>
+<axis><xyz>0 0 1</xyz></axis></joint>
+<joint name="J2" type="revolute"><parent>crank</parent><child>coupler</child>
+<axis><xyz>0 0 1</xyz></axis></joint>
+<joint name="J3" type="revolute"><parent>world</parent><child>rocker</child>
+<axis><xyz expressed_in="__model__">0 0 2</xyz></axis></joint>
+<joint name="J4" type="revolute"><pose relative_to="coupler">1 0.5 0 0 0 0</pose><parent>coupler</parent>
+<child>rocker</child><axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
+
+
+def test_sdf_joint_that_closes_a_loop():
+    m = kic.from_sdf(SDF)
+    assert (m.dof, len(m.joints)) == (1, 4)
+    T = RigidTransform.from_components([1, 0, 1], Rotation.from_rotvec([0, 0, 0.4]))
+    pin = T.apply([1, 0.5, 0])
+    ends = np.linalg.norm(pin[:2] - [1, 0]), np.linalg.norm(pin - np.array([2, 0.2, 1]))
+    c = m.at({"J1": 0.3})
+    crank = np.array([np.cos(0.3), np.sin(0.3)])
+    moved = c.pose("rocker").apply(pin)  # displacement from the reference configuration
+    assert abs(np.linalg.norm(moved[:2] - crank) - ends[0]) < 1e-12
+    assert abs(np.linalg.norm(moved - np.array([2, 0.2, 1])) - ends[1]) < 1e-12
+
+
+TWO = "<robot name='x'><link name='a'/><link name='b'/>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<robot",
+        "<robot name='x'></robot>",
+        "<sdf version='1.9'/>",
+        "<!DOCTYPE r [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]><robot name='&b;'/>",
+        "<!DOCTYPE r SYSTEM 'http://127.0.0.1/x.dtd'><robot name='x'/>",
+        "<robot name='x'><link name='a'/><link name='a'/></robot>",
+        "<robot name='x'><link name='a'/><link name='b'/></robot>",
+        TWO + joint("j", "revolute", "a", "b") + joint("k", "revolute", "b", "a") + "</robot>",
+        "<robot name='x'><link name='a'/>" + joint("j", "revolute", "a", "b") + "</robot>",
+        TWO + joint("j", "screw", "a", "b") + "</robot>",
+        TWO + joint("j", "revolute", "a", "b", "nan 0 0") + "</robot>",
+        TWO + joint("j", "revolute", "a", "b", more="<axis xyz='0 0 0'/>") + "</robot>",
+        "<r>" * 100_000,
+        "<robot name='x'>" + "<link name='a'/>" * 500_000 + "</robot>",
+        "<robot name='x'>" + "a " * 4_900_000 + "</robot>",
+    ],
+    ids=lambda text: f"{len(text)}-{hash(text) % 1000}",
+)  # fmt: skip
+def test_invalid_files_fail_soon(text):
+    start = time.perf_counter()
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(text)
+    with pytest.raises(kic.ModelFileError):
+        kic.from_sdf(text)
+    assert time.perf_counter() - start < 10  # two files, on a machine with other work
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe\x01" * 100, b"\x7fELF" + bytes(1000)])
+@pytest.mark.parametrize("suffix", [".urdf", ".sdf", ".xml"])
+def test_binary_and_empty_files(tmp_path, data, suffix):
+    path = tmp_path / f"robot{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.load(path)
+    assert caught.value.path == path
+
+
+def test_sdf_poses_in_a_circle():
+    text = SDF.replace('<pose relative_to="crank">', '<pose relative_to="J4">')
+    with pytest.raises(kic.ModelFileError):
+        kic.from_sdf(text)
+
+
+def test_load_reads_robots(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM)
+    assert kic.load(path) == kic.from_urdf(path)
+
+
+MJCF = """<mujoco model="slider"><option gravity="0 1 -9"/><worldbody>
+<body name="cart" pos="0 0 1"><joint name="cart" type="slide" axis="1 0 0" armature="0.7"
+damping="0.2" ref="0.5"/>
+<inertial pos="0 0 0" mass="2" diaginertia="0.1 0.1 0.1"/><site name="tip.x" pos="0.1 0.2 0.3"/>
+<body name="pole" pos="0 0 0.2"><joint name="swing" axis="0 1 0" stiffness="3" springref="0.4"
+frictionloss="0.1"/>
+<joint name="twist" axis="0 0 1" pos="0 0.1 0"/>
+<inertial pos="0 0 0.5" mass="1" diaginertia="0.2 0.2 0.01"/></body></body></worldbody>
+<actuator><motor name="push" joint="cart" gear="3" armature="0.1" damping="0.2"/></actuator></mujoco>"""
+
+
+@needs_mujoco
+def test_mjcf_joints_sites_and_actuators():
+    import mujoco
+
+    m = kic.from_mujoco(MJCF)
+    model = mujoco.MjModel.from_xml_string(MJCF)
+    assert m.actuators == ("cart",)
+    assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-15
+    c = m.at({"cart": 0.9, "swing": 0.3, "twist": -0.4})
+    order = m.order_of(model)
+    data = mujoco.MjData(model)
+    qd, qdd = np.array([0.3, -0.5, 0.8]), np.array([1.0, 2.0, 3.0])
+    data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
+    mujoco.mj_forward(model, data)
+    M = np.zeros((3, 3))
+    mujoco.mj_fullM(model, data, M)
+    d = c.dynamics()
+    assert np.abs(d.I - M).max() < 1e-13
+    expected = M @ qdd + data.qfrc_bias - data.qfrc_passive
+    assert np.abs(d.inverse_dynamics(qd, qdd) - expected).max() < 1e-12
+    assert np.abs(c.pose("tip_x").translation - data.site_xpos[0]).max() < 1e-13
+
+
+@needs_mujoco
+def test_compiled_model_is_read_like_its_text():
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(MJCF)
+    one, two = kic.from_mujoco(model), kic.from_mujoco(MJCF)
+    assert replace(one, remarks=()) == replace(two, remarks=())
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<mujoco",
+        "<mujoco/>",
+        "<mujoco><include file='/etc/passwd'/></mujoco>",
+        "<mujoco><worldbody><body/></worldbody></mujoco>",
+        "<!DOCTYPE x [<!ENTITY a 'b'>]><mujoco/>",
+        "<mujoco><extension><plugin plugin='x'/></extension></mujoco>",
+    ],
+)
+def test_invalid_mjcf(text):
+    with pytest.raises(kic.ModelFileError):
+        kic.from_mujoco(text)
+
+
+ROUND = ["four-bar", "panda", "three-rrr", "two-finger-hand", "six-freedom-planar", "jansen-leg"]
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_urdf_written_and_read_again(name):
+    m = kic.load(name)
+    made = kic.to_urdf(m)
+    again = kic.from_urdf(
+        made.text, made.loops, gravity=made.gravity, start=made.start, coordinates=m.coordinates
+    )
+    same(m, again)
+
+
+@needs_mujoco
+@pytest.mark.parametrize("name", ["panda", "three-rrr", "two-finger-hand", "gough-stewart", "jansen-leg"])
+def test_mjcf_written_and_read_again(name):
+    m = kic.load(name)
+    same(m, kic.from_mujoco(kic.to_mjcf(m), coordinates=m.coordinates))
+
+
+def same(one: kic.Mechanism, other: kic.Mechanism) -> None:
+    """Check that two mechanisms have the same dynamics in the reference configuration of the first."""
+    q = [float(one.at().value(name)) for name in one.coordinate_names]
+    a, b = (m.at(q).dynamics() for m in (one, other))
+    for T, U in ((a.I, b.I), (a.P, b.P), (a.load, b.load)):
+        size = max(np.abs(T).max(), 1e-6 * np.abs(a.I).max())
+        assert np.abs(T - U).max() < 1e-12 * size
+
+
+def test_formats_that_cannot_say_a_mechanism():
+    with pytest.raises(kic.ModelError) as caught:
+        kic.to_urdf(kic.load("gough-stewart"))
+    assert caught.value.joint
+    with pytest.raises(kic.ModelError):
+        kic.to_urdf(kic.load("quadruped"))  # closed contacts
+    with pytest.raises(kic.ModelError):
+        kic.to_mjcf(kic.load("puma560"))  # a massless body
+
+
+def test_gearbox_of_sdf():
+    wheels = "".join(
+        f'<link name="{name}"/><joint name="{name}_hinge" type="revolute"><parent>{up}</parent>'
+        f"<child>{name}</child><axis><xyz>0 0 {z}</xyz></axis></joint>"
+        for name, up, z in (("arm", "world", 1), ("sun", "arm", 1), ("planet", "arm", -1))
+    )
+    gear = (
+        '<joint name="gear" type="gearbox"><parent>sun</parent><child>planet</child>'
+        "<gearbox_reference_body>arm</gearbox_reference_body><gearbox_ratio>3</gearbox_ratio>"
+        "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2></joint>"
+    )
+    text = f'<sdf version="1.9"><model name="gears">{wheels}{gear}</model></sdf>'
+    m = kic.from_sdf(text, coordinates=["arm_hinge", "sun_hinge"])
+    # the planet turns by -3 times the sun about z, and its hinge points along -z
+    assert abs(m.at({"arm_hinge": 0.3, "sun_hinge": 0.2}).value("planet_hinge") - 0.6) < 1e-12
+
+
+def test_order_of_needs_a_model_with_common_joints():
+    with pytest.raises(kic.InputError):
+        kic.load("four-bar").order_of(object())

@@ -1,0 +1,106 @@
+"""Results as data frames, labelled arrays and CSV files: the numbers of the results, names and units."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import kic
+
+pandas = pytest.importorskip("pandas")
+xarray = pytest.importorskip("xarray")
+ARM = kic.load("horn-two-link")
+C = ARM.at([[0.0, 0.5], [0.1, 0.7], [0.2, 0.9]])
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    return head, rows
+
+
+def test_coefficients(tmp_path):
+    found = C.coefficients("tip", order=3)
+    frame = found.to_dataframe()
+    assert frame.index.names == ["member", "row"]
+    assert frame.attrs["units"]["G[elbow]"] == "1/rad"
+    assert frame.loc[(1, "tip.y"), "unit"] == "m"
+    assert frame.loc[(1, "tip.y"), "G[elbow]"] == found.G[1, 1, 1]
+    assert frame.loc[(2, "tip.x"), "D[shoulder, elbow, elbow]"] == found.D[2, 0, 0, 1, 1]
+    data = found.to_xarray()
+    assert data.H.dims == ("member", "row", "coordinate", "coordinate_2")
+    assert np.array_equal(data.H, found.H)
+    assert (
+        data.H.sel(member=0, row="tip.x", coordinate="elbow", coordinate_2="shoulder") == found.H[0, 0, 1, 0]
+    )
+    found.to_csv(tmp_path / "c.csv", "G")
+    head, rows = read(tmp_path / "c.csv")
+    assert head == ["member", "row", "G[shoulder] (1/rad)", "G[elbow] (1/rad)"]
+    assert np.array_equal(np.array([row[2:] for row in rows], float), found.G.reshape(-1, 2))
+
+
+def test_dynamics():
+    found = C.dynamics()
+    frame = found.to_dataframe()
+    assert frame.attrs["units"]["P[elbow, shoulder]"] == "s² 1/(rad rad)"
+    assert frame.loc[(0, "elbow"), "unit"] == "N m"
+    assert frame.loc[(2, "elbow"), "load"] == found.load[2, 1]
+    assert np.array_equal(found.to_xarray().P, found.P)
+
+
+def test_joint_forces_and_configurations(tmp_path):
+    f = C.joint_forces()
+    frame = f.to_dataframe()
+    assert frame.attrs["units"]["elbow.mz"] == "N m"
+    assert np.array_equal(frame["elbow.fy"], f["elbow"].force[:, 1])
+    assert np.array_equal(frame["shoulder.effort"], f.effort[:, 0])
+    places = C.to_dataframe(["tip", "elbow"])
+    assert list(places) == ["tip.x", "tip.y", "tip.z", "elbow"]
+    assert np.array_equal(places["tip.y"], C.value("tip.y"))
+    assert C.to_dataframe().attrs["units"] == {"member": "", "shoulder": "rad", "elbow": "rad"}
+    one = ARM.at([0.0, 0.5]).to_dataframe("tip")
+    assert one.shape == (1, 3)
+    with pytest.raises(kic.UnknownNameError):
+        f.to_csv(tmp_path / "f.csv", "nothing")
+    with pytest.raises(kic.FileError):
+        f.to_csv(tmp_path / "missing" / "f.csv")
+
+
+def test_sweeps_are_indexed_by_their_axes():
+    s = kic.sweep(ARM, {"shoulder": [0.0, 0.5], "elbow": [0.3, 0.6, 0.9]}, {"x": lambda c: c.value("tip.x")})
+    frame = s.to_dataframe()
+    assert frame.index.names == ["shoulder", "elbow"]
+    assert frame.loc[(0.5, 0.6), "x"] == s["x"][1, 1]
+    data = s.to_xarray()
+    assert data.elbow.attrs["units"] == "rad"
+    assert data.x.sel(shoulder=0.5, elbow=0.9) == s["x"][1, 2]
+
+
+def test_motions_and_runs(tmp_path):
+    motion = kic.trajectory.septic([0.0, 0.0], [0.5, 1.0], duration=1.0).on(ARM, 5)
+    frame = motion.to_dataframe("tip")
+    assert frame.attrs["units"]["tip.x.acceleration"] == "m/s²"
+    assert np.array_equal(frame["tip.y.rate"], motion.of("tip").qd[:, 1])
+    run = kic.simulate(ARM, ARM.at([0.0, 0.0]), t=0.2)
+    frame = run.to_dataframe()
+    assert frame.index.name == "t"
+    assert np.array_equal(frame["elbow.rate"], run.qd[:, 1])
+    run.to_csv(tmp_path / "run.csv")
+    head, rows = read(tmp_path / "run.csv")
+    assert head[:3] == ["t (s)", "shoulder (rad)", "elbow (rad)"]
+    assert float(rows[-1][1]) == run.q[-1, 0]
+    assert float(rows[-1][0]) == run.t[-1]
+
+
+def test_energies():
+    c = ARM.at([0.3, 0.4])
+    assert abs(c.kinetic_energy([1.0, -2.0]) - 0.5 * np.array([1, -2]) @ c.dynamics().I @ [1, -2]) < 1e-14
+    # the gradient of the potential energy is minus the load of gravity
+    h = 1e-6
+    gradient = [
+        (ARM.at(c.phi + h * e).potential_energy() - ARM.at(c.phi - h * e).potential_energy()) / (2 * h)
+        for e in np.eye(2)
+    ]
+    assert np.abs(gradient + c.dynamics().load).max() < 1e-8
