@@ -281,7 +281,7 @@ NEUTRAL = {
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
     "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linear",
-    # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this bifurcation
+    # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this point
     "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); there several motions of its loops meet",
     # where its parallelogram lies flat, it may open either way
     "watt-parallel-motion": r"ends at A = -0\.752\d*; there several motions of its loops meet",

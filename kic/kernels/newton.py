@@ -430,7 +430,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 done = (
                     worst == 0
                     or (good and worst <= ROUNDING_RTOL * large)
-                    or (worst <= CLOSURE_RTOL and step > 0 and good and end < 1)
+                    or (worst <= CLOSURE_RTOL and step > 0 and end < 1)
                     or (worst <= CLOSURE_RTOL and step > 1 and worst > before / 2)
                 )
                 if done and step > 0:

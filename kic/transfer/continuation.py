@@ -41,7 +41,7 @@ SAME_VALUE_RTOL = 8 * float(np.finfo(float).eps)
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
 # largest number of leaps
-STEPS_MAX = 500
+STEPS_MAX = 2000
 # a way of more turns of one input is shortened by whole periods, if it repeats itself within so many turns
 TURNS_MAX, PERIOD_MAX = 16, 8
 # largest distance of a state after a period from the one before (rad, lengths)

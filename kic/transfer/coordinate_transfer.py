@@ -187,7 +187,7 @@ class CoordinateTransfer:
 
     @cached_property
     def _aims(self) -> tuple[np.ndarray | slice, np.ndarray, np.ndarray]:
-        """Places of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
+        """Tuple of the places of chosen rows, the goal of all rows, and that of chosen rows for zeros."""
         aims, goal = self.system.picked[: self.first], self.system.goal
         first = slice(self.first) if (aims == np.arange(self.first)).all() else aims
         return first, goal, goal[aims]
