@@ -13,9 +13,9 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
 
 Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
 finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
-`InertiaError` if masses or inertias are needed and missing; and `MissingExtraError` if an optional package
-is not installed. Docstrings list these errors only if there is more to say. Their examples assume ``import
-kic`` and ``import numpy as np``.
+`InertiaError` if masses or inertias are needed and missing; `ModelError` for descriptions with numbers that
+no mechanism has; and `MissingExtraError` if an optional package is not installed. Docstrings list these
+errors only if there is more to say. Their examples assume ``import kic`` and ``import numpy as np``.
 
 Notation
 --------

@@ -12,7 +12,7 @@ from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
-from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.dynamics import Dynamics, computed_dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
-    from kic.analysis.whole_body import CentroidalMomentum
     from kic.analysis.singularities import Singularities
+    from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
@@ -602,12 +602,14 @@ class Configuration(Printable, Tabular):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).dynamics().load
         array([-19.62 ,  -4.905])
         """
-        if flag("motors", motors):
+        if motors is not False and flag("motors", motors):
             from kic.actuation.motors import rotor_dynamics
 
             return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
         model = self._model
-        force, batch = model.loads.applied(applied, self.name)
+        force, batch = model.loads.constant, tuple[int, ...]()
+        if applied is not None:
+            force, batch = model.loads.applied(applied, self.name)
         states, shape, ok = self._states, self.batch, self._ok
         if batch:
             shape = broadcast_batches(applied=batch, configuration=self.batch)
@@ -634,12 +636,8 @@ class Configuration(Printable, Tabular):
             e = e if ok is None else scatter(e, ok)
             return e.reshape(*shape, e.shape[-1])
 
-        I, P, load, damping = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        made = Dynamics(
-            transfer.labels, I, P, load, damping, holonomic=transfer.holonomic, inertia_error=error
-        )
-        made._description = model.description
-        return made
+        tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
+        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
 
     def motion(
         self,
@@ -656,10 +654,12 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        of, wrt, failures
-            As in `coefficients`.
+        of : str or list of str
+            Outputs, as in `coefficients`.
         qd, qdd, qddd : (..., M) array_like, optional
             Velocities, accelerations and jerks of the coordinates, by default zero.
+        wrt, failures
+            As in `coefficients`.
 
         Returns
         -------
@@ -884,6 +884,7 @@ class Configuration(Printable, Tabular):
         actuators: str | Iterable[str] | None = None,
         split: Literal["minimum norm"] | None = None,
         effort: Any = None,
+        out_of_plane: bool = False,
     ) -> JointForces:
         """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
 
@@ -914,6 +915,10 @@ class Configuration(Printable, Tabular):
         effort : (..., A) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
             any. They must drive the motion; a residual of at most 1e-6 is corrected.
+        out_of_plane : bool
+            True to include forces out of the plane of a planar mechanism and moments in it. Rigid bodies do
+            not determine them. By default they are 0 where no load acts on them, so that each joint has two
+            forces and a moment.
 
         Returns
         -------
@@ -934,11 +939,11 @@ class Configuration(Printable, Tabular):
         --------
         >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
         >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
-        (array([...,     nan]), array([ 0.0504, -0.8259]))
+        (array([...,  0.    ]), array([ 0.0504, -0.8259]))
         """
         from kic.joint_forces.reactions import joint_forces
 
-        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort)
+        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort, out_of_plane)
 
     def singularities(
         self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None

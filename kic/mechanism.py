@@ -173,7 +173,8 @@ class Mechanism(Printable, MechanismDescription):
         self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
     ) -> Configuration:
         """Solve configurations without limits; see `at`."""
-        check_failures(failures)
+        if type(failures) is not str or failures != "raise":
+            check_failures(failures)
         model = self._model
         if inputs is None:
             if near is not None:
@@ -261,7 +262,7 @@ class Mechanism(Printable, MechanismDescription):
             One configuration, the first start; solutions are sorted by the distance of their joints from it.
             By default the reference configuration.
         starts : int
-            Number of starts: `near`, and random ones. For a batch, so many at the first member and an eighth
+            Number of starts: `near`, and random ones. For a batch, the number at the first member; an eighth
             (at least 8) at each other, beside the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
@@ -290,7 +291,7 @@ class Mechanism(Printable, MechanismDescription):
         >>> len(found.counts), found.value("A").tolist()
         (2, [1.2, 1.2])
 
-        The two elbows on the way to the limit of reach and beyond:
+        Both elbow configurations up to the limit of reach and beyond:
 
         >>> arm = kic.load("horn-two-link")
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
@@ -361,7 +362,7 @@ class Mechanism(Printable, MechanismDescription):
             As `Configuration.resolve`; also for times that do not increase, an invalid path, or rates that
             contradict the values.
         SingularError
-            If the task is singular on the way and there is no damping; it has the `time`.
+            If the task becomes singular and there is no damping; it has the `time`.
         ConfigurationError
             If the path is out of reach or beyond limits; it has the `time`.
 
@@ -479,9 +480,9 @@ class Mechanism(Printable, MechanismDescription):
             the reference configuration.
         among : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, also those that are cut. Rows without a
-            value, such as angular velocities of spherical joints, are used only where no other row
-            serves.
+            candidate. By default the coordinates of all joints, also those that are cut, and distances that
+            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
+            joints, are used only where no other row serves.
         count : int
             Largest number of sets.
 

@@ -16,13 +16,13 @@ from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import kernel
+from kic.kinematics.queries import compiled, kernel
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, numbers
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import IdentityTransfer, Transfer
 
-_ndarray, _empty, _REAL = np.ndarray, np.empty, np.dtype(np.float64)
+_empty, _REAL = np.empty, np.dtype(np.float64)
 BOTH = WANT_INERTIA | WANT_LOADS
 # memory layout for which kernels are compiled
 _LAYOUT = ["C", "A", "W"]
@@ -95,13 +95,14 @@ def output_motion(
     rows = query.layout.rows
     parts = query.motion(states, np.moveaxis(x, 0, 1))
     known = None if ok is None else ok.reshape(-1)
-    model.check_distances(rows, parts.reshape(len(states), -1), ok)
+    model.check_distances(rows, parts, ok)
     check_finite("Velocities, accelerations or jerks", configuration.name, parts, known)
     if rows.select is not None:
         parts = parts[..., rows.select]
     values = np.where(rows.valued, model.values(names, states), np.nan)
-    derivatives = (parts[:, k].reshape(*shape, -1) for k in (1, 2, 3))
-    return values.reshape(*shape, len(rows.labels)), *derivatives
+    size = len(rows.labels)
+    first, second, third = (parts[:, k].reshape(*shape, size) for k in (1, 2, 3))
+    return values.reshape(*shape, size), first, second, third
 
 
 def _members(
@@ -233,7 +234,7 @@ def forward_terms(
 ) -> MotionTerms:
     """Return the terms (B, …) from results T of the kernels, with springs in cut joints."""
     size = len(transfer.labels)
-    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(-1, size, size)
+    a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(len(T), size, size)
     load_power, dissipation = T[:, -2], T[:, -1]
     if model.cut_joint_loads:
         parts = _cut_joints(model, transfer, BOTH, states[known], rates[0][known])
@@ -291,16 +292,25 @@ class MotionEvaluator:
         self._applied = model.loads.constant[None]
         plain = transfer.permutation is None and not model.cut_joint_loads
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
-        # only one real state of this shape takes the hot path
-        self._shapes = ((model.tree.state_size,), (size,)) if hot else (None, None)
-        self._width = query.width
-        self._run: Any = None
+        # only one real state takes the hot path
+        self._hot, self._width, self._run = bool(hot), query.width, None
+        self._sizes = model.tree.state_size, size
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_run": None}
 
     def _prepare(self) -> Any:
-        """Return the function that runs the kernel, whose module is imported on first use, for one state."""
-        query, applied, transfer = self._query, self._applied, self._transfer
-        entry, plan, numbers_, places = kernel(query.entry), query.plan, query.numbers_in(_REAL), query.places
-        choice, shape = getattr(transfer, "choice", None), (2, self._model.tree.size)
+        """Return the function that runs the kernel, whose module is imported on first use, for one state.
+
+        It raises a TypeError for anything but contiguous arrays of float64 with one axis.
+        """
+        query, applied = self._query, self._applied
+        plan, numbers_, places = query.plan, query.numbers_in(_REAL), query.places
+        choice, shape = getattr(self._transfer, "choice", None), (2, self._model.tree.size)
+        drawn, rest = self._model.reference_state, np.zeros((1, self._sizes[1]))
+        first = query.result((rest, rest), _REAL)
+        given = (drawn, applied) if choice is None else (drawn, applied, choice)
+        entry = compiled(kernel(query.entry), *query.arguments(first, *given))
         # scratch of calls that have ended; taking and returning is atomic
         free: list[tuple[np.ndarray, ...]] = []
 
@@ -352,27 +362,25 @@ class MotionEvaluator:
         -----
         For speed it is not checked that states are closed and numbers finite.
         """
-        states, rates = self._shapes
-        if (
-            type(state) is _ndarray is type(qd) is type(second)
-            and state.shape == states
-            and qd.shape == rates == second.shape
-            and state.dtype is qd.dtype is second.dtype is _REAL
-            and state.flags.carray
-            and qd.flags.carray
-            and second.flags.carray
-            and (
-                out is None
-                or (type(out) is _ndarray and out.shape == rates and out.dtype is _REAL and out.flags.carray)
-            )
-        ):
-            T = _empty(self._width) if out is None or self._width != len(out) else out
-            if not (self._run or self._prepare())(state, qd, second, T):
-                if out is None:
-                    return T if self._width == len(qd) else T[: len(qd)]
-                if T is not out:
-                    out[:] = T[: len(qd)]
-                return out
+        S, M = self._sizes
+        try:
+            if (
+                self._hot
+                and len(state) == S
+                and len(qd) == M == len(second)
+                and (out is None or len(out) == M)
+            ):
+                T = _empty(self._width) if out is None or self._width != M else out
+                if not (self._run or self._prepare())(state, qd, second, T):
+                    if out is None:
+                        return T if self._width == M else T[:M]
+                    if T is out:
+                        return out
+                    if type(out) is np.ndarray and out.shape == (M,) and out.dtype is _REAL:
+                        out[:] = T[:M]
+                        return out
+        except TypeError:  # lists, batches, other scalars
+            pass
         return self._general(state, qd, second, out)
 
     def _general(self, state: Any, qd: Any, second: Any, out: np.ndarray | None) -> np.ndarray:
@@ -396,7 +404,7 @@ class MotionEvaluator:
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
         """Return the terms of forward dynamics at one real state."""
         state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
-        if self._shapes[0] is not None:
+        if self._hot:
             size, T = len(qd), _empty(self._width)
             if not (self._run or self._prepare())(state, qd, effort, T):
                 I = T[2 * size : -2].reshape(size, size)

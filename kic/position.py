@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,7 +14,7 @@ from kic.errors import ConfigurationError, InputError, batch_indices, short_repr
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.continuation import continue_to
+from kic.transfer.continuation import continue_from
 from kic.transfer.limits import Limits, MotionLimits
 from kic.transfer.targets import BatchTargets, Targets
 
@@ -22,26 +23,23 @@ def solve_position(
     model: CompiledModel, inputs: Any, near: Configuration | None, failures: str
 ) -> Configuration:
     """Return configurations with the values of the inputs. See `Mechanism.at`."""
-    targets = model.targets(inputs)
+    targets, closure = model.position_problem(inputs)
     if model.has_complex_step:
         found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
         return follow_complex_step(model, targets, targets.values, found)
     start, around = initial_states(model, near)
-    shape = broadcast_batches(inputs=targets.batch, near=around)
-    problem = _PositionProblem(
-        model.closure(targets.names, targets.held),
-        _members(start, shape),
-        _members(targets.values, shape),
-        np.broadcast_to(targets.impossible, shape).ravel().tolist(),
-        failures == "raise",
-    )
-    problem.solve(np.arange(prod(shape)))
-    return problem.configuration(model, shape, failures, str, targets)
+    shape = targets.batch or around
+    if targets.batch and around:
+        shape = broadcast_batches(inputs=targets.batch, near=around)
+    start, target = _members(start, shape), _members(targets.values, shape)
+    problem = _PositionProblem(closure, start, target, targets, shape, failures)
+    problem.solve()
+    return problem.configuration(model, str)
 
 
 def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
     """Return configurations along a path, the first axis of the batch. See `Mechanism.path`."""
-    targets = model.targets(inputs)
+    targets, closure = model.position_problem(inputs)
     if not targets.batch:
         raise InputError(
             f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
@@ -57,11 +55,12 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
         return follow_complex_step(model, targets, values, found)
     impossible = targets.impossible.reshape(length, *(1,) * (len(beside) - len(side)), *side)
     problem = _PositionProblem(
-        model.closure(targets.names, targets.held),
+        closure,
         np.concatenate([_members(start, beside)] * length) if length else np.zeros((0, start.shape[-1])),
         _members(values, shape),
-        np.broadcast_to(impossible, shape).ravel().tolist(),
-        failures == "raise",
+        replace(targets, reasons=[impossible] if targets.reasons else [], batch=impossible.shape),
+        shape,
+        failures,
     )
     abreast = prod(beside)
     going = np.arange(abreast)
@@ -70,8 +69,10 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
         if k:
             problem.start[members] = problem.states[members - abreast]
         problem.solve(members)
-        stopped = np.array([bool(problem.reasons[b]) for b in members], dtype=bool)
-        for b in going[stopped]:
+        if not problem.reasons:
+            continue
+        stopped = np.array([b in problem.reasons for b in members.tolist()], dtype=bool)
+        for b in going[stopped].tolist():
             for later in range((k + 1) * abreast + b, length * abreast, abreast):
                 problem.reasons[later] = f"its path stops at member {k}"
                 problem.told[later] = False
@@ -81,7 +82,7 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
         led = f", led from member {index[0] - 1}" if index[0] else ""
         return f"member {index[0] if len(index) == 1 else index}{led}"
 
-    return problem.configuration(model, shape, failures, place, targets)
+    return problem.configuration(model, place)
 
 
 def within_limits(
@@ -199,63 +200,87 @@ def initial_states(
         )
     if near._states.dtype != np.float64:
         raise InputError(f"`{argument}` must hold real numbers, got {near._states.dtype}.")
-    return near.state, near.batch
+    return near._states.reshape(*near.batch, near._states.shape[-1]), near.batch
 
 
 class _PositionProblem:
     """Members of a batch with their starts, targets and results.
 
-    `start` and `target` (B, S), (B, P) are closed states, and the values wanted. `reasons` are those of
-    members that are impossible, '' for those to be solved. If `asked`, the reasons of failed members are
-    computed.
+    Parameters
+    ----------
+    closure : Closure
+        The equations.
+    start, target : (B, S), (B, P)
+        Closed states, and the values wanted.
+    targets : Targets
+        The targets, with the reasons of members that are impossible.
+    shape : tuple of int
+        Shape of the batch.
+    failures : {"raise", "mask"}
+        The reasons of failed members are computed to be raised.
     """
 
     def __init__(
-        self, closure: Closure, start: np.ndarray, target: np.ndarray, reasons: list[str], asked: bool
-    ) -> None:
-        self.closure, self.start, self.target, self.asked = closure, start, target, asked
-        finite = np.isfinite(target).all(axis=1) & np.isfinite(start).all(axis=1)
-        self.reasons = [
-            why or ("" if fine else "inputs must be finite")
-            for why, fine in zip(reasons, finite, strict=True)
-        ]
-        self.told = np.ones(len(start), dtype=bool)
-        self.states = np.full(start.shape, np.nan)
-        self.reached = start.copy()
-        self.share = np.zeros(len(start))
-
-    def solve(self, members: np.ndarray) -> None:
-        """Solve those of some members that are possible."""
-        members = np.array([b for b in members if not self.reasons[b]], dtype=np.intp)
-        if not members.size:
-            return
-        outcome = continue_to(self.closure, self.start[members], self.target[members], self.asked)
-        solved = np.array([not why for why in outcome.reasons])
-        self.states[members[solved]] = outcome.states[solved]
-        self.reached[members], self.share[members] = outcome.states, outcome.share
-        for b, why in zip(members, outcome.reasons, strict=True):
-            self.reasons[b] = why
-
-    def configuration(
         self,
-        model: CompiledModel,
+        closure: Closure,
+        start: np.ndarray,
+        target: np.ndarray,
+        targets: Targets,
         shape: tuple[int, ...],
         failures: str,
-        place: Callable[[tuple[int, ...]], str],
-        asked: Targets,
-    ) -> Configuration:
+    ) -> None:
+        self.closure, self.start, self.target = closure, start, target
+        self.targets, self.shape, self.failures = targets, shape, failures
+        self.reasons: dict[int, str] = {}
+        if targets.reasons:
+            why = np.broadcast_to(targets.impossible, shape).ravel().tolist()
+            self.reasons = {b: reason for b, reason in enumerate(why) if reason}
+        # False for members whose reason follows from that of another
+        self.told = np.ones(len(start), dtype=bool)
+        self.states = np.full(start.shape, np.nan)
+        self.reached: dict[int, tuple[np.ndarray, float]] = {}
+
+    def solve(self, members: np.ndarray | None = None) -> None:
+        """Solve members that are possible; by default all."""
+        if members is None and not self.reasons:
+            start, target = self.start, self.target
+        else:
+            members = np.arange(len(self.start)) if members is None else members
+            if self.reasons:
+                members = np.array([b for b in members.tolist() if b not in self.reasons], dtype=np.intp)
+            start, target = self.start[members], self.target[members]
+        states, share = self.closure.track(start, target)
+        failed = share < 1
+        if failed.any():
+            rest = continue_from(self.closure, start, target, states, share, self.failures == "raise")
+            failed = rest.share < 1
+            for k in np.flatnonzero(failed).tolist():
+                b = k if members is None else int(members[k])
+                self.reasons[b], self.reached[b] = rest.reasons[k], (rest.states[k], float(rest.share[k]))
+            states = np.where(failed[:, None], np.nan, rest.states)
+        if members is None:
+            self.states = states
+        else:
+            self.states[members] = states
+
+    def configuration(self, model: CompiledModel, place: Callable[[tuple[int, ...]], str]) -> Configuration:
         """Return the configurations, with failed members masked, or raise an error that carries them.
 
         `place` returns the words for a member index.
         """
-        ok = np.array([not why for why in self.reasons], dtype=bool).reshape(shape)
-        aims = BatchTargets(asked.names, asked.held, self.target)
-        configuration = Configuration(model, shape, self.states, None if ok.all() else ok, aims)
-        if failures == "mask" or ok.all():
+        shape = self.shape
+        aims = BatchTargets(self.targets.names, self.targets.held, self.target)
+        if not self.reasons:
+            return Configuration(model, shape, self.states, None, aims)
+        ok = np.ones(len(self.start), dtype=bool)
+        ok[list(self.reasons)] = False
+        ok = ok.reshape(shape)
+        configuration = Configuration(model, shape, self.states, ok, aims)
+        if self.failures == "mask":
             return configuration
         failed = [tuple(index) for index in np.argwhere(~ok).tolist()]
         bad = np.flatnonzero(~ok.ravel())
-        why = [self.reasons[b] for b in bad]
+        why = [self.reasons[b] for b in bad.tolist()]
         said = [
             f"{place(index)}: {reason}" if shape else reason
             for index, reason, told in zip(failed, why, self.told[bad], strict=True)
@@ -273,11 +298,17 @@ class _PositionProblem:
             failed=failed,
             reasons=why,
             configuration=configuration,
-            share=self.share[bad],
-            reached=Configuration(model, (len(bad),), self.reached[bad]),
+            share=np.array([self.reached[b][1] if b in self.reached else 0.0 for b in bad.tolist()]),
+            reached=Configuration(
+                model,
+                (len(bad),),
+                np.array([self.reached[b][0] if b in self.reached else self.start[b] for b in bad.tolist()]),
+            ),
         )
 
 
 def _members(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a copy of an array (..., n) over a batch of a shape, as rows (B, n)."""
-    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(prod(shape), a.shape[-1]).copy()
+    """Return an array (..., n) over a batch of a shape, as rows (B, n)."""
+    if a.shape[:-1] != shape:
+        a = np.broadcast_to(a, (*shape, a.shape[-1]))
+    return a.reshape(prod(shape), a.shape[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -153,13 +154,14 @@ def found(path: str) -> object:
 
 
 def write(folder: Path) -> None:
-    """Write all pages to a folder, and leave those that did not change."""
-    folder.mkdir(exist_ok=True)
+    """Write all pages to a folder and leave those that did not change; with a change, remove everything else."""
     assigned = {package for _, _, packages in LAYERS for package in packages}
     others = sorted({home.split(".")[0] for home in kic._HOME.values()} - assigned)
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
     pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
-    for name, text in pages.items():
-        path = folder / f"{name}.rst"
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+    old = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.rst")}
+    if old != pages:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, text in pages.items():
+            (folder / f"{name}.rst").write_text(text, encoding="utf-8")

@@ -123,6 +123,8 @@ def random_loops(rng: np.random.Generator, count: int) -> list[Loop]:
         link = "bar" if rng.random() < 0.5 else "coupler"
         pin, base, end = rng.normal(size=(3, 3)) * 10 ** rng.uniform(-1, 0.3, size=(3, 1))
         axis = rng.normal(size=3)
+        if rng.random() < 0.2:  # a short link
+            end = pin + rng.normal(size=3) * 10 ** rng.uniform(-1.5, -0.3)
         if not spatial:
             pin[2] = base[2] = end[2] = 0.0
             axis = Z if kind == "revolute" else np.array([*axis[:2], 0.0])

@@ -32,7 +32,7 @@ RESULTS = {
     "Sweep", "TrackingResult", "Wrench",
 }  # fmt: skip
 # writes files, or is a page for a browser
-SKIPPED = {"save", "report_page", "schema", "model_names"}
+SKIPPED = {"save", "to_csv", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
 INTERNAL = {
     "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "descriptions",
@@ -466,6 +466,8 @@ def subjects() -> tuple[Subject, ...]:
                     after=lambda law, m=m, c=c: kic.simulate(m, c, 0.01, law, rtol=1e-3, max_steps=20),
                 )
             )
+        speeds = {**v, "path": batch, "qd": np.ones(M)}
+        found.append(Subject(f"{name}: trajectory.at_speed", T.at_speed, speeds, m))
         for f in ("fastest", "uniform"):
             found.append(Subject(f"{name}: trajectory.{f}", getattr(T, f), {**v, "path": line}, m))
         found.append(Subject(f"{name}: split", classics.split, v, m))
@@ -587,6 +589,14 @@ def parts() -> Iterator[Subject]:
         },
     )
     yield Subject("Units", kic.Units, {"length": "m"})
+    yield Subject("Frame", kic.Frame, {"name": "s", "body": "a", "origin": (0, 0, 0), "axes": np.eye(3)})
+    lengths = {
+        "ground": 4.0, "crank": 1.0, "coupler": 3.5, "rocker": 3.0, "rod": 3.0, "offset": 0.1, "angle": 0.5,
+        "branch": "open", "tip": (1.0, 0.5), "masses": {}, "proximal": 3.0, "distal": (4.0, 4.0),
+        "base_radius": 2.0, "platform_radius": 1.0, "height": 3.0, "arm": 2.0, "forearm": 5.0, "legs": "UPS",
+    }  # fmt: skip
+    for f in ("four_bar", "four_bar_motion", "slider_crank", "five_bar", "stewart", "delta"):
+        yield Subject(f"linkages.{f}", getattr(kic.linkages, f), lengths)
     yield Subject("DHRow", kic.DHRow, {"joint": "A", "body": "a"})
     rows = [kic.DHRow("A", "a", a=1.0), {"joint": "B", "body": "b", "a": 0.5}]
     yield Subject(

@@ -175,3 +175,15 @@ def test_barrels_keep_their_length() -> None:
     lengths = [np.linalg.norm(xy[1] - xy[0]) for xy in barrels]
     assert np.ptp(lengths) < 1e-9
     assert max(lengths) < 0.9
+
+
+def test_legs_drive_a_platform_described_in_its_pose() -> None:
+    """Actuators that are not the coordinates: the same leg forces, and sets of coordinates with legs."""
+    m = platform_on_distances()
+    other = replace(m, coordinates=["float"], actuators=LEGS)
+    force = m.at().joint_forces().effort
+    assert other.at().joint_forces().effort == pytest.approx(force, rel=1e-12)
+    assert kic.metrics.static_effort()(other.at()) == pytest.approx(np.abs(force).max(), rel=1e-12)
+    assert other.at().distribute(-other.at().dynamics().load).effort == pytest.approx(force, rel=1e-9)
+    assert set(LEGS) <= set(other.independent_sets().among)
+    assert {s.name for s in kic.draw(other).shapes if s.of == "ram" and s.name} == set(LEGS)

@@ -643,3 +643,49 @@ def test_faces_of_faded_members_are_translucent() -> None:
     fan = [s for s in draw(m.path({"A": np.linspace(1.0, 1.5, 5)})).shapes if s.of == "plate" and s.face]
     assert [s.face[3] for s in alone] == [1.0]
     assert [s.face[3] for s in fan] == [0.5, 0.5]
+
+
+def test_gears_have_teeth_that_mesh() -> None:
+    """Corners of one wheel are never inside the other, in any position."""
+    from matplotlib.path import Path
+
+    m = kic.load("geared-five-bar")
+    for angle in (0.64, 0.8, 1.1, 1.3):
+        wheels = [s.xy for s in draw(m.at({"A": angle})).shapes if s.of == "wheel" and s.closed]
+        small, large = sorted(wheels, key=len)
+        assert len(large) == 2 * len(small)
+        for one, other in ((small, large), (large, small)):
+            assert not Path(other).contains_points(one, radius=-1e-6).any()
+        # they reach into each other
+        centre = (large.max(axis=0) + large.min(axis=0)) / 2
+        assert np.linalg.norm(small - centre, axis=1).min() < np.linalg.norm(large - centre, axis=1).max()
+
+
+def test_belts_are_closed_and_touch_their_pulleys() -> None:
+    bodies = [kic.Body(name, at=(x, 0, 0)) for name, x in (("one", 0.0), ("two", 1.0))]
+    joints = [
+        kic.Joint(name, "revolute", ("ground", body), at=(x, 0, 0), axis=(0, 0, 1))
+        for name, body, x in (("A", "one", 0.0), ("B", "two", 1.0))
+    ]
+    m = kic.Mechanism(
+        "belt", bodies, joints, couplings=[kic.Coupling("k", ["A", "B"], belt=(0.1, 0.3))], coordinates=["A"]
+    )
+    (belt,) = [s for s in draw(m).shapes if s.of == "belt"]
+    assert belt.closed
+    for x, radius in ((0.0, 0.1), (1.0, 0.3)):
+        assert np.linalg.norm(belt.xy - [x, 0], axis=1).min() == pytest.approx(radius, abs=1e-12)
+    # the straight runs touch both pulleys: their normals are the radii
+    steps = np.roll(belt.xy, -1, axis=0) - belt.xy
+    for k in np.argsort(-np.linalg.norm(steps, axis=1))[:2]:
+        start, end = belt.xy[k], belt.xy[(k + 1) % len(belt.xy)]
+        for place in (start, end):
+            centre = np.array([0.0 if np.linalg.norm(place) < 0.2 else 1.0, 0.0])
+            assert abs(steps[k] @ (place - centre)) < 1e-12
+
+
+def test_a_mechanism_is_drawn_in_its_reference_configuration() -> None:
+    m = kic.load("four-bar")
+    one, other = draw(m), draw(m.at())
+    assert len(one.shapes) == len(other.shapes)
+    for a, b in zip(one.shapes, other.shapes, strict=True):
+        assert (a.xy == b.xy).all()

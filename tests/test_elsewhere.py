@@ -9,6 +9,7 @@ from sampling import compose, derivative, mismatch, random_posture, random_tree
 import kic
 from kic.configuration import Configuration
 from kic.kinematics.closure_rows import closure_items
+from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import states_of
@@ -108,7 +109,7 @@ def test_closure_rows_are_rows(kind: str) -> None:
     assert m.cuts == ("cut",)
     model = m._model
     items = closure_items(model.tree, m.joints[-1])
-    assert sum(item.height for item in items) == ROWS[kind]
+    assert sum(heights(items)) == ROWS[kind]
     if not items:
         return
     rows = plain_rows(model.tree, items)

@@ -281,8 +281,8 @@ NEUTRAL = {
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
     "peaucellier": r"the search ends at C = -1\.65444; there several motions of its loops meet, where linear",
-    # flat, the plate can move to either side: the search does not pass this bifurcation
-    "sarrus": r"ends at A1 = .*there several motions of its loops meet",
+    # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this bifurcation
+    "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); there several motions of its loops meet",
     # where its parallelogram lies flat, it may open either way
     "watt-parallel-motion": r"ends at A = -0\.752\d*; there several motions of its loops meet",
     # a vertical slide without an end

@@ -169,8 +169,11 @@ def test_vectors_of_parts(value) -> None:
         "gravity",
         f"Mechanism 'm': `gravity` {text}",
     )
-    text = "Body 'b': `inertia` must be 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3"
-    refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
+    if not isinstance(value, int):  # one moment is an inertia
+        text = (
+            "Body 'b': `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a"
+        )
+        refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
 
 
 @pytest.mark.parametrize("name", BAD_NAMES, ids=lambda v: short_repr(v)[:20])
@@ -462,9 +465,8 @@ def test_names_of_rows() -> None:
 
 def test_poses() -> None:
     for name in ("tip", "ground", "elbow", "lnk1", ""):
-        error = refuses(
-            kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, f"No body '{name}' in 'horn-"
-        )
+        text = f"No body or frame '{name}' in 'horn-"
+        error = refuses(kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, text)
         assert error.candidates == ("link1", "link2")
     refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`name` must be a string, got 5.")
     text = "pose() needs real numbers, and this configuration has complex128. Convert it."
@@ -553,12 +555,8 @@ def test_forces_of_the_caller() -> None:
     refuses(kic.KicError, lambda: STRETCHED.dynamics(applied={"tip": (0, 0, 0)}), None, text)
     text = "`push` must have shape (..., 3), got (2,)."
     assert refuses(kic.InputError, lambda: c.dynamics(applied={"push": (0, 0)}), None, text).got == (2,)
-    text = "`qd` must have shape (..., 1), got (). Give it in brackets: [2.0]."
-    refuses(kic.InputError, lambda: c.dynamics().inverse_dynamics(2.0, 0.0), None, text)
-    refuses(kic.InputError, lambda: c.coefficients("tip").velocity(2.0), None, text)
-    text = "`phi` must have shape (..., 1), got (). Give it in brackets: [1.0]. The coordinates of"
-    refuses(kic.InputError, lambda: m.at(1.0), None, text)
-    # for several degrees of freedom one number is no vector
+    # one number serves one degree of freedom, and is no vector for several
+    assert c.coefficients("tip").velocity(2.0).shape == (3,)
     text = "`qd` must have shape (..., 2), got ()."
     refuses(kic.InputError, lambda: STRETCHED.coefficients("tip").velocity(2.0), None, text)
     text = "`push` must be an array of numbers, got 'up'."

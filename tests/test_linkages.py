@@ -146,6 +146,23 @@ def test_stewart_legs_are_distances_of_joints():
     assert abs(same.joints[2].at[2] - 0.9) < 1e-12
 
 
+def test_massless_legs_of_a_stewart_platform():
+    shape = {"height": 0.9, "base_angle": 0.3, "platform_angle": 0.4, "masses": {"platform": 20.0}}
+    rods = linkages.stewart(0.8, 0.5, legs="distance", gravity=(0, 0, -9.81), **shape)
+    massless = {f"{kind}{k}": 0.0 for kind in ("cylinder", "piston") for k in range(1, 7)}
+    bars = linkages.stewart(
+        0.8, 0.5, gravity=(0, 0, -9.81), **(shape | {"masses": {"platform": 20.0, **massless}})
+    )
+    pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
+    c, d = rods.at({"platform": pose}), bars.at({"platform": pose})
+    for k in range(1, 7):
+        assert abs(c.value(f"L{k}") - d.value(f"L{k}")) < 1e-11
+    one, other = c.dynamics(), d.dynamics()
+    assert one.coordinates == other.coordinates
+    assert np.abs(one.I - other.I).max() < 1e-10 * np.abs(other.I).max()
+    assert np.abs(one.load - other.load).max() < 1e-10 * np.abs(other.load).max()
+
+
 def test_delta_follows_its_closed_form():
     R, r, a, p = 0.2, 0.05, 0.26, 0.65
     m = linkages.delta(R, r, a, p, masses={"plate": 0.3})

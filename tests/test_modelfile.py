@@ -343,11 +343,11 @@ def test_unsavable_models_raise(tmp_path: Path) -> None:
 
 NO_TEXT = {
     "binary": (bytes(range(256)), "is not text (byte 128 is not UTF-8). A model file is TOML."),
-    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is not text (byte 0 is not UTF-8)"),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0", "is a picture"),
     "utf-16": (BASE.encode("utf-16"), "is not text (byte 0 is not UTF-8)"),
     "zeros": (b"\0" * 999, "is not TOML: Invalid statement (at line 1, column 1)."),
     "latin-1": (swap('"tip"', '"Spitze für"').encode("latin-1"), "is not text (byte "),
-    "json": ('{"name": "m"}', "is not TOML: "),
+    "json": ('{"name": "m"}', "is JSON"),
     "old mac": (BASE.replace("\n", "\r"), "is not TOML: Expected newline"),
     "twice": (
         swap("mass = 1.0", "mass = 1.0\nmass = 2.0"),

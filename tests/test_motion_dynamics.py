@@ -207,7 +207,10 @@ def test_batches_and_members_without_solution() -> None:
     m = kic.load("five-bar")
     c = m.at(np.array([[1.2217, 1.5708]] * 3), near=m.at())
     assert c.inverse_dynamics(np.zeros((2, 1, 2))).shape == (2, 3, 2)
-    assert c[:0].inverse_dynamics([1.0, 2.0]).shape == (0, 2)
+    for empty in (c[:0], kic.load("horn-two-link").at(np.zeros((0, 2)))):
+        assert empty.inverse_dynamics([1.0, 2.0]).shape == (0, 2)
+        assert empty.forward_dynamics([1.0, 2.0]).shape == (0, 2)
+        assert [x.shape for x in empty.motion("tip", [1.0, 2.0])] == [(0, 3)] * 4
     f = m.prepare_forward_dynamics()
     state = c.state.copy()
     state[1] = np.nan

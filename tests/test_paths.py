@@ -210,11 +210,9 @@ def test_open_chains_and_members_that_are_no_numbers() -> None:
     assert (c.value("elbow")[c.ok] > 0).all()
     f = kic.load("four-bar")
     values = f.at().value("A") + np.array([0.1, np.nan, 0.2])
-    with pytest.raises(
-        kic.ConfigurationError, match="member 1, led from member 0: inputs must be finite"
-    ) as caught:
+    with pytest.raises(kic.ConfigurationError, match="member 1, led from member 0: A is NaN") as caught:
         f.path({"A": values})
-    assert caught.value.reasons == ["inputs must be finite", "its path stops at member 1"]
+    assert caught.value.reasons == ["A is NaN, and inputs must be finite", "its path stops at member 1"]
     assert caught.value.configuration.ok.tolist() == [True, False, False]
 
 

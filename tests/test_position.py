@@ -203,7 +203,8 @@ def test_the_inverse_position_of_an_arm() -> None:
     c = m.at(phi)
     near = m.at(phi + 0.05 * rng.normal(size=phi.shape))
     e = m.at({"link6": c.pose("link6")}, near=near, failures="mask")
-    condition = m._model.closure((), c._model.targets({"link6": c.pose("link6")}).held).condition(c._states)
+    _, closure = m._model.position_problem({"link6": c.pose("link6")})
+    condition = closure.condition(c._states)
     assert e.ok.sum() >= 17
     assert np.abs(e.phi - phi)[e.ok].max() < 1e-14 * condition[e.ok].max()
     h = kic.load("horn-two-link")
@@ -354,16 +355,15 @@ def test_scales(size: float, short: float) -> None:
     assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-13 / short)
 
 
-@pytest.mark.slow
 def test_overlong_path_raises() -> None:
     m = kic.load("four-bar")
     assert m.at({"A": 100.0}).value("tip") == pytest.approx(
         m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
     )
-    with pytest.raises(
-        kic.ConfigurationError, match=r"its way is too long: 10000 leaps led to [\d.]+ % of it"
-    ):
+    with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
         m.at({"A": 1e9})
+    with pytest.raises(kic.ConfigurationError, match=r"its way is too long: it came [\d.e-]+ % of it"):
+        kic.load("five-bar").at([1e6, 1e6])
 
 
 # --------------------------------------------------------------------------------------------- errors
@@ -508,7 +508,7 @@ def test_distances_that_cannot_be() -> None:
         m.at({"A": 0.0, "gap": long})
     assert caught.value.failed == [(1,), (2,), (4,), (5,)]
     assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
-    assert caught.value.reasons[2] == "inputs must be finite"
+    assert caught.value.reasons[2] == "gap is NaN, and inputs must be finite"
     assert "it came" in caught.value.reasons[3]
     assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
@@ -592,7 +592,5 @@ def test_members_of_a_batch() -> None:
 def test_configuration_of_a_changed_mechanism_raises() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
-    with pytest.raises(
-        kic.InputError, match="configuration of 'four-bar', got one of another drawing of that name"
-    ):
+    with pytest.raises(kic.InputError, match="`near`"):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))

@@ -118,7 +118,8 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
 def test_undetermined_components_are_named(name: str, place: int) -> None:
     m, c = standing(name, place)
     qd, qdd = moving(c)
-    f, split = c.joint_forces(qd, qdd), c.joint_forces(qd, qdd, split="minimum norm")
+    f = c.joint_forces(qd, qdd, out_of_plane=True)
+    split = c.joint_forces(qd, qdd, split="minimum norm", out_of_plane=True)
     assert set(f.undetermined) == open_by_hand(m, c, c.coordinates) == set(split.undetermined)
     assert bool(f.undetermined) == (name in (*PLANAR, "parallel-serial"))  # whose legs are planar
     for j in m.joints:
@@ -141,7 +142,7 @@ PLANAR = (
 def test_planar_linkages_know_their_plane() -> None:
     for name in PLANAR:
         m, c = configuration(name, 0)
-        f = c.joint_forces(*moving(c))
+        f = c.joint_forces(*moving(c), out_of_plane=True)
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
         assert m.dof - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
@@ -602,7 +603,7 @@ def test_a_plane_that_is_no_plane_of_the_axes() -> None:
         points=[replace(p, at=turn(p.at)) for p in m.points],
         gravity=turn(m.gravity),
     )
-    f, e = (x.at({"A": 1.2}).joint_forces([0.5], [0.2]) for x in (m, tilted))
+    f, e = (x.at({"A": 1.2}).joint_forces([0.5], [0.2], out_of_plane=True) for x in (m, tilted))
     assert e.effort == pytest.approx(f.effort, rel=1e-12)
     assert set(e.undetermined) == {f"{j}.{x}" for j in f.joints for x in C}
     for j in f.joints:
@@ -622,7 +623,7 @@ def test_moments_about_other_places() -> None:
     assert mismatch(moved.about(w.point).moment, np.stack([w.moment, w.moment])) < 1e-12
     assert (moved.point == place).all()
     # open components stay open, and no others become so
-    four = kic.load("four-bar").at({"A": 1.2}).joint_forces()["B"].about([0.4, -3.0, 0.0])
+    four = kic.load("four-bar").at({"A": 1.2}).joint_forces(out_of_plane=True)["B"].about([0.4, -3.0, 0.0])
     assert np.isnan(four.moment).tolist() == [True, True, False]
 
 
@@ -728,7 +729,7 @@ def test_long_batches_are_split(monkeypatch) -> None:
 def test_members_without_configuration() -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"w.x": [2.6, 9.0, 2.5], "w.y": 1.5, "platform.angle": 0.1}, failures="mask")
-    f = c.joint_forces()
+    f = c.joint_forces(out_of_plane=True)
     assert c.ok.tolist() == [True, False, True]
     for T in (f.force, f.moment, f.effort, f.point):
         assert np.isnan(T[1]).all()
@@ -747,7 +748,7 @@ def test_structures() -> None:
         for n, x in (("A", 0), ("B", 1))
     ]
     m = kic.Mechanism("bridge", [beam], pins, gravity=(0, -10, 0), coordinates=[])
-    f = m.at().joint_forces()
+    f = m.at().joint_forces(out_of_plane=True)
     assert (m.dof, f.effort.shape) == (0, (0,))
     assert f["A"].force[1] == pytest.approx(22.5, abs=1e-12)
     assert f["B"].force[1] == pytest.approx(7.5, abs=1e-12)
@@ -773,7 +774,7 @@ def test_rounded_dimensions() -> None:
     m = kic.load("four-bar")
     tilt = [replace(j, axis=(0, 1e-7 * k, 1)) for k, j in enumerate(m.joints)]
     rounded = replace(m, joints=tilt, closure_tolerance=1e-6)
-    f, e = (x.at({"A": 1.2}).joint_forces([0.5], [0.2]) for x in (m, rounded))
+    f, e = (x.at({"A": 1.2}).joint_forces([0.5], [0.2], out_of_plane=True) for x in (m, rounded))
     assert e.undetermined == f.undetermined
     assert np.nanmax(np.abs(e.force - f.force)) < 1e-5 * np.nanmax(np.abs(f.force))
 
@@ -804,7 +805,7 @@ def test_towards_a_dead_centre() -> None:
     efforts = []
     for gap in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
         c = m.at([gap])
-        f = c.joint_forces(actuators="piston")
+        f = c.joint_forces(actuators="piston", out_of_plane=True)
         split = c.joint_forces(actuators="piston", split="minimum norm")
         assert set(f.undetermined) == {f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE}
         assert equilibrium_residual(m, c, split, [0.0], [0.0]) < 1e-12
@@ -845,7 +846,7 @@ def test_documented_shapes() -> None:
 
 
 def test_sheets() -> None:
-    f = kic.load("four-bar").at({"A": [1.2, 1.3]}).joint_forces()
+    f = kic.load("four-bar").at({"A": [1.2, 1.3]}).joint_forces(out_of_plane=True)
     text = repr(f)
     assert "batch (2,), shown: member [0]" in text
     assert "A (ground on crank)" in text
@@ -853,7 +854,7 @@ def test_sheets() -> None:
     assert "<table>" in f._repr_html_()
     assert list(f) == list(f.joints) == ["A", "B", "C", "D"]
     assert len(f) == 4
-    split = kic.load("four-bar").at({"A": 1.2}).joint_forces(split="minimum norm")
+    split = kic.load("four-bar").at({"A": 1.2}).joint_forces(split="minimum norm", out_of_plane=True)
     assert "undetermined (chosen by minimum norm): " in repr(split)
     assert repr(split["B"]).startswith("B, crank on coupler: force [")
 
@@ -975,3 +976,25 @@ def test_springs_without_direction() -> None:
     m = replace(m, points=[*m.points, *ends], springs=[kic.Spring("coil", ("a", "b"), 1.0, 0.5)])
     with pytest.raises(kic.InputError, match="has no direction here: the ends of one of coil coincide"):
         m.at().joint_forces()
+
+
+@pytest.mark.parametrize("name", ["four-bar", "five-bar", "slider-crank", "jansen-leg"])
+def test_planar_joints_have_two_forces_and_a_moment(name: str) -> None:
+    c = kic.load(name).at()
+    rates = np.full(len(c.coordinates), 0.7)
+    f, whole = c.joint_forces(rates, rates), c.joint_forces(rates, rates, out_of_plane=True)
+    assert not f.undetermined
+    six, other = (np.concatenate([x.force, x.moment], axis=-1) for x in (f, whole))
+    assert not six[:, 2:5].any()
+    assert np.isnan(other[:, 2:5]).any()
+    assert np.array_equal(six[:, [0, 1, 5]], other[:, [0, 1, 5]])
+    assert np.isfinite(six).all()
+
+
+def test_loads_out_of_the_plane_are_not_dropped() -> None:
+    arm = replace(kic.load("horn-two-link"), gravity=(0, 0, -9.81))
+    f = arm.at([0.3, 0.4]).joint_forces()
+    assert abs(f["shoulder"].force[2] - 9.81 * sum(b.mass for b in arm.bodies)) < 1e-12
+    bars = replace(kic.load("four-bar"), gravity=(0, 0, -9.81)).at({"A": 1.2}).joint_forces()
+    assert "B.fz" in bars.undetermined
+    assert np.isnan(bars["B"].force[2])

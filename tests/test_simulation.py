@@ -393,7 +393,7 @@ def test_errors_state_why_a_run_stops() -> None:
         kic.simulate(m, start, 1.0, effort=lambda t, now: "much")
     # q'' = q'^2 reaches infinity after a second: the steps shrink before it
     flat = replace(m, gravity=(0, 0, 0))
-    with pytest.raises(kic.SimulationError, match=r"(shrink to nothing|no longer finite)") as caught:
+    with pytest.raises(kic.SimulationError, match=r"(become too small|no longer finite)") as caught:
         kic.simulate(flat, flat.at([0.0]), 2.0, qd=[1.0], effort=lambda t, now: 2.0 * now.qd**2)
     last = caught.value.simulation
     assert 0.999 < last.t[-1] < 1.001
@@ -425,8 +425,8 @@ WRONG = [
     ({"qd": [1.0, 2.0]}, r"`qd` .* shape \(\.\.\., 1\)"),
     ({"qd": [[1.0]]}, "`qd` must be 1 real numbers"),
     ({"effort": [1.0, 2.0]}, "`effort` must be a function"),
-    ({"method": "Euler"}, "`method` must be one of DOP853"),
-    ({"method": np.array(["RK45", "BDF"])}, "`method` must be one of DOP853"),
+    ({"method": "Euler"}, "`method` must be .DOP853."),
+    ({"method": np.array(["RK45", "BDF"])}, "`method` must be .DOP853."),
     ({"events": "none"}, "`events` must be functions"),
     ({"limits": {"A": (1, 0)}}, "`limits` of 'A' must be two numbers, the lower one first"),
     ({"limits": {"B": (0, 1)}}, "B"),

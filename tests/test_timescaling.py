@@ -375,8 +375,8 @@ ERRORS = {
     "zero duration": lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0),
     "zero duration cannot be scaled": lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0),
     "zero length": lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0),
-    "is at rest at 0,": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
-    "is at rest at 1,": lambda: tr.fastest(CORNER, acceleration=1.0),
+    "is at rest at 0.": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
+    "is at rest at 1.": lambda: tr.fastest(CORNER, acceleration=1.0),
     "corner at 1": lambda: tr.fastest(
         tr.Trajectory(tr.concatenate([STRAIGHT, tr.line([1.0], [2.0])]).pieces.__class__(
             np.array([0.0, 1.0, 2.0]), np.array([[[0.0], [1.0]], [[1.0], [3.0]]])), STRAIGHT.naming),
@@ -389,7 +389,7 @@ ERRORS = {
     "need `mechanism`": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "need limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
     "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
-    "at least 3 points": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
+    "integer of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(
         STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]

@@ -82,3 +82,21 @@ def test_a_dead_centre_keeps_its_own_value() -> None:
     c = m.at({m.coordinate_names[0]: 0.0})
     slide = next(j.name for j in m.joints if j.type == "prismatic")
     assert np.array_equal(m.at({slide: float(c.value(slide))}, near=c).state, c.state)
+
+
+@pytest.mark.parametrize("name", ["four-bar", "rssr", "geared-five-bar"])
+def test_whole_turns_are_passed_at_once(name: str) -> None:
+    """A branch that repeats itself after some turns is not followed through all of them."""
+    m = kic.load(name)
+    c = m.at()
+    crank, *others = m.coordinate_names
+    still = {x: float(c.value(x)) for x in others}
+    start, turns = float(c.value(crank)), 159_120
+    far = m.at({crank: start + 2 * np.pi * turns + 0.3, **still})
+    close = m.at({crank: start + 0.3, **still})
+    # angles of 1e6 rad are known to 1e-10
+    for body in m.bodies:
+        assert np.abs(far.pose(body.name).as_matrix() - close.pose(body.name).as_matrix()).max() < 1e-8
+    assert far.value(crank) == start + 2 * np.pi * turns + 0.3
+    with pytest.raises(kic.ConfigurationError):
+        m.at({crank: 1e12, **still})

@@ -25,8 +25,8 @@ from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
 
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
-# with a larger condition of their rows the inputs hardly fix the configuration: the limit of reach, or a
-# motion that remains
+# with a larger condition of their rows the inputs barely determine the configuration: at the limit of reach,
+# or if some motion remains
 ISOLATED_CONDITION_MAX = 1e5
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
 LISTED_MAX = 8
@@ -46,8 +46,8 @@ class Assemblies(Configuration):
     counts : (K, ...) int
         Number of starts that converged to each configuration.
     singular : (K, ...) bool
-        Configurations that the inputs hardly fix: several solutions meet there, as at the limit of reach, or
-        some motion remains, as in an aligned wrist.
+        Configurations that the inputs barely determine: several solutions meet there, as at the limit of
+        reach, or some motion remains, as in an aligned wrist.
     continued : (K, ...) bool
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
@@ -131,7 +131,7 @@ class Assemblies(Configuration):
         if self.singular.any():
             which = ", ".join(map(str, np.flatnonzero(self.singular)))
             why = "the limit of reach, or a motion remains"
-            sheet.say(f"the inputs hardly fix assembly mode {which}: {why}")
+            sheet.say(f"the inputs barely determine assembly mode {which}: {why}")
         if of is not None:
             return _add_pose_tables(sheet, self._model, self._states, self.places(of), of)
         if count > LISTED_MAX:
@@ -206,18 +206,17 @@ def assembly_search(
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
-    targets = model.targets(inputs)
+    targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)
     if around:
         raise InputError(f"`near` must be one configuration, got a batch {around}.")
-    closure = model.closure(targets.names, targets.held)
     return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
 
 
 def find_for_target(search: AssemblySearch) -> Assemblies:
     """Return the distinct solutions found for one target."""
     model, targets, closure = search.model, search.targets, search.closure
-    why = str(targets.impossible) or ("" if np.isfinite(targets.values).all() else "inputs must be finite")
+    why = str(targets.impossible)
     if why:
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs: {why}.",
@@ -347,8 +346,9 @@ def raise_not_found(
     """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
     best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
     flipped = [reason for reason in reasons if "wrong way" in reason]
-    reason = flipped[0] if flipped else f"the smallest residual is {residuals[best]:.2e}"
     members, model = search.members, search.model
+    unit = model.description.units.length
+    reason = flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {unit}"
     where = f" at any of {len(members)} members" if search.targets.batch else ""
     raise ConfigurationError(
         f"No configuration of '{model.description.name}' with these values was found{where} from "

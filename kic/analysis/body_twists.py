@@ -14,7 +14,7 @@ import numpy as np
 from kic.description.validation import GROUND
 from kic.kernels.layout import DIRECTION, OMEGA, POINT
 from kic.kinematics.closure_rows import closure_items, distance_item
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states
@@ -82,8 +82,8 @@ class BodyTwists:
         held = [closure_items(free, joint) for joint in self.description.joints]
         held += [[distance_item(free, rod)] for rod in self.rods]
         self._constraints, self._constraint_scale = self._rows(held)
-        heights = [sum(item.height for item in one) for one in held]
-        self.constraint_owner = np.repeat(np.arange(len(held)), heights)
+        counts = [sum(heights(one)) for one in held]
+        self.constraint_owner = np.repeat(np.arange(len(held)), counts)
         of_coordinates = [freedom_items(free, joint) for joint in self.description.joints]
         self._coordinate_rates, self._coordinate_scale = self._rows(of_coordinates)
 

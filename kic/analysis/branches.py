@@ -45,7 +45,7 @@ def find_assemblies(
         real = find_assemblies(
             model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
         )
-        targets = model.targets(inputs)
+        targets, _ = model.position_problem(inputs)
         states = follow_complex_step(model, targets, targets.values, real)._states
         return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
     search = assembly_search(model, inputs, near, starts, seed, limits)
@@ -62,14 +62,14 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
     count, batch = prod(targets.batch), targets.batch
     values = targets.values.reshape(count, targets.values.shape[-1])
     reasons = targets.impossible.ravel()
-    feasible = np.array([not why for why in reasons], dtype=bool) & np.isfinite(values).all(axis=1)
+    feasible = np.array([not why for why in reasons], dtype=bool)
     if count and not feasible.any():
-        why = str(next((w for w in reasons if w), "inputs must be finite"))
+        why = str(next(w for w in reasons if w))
         raise ConfigurationError(
             f"'{model.description.name}' has no configuration with these inputs at any of {count} "
             f"members: {why}.",
             failed=search.members,
-            reasons=[str(w) or "inputs must be finite" for w in reasons],
+            reasons=[str(w) for w in reasons],
         )
     tracker = _BranchTracker(search, values, feasible, preceding_members(batch))
     tracker.start()
@@ -116,18 +116,10 @@ def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
 
 
 class _BranchTracker:
-    """The solutions found at each member so far.
+    """The solutions (K_b, S) found at each member so far, with the number of starts that converged to each.
 
-    Attributes
-    ----------
-    states : list of (K_b, S)
-        Solutions of each member.
-    counts : list of (K_b,)
-        Number of starts that converged to each.
-    origins : list of (K_b,)
-        Solution of the preceding member that each continues; -1 if unknown.
-    is_fixed : list of (K_b,) bool
-        True if the inputs fix the solution well; only these can be continued.
+    `origins` has the solution of the preceding member that each continues, -1 if unknown. `is_fixed` is
+    True if the inputs fix the solution well; only these can be continued.
     """
 
     def __init__(

@@ -180,6 +180,8 @@ def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.n
         moving = [joint for joint in description.joints if joint.dof]
         # a free joint that is cut imposes no constraint
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
+        own = {*(description.coordinates or ()), *(description.actuators or ())}
+        names += tuple(name for name in description.variable_distances if name in own)
     else:
         names = names_of(among, "among")
     fixed = [name for name in names if name in description.fixed_distances]

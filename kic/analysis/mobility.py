@@ -393,7 +393,15 @@ class Mobility:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
         account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}."
-        return f"{account}{self._plane()}{self._passive_remark()} {self.doubt()}".rstrip()
+        return (
+            f"{account}{self._plane()}{self._finite_remark()}{self._passive_remark()} {self.doubt()}".rstrip()
+        )
+
+    def _finite_remark(self) -> str:
+        """Return the verdict on spatial mechanisms that move although conditions are redundant."""
+        if not (self.dof and self.redundant and self.finite) or self._plane() or self.doubt():
+            return ""
+        return " The motion is finite: the redundant conditions hold all along it."
 
     def __repr__(self) -> str:
         return self.summary()

@@ -101,18 +101,9 @@ class SingularPoint:
 class SingularitySearch:
     """Measures of all members of a batch, and the singular configurations between them.
 
-    Parameters
-    ----------
-    closure : Closure
-        The rows of inputs and outputs, with the closure.
-    spans : dict of str to slice or None
-        Rows of each kind; None for the closure.
-    dof : int
-        Mobility.
-    states, ok : (B, S), (...) bool
-        The members, and a mask of those with a configuration.
-    targets : BranchTargets, optional
-        Targets of the members. Continuations towards unsolved members end at singular configurations.
+    `closure` has the rows of inputs and outputs with the closure, and `spans` the rows of each kind; None
+    for the closure. `ok` is the mask of the members with a configuration. Continuations towards the
+    `targets` of unsolved members end at singular configurations.
     """
 
     def __init__(

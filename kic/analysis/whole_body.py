@@ -53,7 +53,9 @@ def center_of_mass(
     numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
     total = numbers[:, 0].sum()
     if not total:
-        raise InertiaError("The chosen bodies have no mass. Choose others.", bodies=tuple(names_of(bodies or ())))
+        raise InertiaError(
+            "The chosen bodies have no mass. Choose others.", bodies=tuple(names_of(bodies or ()))
+        )
     items = [Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
     query = transfer.query(plain_rows(model.tree, items), order)
     good, T = map_valid_members(
@@ -116,7 +118,10 @@ def centroidal_momentum(
     model = configuration._model
     tree, masses, transfer = model.tree, model.masses, model.transfer_for(wrt)
     n = len(masses.names)
-    items = [Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(masses.frames, masses.numbers[:, 1:4], strict=True)]
+    items = [
+        Item(POINT, int(f), local_b=tuple(x))
+        for f, x in zip(masses.frames, masses.numbers[:, 1:4], strict=True)
+    ]
     items += [Item(OMEGA, int(f)) for f in masses.frames]
     query = transfer.query(plain_rows(tree, items), 2)
     axes_items = [Item(DIRECTION, int(f), local_b=tuple(e)) for f in masses.frames for e in np.eye(3)]

@@ -31,11 +31,6 @@ class Annulus:
     inner, outer : float
         Radii.
 
-    Raises
-    ------
-    ModelError
-        If the radii are not finite numbers with 0 ≤ `inner` ≤ `outer`.
-
     Examples
     --------
     >>> ring = Annulus(0.5, 1.5)
@@ -170,11 +165,6 @@ class TwoLink(PlanarChain):
         Masses; only the dynamics need them.
     g : float
         Gravity along −y.
-
-    Raises
-    ------
-    ModelError
-        If a length is not positive, a mass is negative or a value is not a finite number.
 
     Examples
     --------

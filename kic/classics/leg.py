@@ -54,11 +54,6 @@ class Leg:
     gravity : (3,) float
         Acceleration of gravity in any direction (p. 21).
 
-    Raises
-    ------
-    ModelError
-        If a length is not positive, a mass or radius is negative or a value is not a finite number.
-
     Examples
     --------
     >>> leg = Leg(l2=0.5, l3=0.4, m2=7.0, m3=4.0)

@@ -44,11 +44,6 @@ class WristPartitioned:
     s11 : float
         Height of the shoulder.
 
-    Raises
-    ------
-    ModelError
-        If a length is not positive or a value is not a finite number.
-
     Examples
     --------
     >>> arm = WristPartitioned(1.3, 0.9, 0.4)

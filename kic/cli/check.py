@@ -29,6 +29,7 @@ def check(model: str, as_json: bool) -> None:
 
     \b
       kic check ./arm.toml
+      kic check ./robot.urdf
       kic check ./arm.toml --json
 
     --json prints a single object: name, ok (always true, since errors are printed to stderr), summary,
@@ -52,7 +53,7 @@ def check(model: str, as_json: bool) -> None:
         for body in mechanism.bodies
         if body.inertia_exception
     ]
-    notes += list(_large_angles(mechanism))
+    notes += [*_large_angles(mechanism), *mechanism.remarks]
     if as_json:
         data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
         click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))

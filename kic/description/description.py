@@ -113,7 +113,7 @@ class MechanismDescription:
     units: Units = field(default_factory=Units)
     """Names of the units."""
     remarks: tuple[str, ...] = ()
-    """Remarks of the reader of a file: what was merged, renamed, replaced and left out, each with its line."""
+    """Remarks of the reader of a file: merged, renamed, replaced, left out, each with its line."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -218,7 +219,7 @@ class Body:
 
     @property
     def axes(self) -> Axes:
-        """Axes of the frame of the body, those of the world in the reference configuration."""
+        """Unit vectors of its frame, those of the world in the reference configuration."""
         return WORLD
 
 
@@ -433,7 +434,7 @@ class Joint:
                     key=key,
                 )
 
-    @property
+    @cached_property
     def dof(self) -> int:
         """Number of degrees of freedom."""
         return JOINT_DOF[self.type]
@@ -443,7 +444,7 @@ class Joint:
         """True for each coordinate that is a translation."""
         return tuple(kind == "t" for kind in JOINT_COORDINATES[self.type])
 
-    @property
+    @cached_property
     def components(self) -> tuple[str, ...]:
         """Tuple of the names of the coordinates: that of the joint, or name.1, name.2 … for several."""
         if self.dof == 1:
@@ -453,7 +454,19 @@ class Joint:
 
 @dataclass(frozen=True)
 class Point:
-    """Point fixed in a body (or in ground), optionally with a point mass."""
+    """Point fixed in a body (or in ground), optionally with a point mass.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    body : str
+        The body (or ground) that carries it.
+    at : (3,) float
+        Position in the reference configuration.
+    mass : float
+        Point mass.
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -538,6 +551,7 @@ def _right_handed(who: str, given: Any) -> Axes:
             f"{short_repr(given)}.",
             key="axes",
         )
+    check_size(who, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
@@ -565,6 +579,17 @@ class Distance:
 
     If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
     without them, it acts like a massless cylinder with two ball joints.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    points : (2,) str
+        The two points.
+    fixed : bool
+        True for a constraint that keeps the distance, like a massless rod with two ball joints.
+    limits : (float, float), optional
+        Least and largest length.
     """
 
     __pydantic_config__ = STRICT
@@ -595,7 +620,19 @@ class Distance:
 
 @dataclass(frozen=True)
 class Force:
-    """Force at a point; `dynamics(applied=…)` can replace it for each configuration."""
+    """Force at a point; `dynamics(applied=…)` can replace it for each configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    point : str
+        Point of application.
+    force : (3,) float
+        Components.
+    axes : {"world", "body"}
+        Axes of the components: world, or fixed in the body (equal in the reference configuration).
+    """
 
     __pydantic_config__ = STRICT
     name: str
@@ -616,7 +653,19 @@ class Force:
 
 @dataclass(frozen=True)
 class Moment:
-    """Moment on a body; `dynamics(applied=…)` can replace it for each configuration."""
+    """Moment on a body; `dynamics(applied=…)` can replace it for each configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    body : str
+        Loaded body.
+    moment : (3,) float
+        Components.
+    axes : {"world", "body"}
+        Axes of the components: world, or fixed in the body (equal in the reference configuration).
+    """
 
     __pydantic_config__ = STRICT
     name: str

@@ -39,6 +39,11 @@ class Units:
     The names are labels: nothing is converted. The units must be consistent, force = mass · length / time².
     This is checked where all four names are known, such as mm, kg, s and N.
 
+    Parameters
+    ----------
+    length, mass, time, force : str
+        Names of the units.
+
     Raises
     ------
     ModelError

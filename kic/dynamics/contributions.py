@@ -14,7 +14,7 @@ from kic.kinematics.coefficients import Coefficients
 def add_rotors(
     rows: Coefficients, parts: list[np.ndarray], description: MechanismDescription, joints: Sequence[str]
 ) -> list[np.ndarray]:
-    """Append the contributions of the armatures of joints, as angular momentum; `rows` are their coordinates."""
+    """Append the contributions of the armatures of joints, as angular momentum."""
     H, start, added = rows.needed("H", 2), 0, list[list[np.ndarray]]()
     for joint in (joint for joint in description.joints if joint.name in joints):
         own = slice(start, start + joint.dof)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -392,3 +392,18 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
 def _error_of(d: Dynamics) -> np.ndarray:
     """Return the error of the diagonal of I*, or zeros if there is none."""
     return np.zeros(len(d.coordinates)) if d.inertia_error is None else d.inertia_error
+
+
+def computed_dynamics(
+    coordinates: tuple[str, ...],
+    tensors: Sequence[np.ndarray],
+    holonomic: bool,
+    inertia_error: Callable[[], np.ndarray],
+    description: MechanismDescription,
+) -> Dynamics:
+    """Return the model from results I*, P*, Tᴸ and B of the kernels, which need no checks."""
+    made = Dynamics.__new__(Dynamics)
+    made.coordinates = made.efforts = coordinates
+    made.I, made.P, made.load, made.damping = tensors
+    made.holonomic, made._inertia_error, made._description = holonomic, inertia_error, description
+    return made

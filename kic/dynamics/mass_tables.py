@@ -34,7 +34,7 @@ def pack_masses(tree: Tree) -> Masses:
     names, frames, numbers = [], [], []
     for body in description.bodies:
         frame = tree.frame[body.name]
-        if frame < 0 or not (body.mass or any(body.inertia or ())):
+        if frame < 0 or not (body.mass or any(body.inertia or ())):  # type: ignore[arg-type]
             continue
         names.append(body.name)
         frames.append(frame)

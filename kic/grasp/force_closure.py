@@ -90,17 +90,9 @@ def single_grasps(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGr
 class SingleGrasp:
     """Dimensionless form of one grasp of a batch.
 
-    Moments are about the center of the contacts and divided by their size. Force components x are scaled such
-    that every cone is xₙ ≥ |x_others|; f = `unit` · x.
-
-    Attributes
-    ----------
-    map : (W, m)
-        Wrench for x.
-    unit : (m,)
-        Forces for x: 1, μ, μ, γ.
-    length : float
-        Size of the grasp.
+    Moments are about the center of the contacts and divided by their size, `length`. Force components x
+    are scaled such that every cone is xₙ ≥ |x_others|; f = `unit` · x, with units 1, μ, μ, γ. `map` (W, m)
+    gives the wrench for x.
     """
 
     def __init__(

@@ -316,7 +316,7 @@ class GripProgram:
 
 
 class GripProblem:
-    """Loads, limits and fingers of a batch of grasps; arguments as of `grip_forces` and `largest_load`."""
+    """Loads, limits and fingers of a batch of grasps, with the arguments of `grip_forces`."""
 
     def __init__(
         self,
@@ -543,7 +543,7 @@ def grip_forces(
 
     The solution is checked: its resultant to 1e-9 of the load, and no margin is negative. If rounding makes a
     margin negative, the cones are tightened by at most 1e-7 of the load. Loads that can only be held with a
-    smaller margin raise an error. The cost is accurate to 1e-8, and forces on which it hardly depends to the
+    smaller margin raise an error. The cost is accurate to 1e-8, and forces with little effect on it to the
     square root of that.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import ModelFileError
+from kic.errors import InputError, ModelFileError, short_repr, unknown
 from kic.io.xml import Source
 from kic.kernels.layout import DIRECTION, KIND, OMEGA, POINT, PRISMATIC
 from kic.kinematics.items import Item
@@ -20,18 +20,24 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states, distance, integrate
 from kic.kinematics.tree import frame_axes, unit
+from kic.numerics.arrays import numbers
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 
-STEPS_MAX = 200
-# residual relative to the characteristic length: closed; and closed within the rounding of a file
-CLOSED_RTOL, ROUNDED_RTOL = 1e-11, 1e-3
+STEPS_MAX = 100
+# a search ends after so many steps that improve the squares of the residuals by less than a share
+STALLED_STEPS, STALLED_RTOL = 4, 1e-3
+# residual relative to the characteristic length: closed; closed with numbers of four digits; and the largest
+CLOSED_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
 # singular values of the closure, relative to the largest, that the rounding of a file makes: six digits
 ROUNDED_RANK = (1e-10, 3e-5)
 # margin of the closure tolerance over the residual and the singular values
 TOLERANCE_FACTOR = 5.0
-# starts sampled within the limits of the joints, if those of the file do not close the loops
-SAMPLED_STARTS = 64
+# starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
+# the first closed ones is taken
+SAMPLED_STARTS, SAMPLES_ENOUGH = 64, 4
+# evaluations of the residuals after which no further start is tried
+EVALUATIONS_MAX = 1500
 # violation of limits that counts as round-off
 LIMIT_ATOL = 1e-6
 
@@ -54,7 +60,8 @@ class Loop:
     second: LoopFrame
     axis: tuple[float, ...]
     axis2: tuple[float, ...]
-    line: int
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass
@@ -95,11 +102,13 @@ class _Closing:
             for joint, ratio in terms.items():
                 self.coupled[k, tree.column[joint]] = ratio
         size = np.abs(self.coupled * self.scale).max(axis=1, initial=0.0)
+        self.evaluations = 0
         self.coupled_size = np.where(size > 0, size, 1.0)
 
     def residual(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return scaled residuals (n,), their derivatives (n, M) by scaled steps, and their owners (n,)."""
         parts, slopes, owner = [], [], []
+        self.evaluations += 1
         if self.query is not None:
             values, G = self.query.layout.split(self.query.table(state[None]), (1,))
             per = values.shape[1] // len(self.loops)
@@ -166,7 +175,7 @@ class _Closing:
         """Return the state where damped Gauss–Newton ends, and its largest residual."""
         damping = 1e-3
         e, J, _ = self.residual(state)
-        cost = float(e @ e)
+        cost, stalled = float(e @ e), 0
         for _ in range(STEPS_MAX):
             if not np.abs(e).max(initial=0.0) > CLOSED_RTOL * 1e-3:
                 break
@@ -189,7 +198,8 @@ class _Closing:
             gain = float(new @ new) / cost
             state, e, J, cost = tried, new, slope, float(new @ new)
             damping = max(damping / 4, 1e-14)
-            if gain > 1 - 1e-9:
+            stalled = stalled + 1 if gain > 1 - STALLED_RTOL else 0
+            if stalled == STALLED_STEPS:
                 break
         return state, float(np.abs(e).max(initial=0.0))
 
@@ -216,6 +226,7 @@ def closed_state(
     couplings: Sequence[tuple[str, dict[str, float], float]],
     limits: Mapping[str, tuple[float, float]],
     starts: Sequence[Mapping[str, Any]],
+    first: Mapping[str, Any] | None,
     source: Source,
 ) -> Assembly:
     """Find the closed configuration next to the zero of a file.
@@ -230,6 +241,8 @@ def closed_state(
         Limits of joints with one coordinate.
     starts : sequence of dict
         Values of joints to start from after the zero.
+    first : dict, optional
+        Values to start from before the zero.
     source : Source
         The file, for messages.
 
@@ -241,21 +254,22 @@ def closed_state(
     closing = _Closing(model, loops, couplings)
     zero = model.reference_state[0]
     opening, _ = closing.worst(zero)
-    found = _nearest(closing, zero, limits, starts)
+    begin = zero if first is None else _at(closing, zero, first)
+    found = _nearest(closing, begin, limits, ({}, *starts) if first is not None else starts)
     made = Assembly(found[0])
     left, worst = closing.worst(made.state)
     gap = _open_loops(closing, zero)
     if left > ROUNDED_RTOL:
         raise ModelFileError(
-            f"{source.path or source.name}: loop '{closing.names[worst]}' cannot be closed: {left:.2g} remains, "
-            f"relative to a length of {closing.length:.3g}, from {1 + len(starts) + SAMPLED_STARTS} starts. "
+            f"{source.path or source.name}: loop '{closing.names[worst]}' does not close, {left:.2g} of a "
+            f"length of {closing.length:.3g} remains, from the zero and sampled starts. "
             "Correct its frames, or give `start=` closer to a closed configuration.",
             path=source.path,
             key="",
             loop=closing.names[worst],
             left=left,
         )
-    if opening > CLOSED_RTOL:
+    if opening > CLOSED_RTOL and first is None:
         made.remarks.append(f"loops were open at the zero of the file: {gap}; they were closed {found[1]}.")
     _, J, _ = closing.residual(made.state)
     s = np.linalg.svd(J, compute_uv=False)
@@ -298,11 +312,16 @@ def _nearest(
 
     best: tuple[float, float, np.ndarray, str] | None = None
     rough: tuple[float, np.ndarray] | None = None
+    closed = 0
     generator = np.random.default_rng(0)
     base = closing._columns(zero)
     low = np.where(np.isfinite(lower), lower, base - np.where(closing.scale == 1.0, np.pi, closing.length))
     high = np.where(np.isfinite(upper), upper, base + np.where(closing.scale == 1.0, np.pi, closing.length))
+    if closing.worst(zero)[0] <= CLOSED_RTOL:
+        return zero, "there"
     for k in range(1 + len(starts) + SAMPLED_STARTS):
+        if k > len(starts) and closing.evaluations > EVALUATIONS_MAX:
+            break
         where, state = "from there", zero
         if k and k <= len(starts):
             where, state = "from a start that was given", _at(closing, zero, starts[k - 1])
@@ -315,13 +334,16 @@ def _nearest(
         state, left = closing.solve(state)
         if rough is None or left < rough[0]:
             rough = left, state
-        if left <= CLOSED_RTOL or (left <= ROUNDED_RTOL and k == len(starts)):
+        if left <= (DIGITS_RTOL if k <= len(starts) else ROUNDED_RTOL):
             out = beyond(state)
             far = float(distance(tree, zero[None], state[None], closing.scale).max(initial=0.0))
             if out <= LIMIT_ATOL and k <= len(starts):
                 return state, where
+            closed += k > len(starts)
             if best is None or (max(out, LIMIT_ATOL), far) < best[:2]:
                 best = max(out, LIMIT_ATOL), far, state, where
+        if closed == SAMPLES_ENOUGH:
+            break
     if best is not None:
         return best[2], best[3]
     assert rough is not None  # for the type checker: zero is always tried
@@ -329,13 +351,26 @@ def _nearest(
 
 
 def _at(closing: _Closing, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-    """Return the state with some values of joints."""
+    """Return the state with some values of joints.
+
+    Raises
+    ------
+    InputError
+        For an unknown joint, or a value that is no finite number.
+    """
     tree = closing.tree
     phi = closing._columns(zero)
     state = zero.copy()
     columns, entries = tree.single_columns
     for name, value in values.items():
-        if name in tree.column:
-            phi[tree.column[name]] = value
+        n = tree.column.get(name)
+        if n is None or tree.cols[n, KIND] > PRISMATIC:
+            raise unknown("joint", name, tree.description.name, list(tree.column))
+        number = numbers(name, value)
+        if number.ndim or not np.isfinite(number):
+            raise InputError(
+                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
+            )
+        phi[n] = number
     state[entries] = phi[columns]
     return state

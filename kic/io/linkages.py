@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.description.parts import Body, Joint, Point
-from kic.display import Summary
-from kic.errors import InputError
+from kic.description.parts import Body, Distance, Joint, Point
+from kic.display import Printable, Summary
+from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice, positive
-from kic.numerics.arrays import real_array
+from kic.numerics.arguments import choice, mapping, positive
+from kic.numerics.arrays import numbers, real_array
 
 __all__ = [
     "FourBarMotion",
@@ -42,8 +42,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True)
-class FourBarMotion:
+@dataclass(frozen=True, repr=False)
+class FourBarMotion(Printable):
     """Grashof class and range of motion of a four-bar linkage.
 
     Parameters
@@ -87,12 +87,6 @@ class FourBarMotion:
             "ranges", ["crank", "rocker", "transmission"], ["least (degrees)", "largest (degrees)"], ranges
         )
         return sheet
-
-    def __repr__(self) -> str:
-        return self.summary().text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().html()
 
 
 def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
@@ -168,7 +162,18 @@ def _lengths(**lengths: Any) -> list[float]:
 
 def _number(name: str, value: Any) -> float:
     """Return a finite number."""
-    return float(real_array(name, value))
+    a = real_array(name, value)
+    if a.ndim:
+        raise InputError(f"`{name}` must be a number, got {short_repr(value)}.", name=name)
+    return float(a)
+
+
+def _two(name: str, value: Any) -> tuple[float, float]:
+    """Return two finite numbers."""
+    a = real_array(name, value, 2)
+    if a.ndim != 1:
+        raise InputError(f"`{name}` must be two numbers, got {short_repr(value)}.", name=name)
+    return float(a[0]), float(a[1])
 
 
 def _check_closing(**lengths: float) -> None:
@@ -204,15 +209,20 @@ class _Parts:
     """Bodies, joints and points of a linkage under construction."""
 
     def __init__(self, name: str, masses: Mapping[str, float] | None) -> None:
-        self.name, self.masses = name, dict(masses or {})
+        self.name, self.masses = name, mapping("masses", {} if masses is None else masses, "bodies to masses")
         self.bodies: list[Body] = []
         self.joints: list[Joint] = []
         self.points: list[Point] = []
 
+    def mass(self, name: str) -> float | None:
+        """Return the mass of a body; None if it was not given."""
+        given = self.masses.pop(name, None)
+        return None if given is None else _number("masses", given)
+
     def bar(self, name: str, a: np.ndarray, b: np.ndarray) -> None:
         """Add a slender uniform bar from a to b; of zero length, a point mass."""
         v = b - a
-        mass = self.masses.pop(name, None)
+        mass = self.mass(name)
         inertia = None if mass is None else mass / 12 * ((v @ v) * np.eye(3) - np.outer(v, v))
         self.add(name, mass, (a + b) / 2, inertia)
 
@@ -243,7 +253,7 @@ def _on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
     """Return the point at `tip`, along and to the left of the line from a to b; by default its middle."""
     if tip is None:
         return (a + b) / 2  # type: ignore[no-any-return]
-    along, left = (_number("tip", x) for x in tip)
+    along, left = _two("tip", tip)
     u = (b - a) / np.linalg.norm(b - a)
     return a + along * u + left * np.array([-u[1], u[0], 0.0])  # type: ignore[no-any-return]
 
@@ -455,7 +465,7 @@ def five_bar(
         width = (least + largest) / 2
         share = min(1.0, max(-1.0, (width - g) / (a + b)))
         angles = (pi - acos(share), acos(share))
-    one, two = (_number("angles", x) for x in angles)
+    one, two = _two("angles", angles)
     A, E = np.zeros(3), np.array([g, 0.0, 0.0])
     B = np.array([a * cos(one), a * sin(one), 0.0])
     D = E + np.array([b * cos(two), b * sin(two), 0.0])
@@ -480,10 +490,7 @@ def five_bar(
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
     """Return two numbers, from one for both or two."""
-    if np.ndim(value) == 0:
-        return (_number(name, value),) * 2
-    one, two = value
-    return _number(name, one), _number(name, two)
+    return (_number(name, value),) * 2 if numbers(name, value).ndim == 0 else _two(name, value)
 
 
 def _circle(radius: float, angles: np.ndarray, z: float) -> np.ndarray:
@@ -498,11 +505,12 @@ def stewart(
     leg_length: float | None = None,
     base_angle: float = pi / 9,
     platform_angle: float = pi / 9,
+    legs: Literal["UPS", "distance"] = "UPS",
     masses: Mapping[str, float] | None = None,
     name: str = "stewart",
     **rest: Any,
 ) -> Mechanism:
-    """Make a Gough–Stewart platform with six legs UPS from its radii, angles and height.
+    """Make a Gough–Stewart platform with six legs from its radii, angles and height.
 
     Leg k has a universal joint Uk on the base, a prismatic joint Lk that reads its length, and a spherical
     joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about
@@ -517,6 +525,9 @@ def stewart(
         length of the legs there; give one.
     base_angle, platform_angle : float
         Angles (rad) between the two joints of a pair.
+    legs : {"UPS", "distance"}
+        Legs of two bodies with a universal, a prismatic and a spherical joint; or massless legs, each a
+        `Distance` Lk between the points Bk of the base and Pk of a free platform.
     masses : dict of str to float, optional
         Masses of "platform", a uniform disc, and of "cylinder1" …, "piston1" …, slender bars of half the leg.
     name : str
@@ -558,8 +569,16 @@ def stewart(
         h = sqrt(L * L - flat * flat)
     top[:, 2] = h
     parts = _Parts(name, masses)
-    mass = parts.masses.pop("platform", None)
+    mass = parts.mass("platform")
     disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
+    names = [f"L{k}" for k in range(1, 7)]
+    if choice("legs", legs, ("UPS", "distance")) == "distance":
+        for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
+            parts.points += [Point(f"B{k}", "ground", tuple(b)), Point(f"P{k}", "platform", tuple(t))]
+        parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
+        parts.joints.append(Joint("free", "free", ("ground", "platform"), (0.0, 0.0, h)))
+        lengths = [Distance(name, (f"B{k}", f"P{k}")) for k, name in enumerate(names, 1)]
+        return parts.mechanism(names, {**rest, "distances": [*lengths, *rest.get("distances", ())]})
     for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
         middle = (b + t) / 2
         parts.bar(f"cylinder{k}", b, middle)
@@ -573,13 +592,13 @@ def stewart(
         parts.joints += [
             Joint(f"U{k}", "universal", ("ground", f"cylinder{k}"), tuple(b), tuple(first), tuple(across)),
             Joint(
-                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), tuple(middle), tuple(leg),
+                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), axis=tuple(leg),
                 value=float(np.linalg.norm(leg)),
             ),
             Joint(f"S{k}", "spherical", (f"piston{k}", "platform"), tuple(t)),
         ]  # fmt: skip
     parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
-    return parts.mechanism([f"L{k}" for k in range(1, 7)], rest)
+    return parts.mechanism(names, rest)
 
 
 def delta(
@@ -656,7 +675,7 @@ def delta(
             raise InputError(f"`height` must be within the reach of arm and forearm, got {-z:g}.")
         theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
     parts = _Parts(name, masses)
-    mass = parts.masses.pop("plate", None)
+    mass = parts.mass("plate")
     disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
     for k in range(3):
         turn = 2 * pi * k / 3

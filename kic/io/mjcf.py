@@ -30,8 +30,8 @@ from kic.numerics.optional import import_optional
 
 # elements that have no effect on the motion of rigid bodies
 _QUIET = (
-    "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact", "equality",
-    "tendon", "actuator", "custom", "keyframe", "include", "extension",
+    "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact",
+    "equality", "tendon", "actuator", "custom", "keyframe", "include", "extension",
 )  # fmt: skip
 # relative error of a rotation about the same point that counts as one
 _SAME_ATOL = 1e-9
@@ -107,11 +107,8 @@ def _compiled(
     if root.tag not in ("mujoco", "mujocoinclude", "robot"):
         root.fail("the root of an MJCF file must be <mujoco>.")
     lines: dict[tuple[str, str], int] = {}
-    remarks: list[tuple[int, str]] = []
     _walk(root, source, lines)
-    for element in root.children:
-        if element.tag not in _QUIET:
-            remarks.append((element.line, f"<{element.tag}> is left out."))
+    remarks = [(x.line, f"<{x.tag}> is left out.") for x in root.children if x.tag not in _QUIET]
     try:
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
@@ -127,7 +124,7 @@ def _compiled(
 
 
 def _walk(element: Element, source: Source, lines: dict[tuple[str, str], int], depth: int = 0) -> None:
-    """Note the lines of named parts, and check that no file outside the folder is included."""
+    """Collect the lines of named parts, and check that no file outside the folder is included."""
     for child in element.children:
         tag = "joint" if child.tag == "freejoint" else child.tag
         name = child.attributes.get("name")
@@ -236,7 +233,9 @@ class _Reader:
         for s in range(m.nsite):
             name = self.name("site", s, f"site{s}")
             place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
-            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name)))
+            robot.frames.append(
+                RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name))
+            )
         self._tendons()
         for e in range(m.neq):
             self._equality(e)
@@ -297,7 +296,7 @@ class _Reader:
     def _joint(
         self, j: int, parent: str, child: str, place: np.ndarray, springs: bool, dampers: bool
     ) -> RobotJoint:
-        """Return a joint. A free body is placed in the world's frame, so that its pose is that of the joint."""
+        """Return a joint. A free body is placed in the world's frame: its pose is that of the joint."""
         m, robot, kind, name = self.m, self.robot, self._type(j), self.joint_name[j]
         line = self.line("joint", name)
         dof, q = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
@@ -449,8 +448,13 @@ class _Reader:
         armature, damping = (
             float(getattr(m, f"actuator_{key}", np.zeros(m.nu))[a]) for key in ("armature", "damping")
         )
-        if armature or damping:
-            robot.remark(line, f"armature and damping of actuator '{name}' are left out.", lost=True)
+        if (armature or damping) and len(terms) == 1:
+            joint, ratio = next(iter(terms.items()))
+            robot.joints[joint].armature += ratio**2 * armature
+            robot.joints[joint].damping += ratio**2 * damping
+        elif armature or damping:
+            text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
+            robot.remark(line, text, lost=True)
         robot.drives.append(Drive(name, tuple(terms), tuple(terms.values()), line))
 
 

@@ -57,12 +57,17 @@ class JointOrder:
     def __init__(self, mechanism: Mechanism, peer: Any) -> None:
         self._mechanism = mechanism
         if hasattr(peer, "jointPlacements"):
-            self.package, joints, self._neutral, self.nv = "pinocchio", _pinocchio(peer), _neutral(peer), peer.nv
+            self.package, joints, self._neutral, self.nv = (
+                "pinocchio",
+                _pinocchio(peer),
+                _neutral(peer),
+                peer.nv,
+            )
         elif hasattr(peer, "qpos0"):
             self.package, joints, self._neutral, self.nv = "mujoco", _mujoco(peer), peer.qpos0.copy(), peer.nv
         else:
             raise InputError(
-                f"`peer` must be a pinocchio.Model or a mujoco.MjModel, got {short_repr(type(peer).__name__)}."
+                f"`peer` must be a pinocchio.Model or mujoco.MjModel, got {short_repr(type(peer).__name__)}."
             )
         self.nq = len(self._neutral)
         own = {joint.name: joint for joint in mechanism.joints}
@@ -71,7 +76,7 @@ class JointOrder:
         self.missing = tuple(joint.name for joint in joints if joint.name not in own)
         if not self._joints:
             raise InputError(
-                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. Joints there: "
+                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. There are: "
                 f"{', '.join(joint.name for joint in joints[:8])}."
             )
 
@@ -180,7 +185,7 @@ class JointOrder:
         return (np.eye(4) if above is None else above) @ joint.place, below
 
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
-        """Return the frame (4, 4) of a body's link in the reference configuration, if the mechanism has it."""
+        """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
         for frame in self._mechanism.frames:
             if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
                 T = np.eye(4)
@@ -270,7 +275,9 @@ def _pinocchio(model: Any) -> list[PeerJoint]:
             if f.parentJoint == k and f.type == pinocchio.FrameType.BODY and f.placement.isIdentity()
         ]
         place = np.asarray(model.jointPlacements[k].homogeneous)
-        made.append(PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0]))
+        made.append(
+            PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0])
+        )
     return made
 
 
@@ -289,7 +296,13 @@ def _mujoco(model: Any) -> list[PeerJoint]:
             place[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
         made.append(
             PeerJoint(
-                _clean(name), kind, int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), place, _clean(link), (3, 0, 1, 2)
+                _clean(name),
+                kind,
+                int(model.jnt_qposadr[k]),
+                int(model.jnt_dofadr[k]),
+                place,
+                _clean(link),
+                (3, 0, 1, 2),
             )
         )
     return made

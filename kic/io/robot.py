@@ -91,6 +91,8 @@ class RobotLoop:
     line: int
     axis: tuple[float, ...] = (0.0, 0.0, 1.0)
     axis2: tuple[float, ...] = (1.0, 0.0, 0.0)
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass
@@ -216,8 +218,8 @@ def _place(robot: Robot) -> _Placed:
             other = above[joint.child].name if joint.child in above else "the world"
             raise robot.source.error(
                 joint.line,
-                f"link '{joint.child}' has two parents, by '{other}' and '{joint.name}'. Remove one joint, and "
-                "give it in `loops`.",
+                f"link '{joint.child}' has two parents, by '{other}' and '{joint.name}'. Remove one "
+                "joint, and give it in `loops`.",
             )
         above[joint.child] = joint
     pose = {WORLD: np.eye(4), **{link: np.eye(4) for link in robot.roots}}
@@ -233,8 +235,8 @@ def _place(robot: Robot) -> _Placed:
     if lost:
         raise robot.source.error(
             robot.links[lost[0]].line,
-            f"link '{lost[0]}' is in a cycle of joints that no root carries ({', '.join(lost[:5])}). Remove one "
-            "joint, and give it in `loops`.",
+            f"link '{lost[0]}' is in a cycle of joints that no root carries ({', '.join(lost[:5])}). Remove "
+            "one joint, and give it in `loops`.",
         )
     return _Placed(pose, carrier)
 
@@ -268,7 +270,7 @@ class _Builder:
         self.placed = _place(robot)
         moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
         if not moving:
-            raise robot.source.error(0, "has no joint that moves.")
+            raise robot.source.error(0, "has no joint that moves. A free body needs `floating_base=True`.")
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving
         self.bodies = {WORLD: GROUND}
@@ -295,9 +297,11 @@ class _Builder:
         )
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
-            Coupling(self.names.new(c.name, "coupling", c.line), tuple(map(self.coordinate, c.joints)), c.ratios)
+            Coupling(
+                self.names.new(c.name, "coupling", c.line), list(map(self.coordinate, c.joints)), c.ratios
+            )
             for c in robot.couplings
-        ]  # fmt: skip
+        ]
         tolerance = 0.0
         if loops or rows:
             limits = {self.joint_names[j.name]: (j.lower, j.upper) for j in self.moving}
@@ -305,8 +309,8 @@ class _Builder:
                 {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
             ]
             if start is not None:
-                starts = [dict(start), *starts]
-            found = closed_state(tree._model, loops, rows, limits, starts, robot.source)
+                start = {self.joint_names.get(k, k): v for k, v in start.items()}
+            found = closed_state(tree._model, loops, rows, limits, starts, start, robot.source)
             robot.remarks += [f"{robot.source.name}: {text}" for text in found.remarks]
             tolerance = found.tolerance
             tree, closing = _described_at(tree, found.state, loops)
@@ -359,7 +363,7 @@ class _Builder:
                         inertia,
                         origin,
                         inertia_exception=reason,
-                    )  # fmt: skip
+                    )
                 )
             except ModelError as error:
                 raise robot.source.error(own.line, str(error)) from None
@@ -446,7 +450,9 @@ class _Builder:
     def _frame(self, name: str, link: str, place: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
         T = self.placed.pose[link] @ place
-        return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist())))
+        return Frame(
+            name, self.body_of(link), tuple(T[:3, 3].tolist()), tuple(map(tuple, T[:3, :3].T.tolist()))
+        )
 
     def _loops(self) -> list[Loop]:
         """Return the closing joints with their two frames in the world."""
@@ -464,7 +470,9 @@ class _Builder:
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
                 )
             name = self.names.new(loop.name, "joint", loop.line)
-            made.append(Loop(name, loop.type, ends[0], ends[1], loop.axis, loop.axis2, loop.line))
+            made.append(
+                Loop(name, loop.type, ends[0], ends[1], loop.axis, loop.axis2, loop.damping, loop.friction)
+            )
         return made
 
     def _coupling_rows(self) -> list[tuple[str, dict[str, float], float]]:
@@ -568,7 +576,7 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
                 com=point(body.name, body.com),
                 at=point(body.name, body.at),
                 inertia=inertia,
-            )  # fmt: skip
+            )
         )
     joints = []
     for joint in tree.joints:
@@ -598,8 +606,11 @@ def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> 
         if loop.type in ("universal", "planar"):
             axes["axis2"] = tuple((frame[:3, :3] @ loop.axis2).tolist())
         at = tuple(((frame[:3, 3] + other[:3, 3]) / 2).tolist())
-        closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes))  # type: ignore[arg-type]
-    made = replace(tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames))
+        laws = {"damping": loop.damping, "friction": loop.friction}
+        closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes, **laws))  # type: ignore[arg-type]
+    made = replace(
+        tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames)
+    )
     return made, closing
 
 

@@ -34,11 +34,14 @@ class UrdfText:
         Two frames and the type of the closing joint, as `from_urdf` takes them.
     gravity : tuple of float
         Acceleration of gravity, as `from_urdf` takes it.
+    start : dict of str to float
+        Values of joints that close the loops, as `from_urdf` takes them.
     """
 
     text: str
     loops: tuple[tuple[str, str, str], ...]
     gravity: tuple[float, float, float]
+    start: dict[str, float]
 
 
 def to_urdf(mechanism: Mechanism) -> UrdfText:
@@ -60,7 +63,7 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     Raises
     ------
     ModelError
-        For ball joints, and couplings of more than two joints.
+        For ball joints, couplings of more than two joints, closed contacts and fixed distances.
 
     Examples
     --------
@@ -69,14 +72,15 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     >>> made = kic.to_urdf(m)
     >>> made.loops
     (('D_A', 'D_B', 'revolute'),)
-    >>> again = kic.from_urdf(made.text, loops=made.loops, gravity=made.gravity, coordinates=["A"])
-    >>> bool(abs(again.at([1.2]).dynamics().I - m.at([1.2]).dynamics().I).max() < 1e-12)
+    >>> again = kic.from_urdf(made.text, made.loops, gravity=made.gravity, start=made.start)
+    >>> bool(abs(again.at({"A": 1.2}).dynamics("A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
     True
     """
     m = _checked(mechanism)
-    lines = [f'<robot name={quoteattr(m.name)}>', *_left_out(m, _URDF_LEFT)]
+    lines = [f"<robot name={quoteattr(m.name)}>", *_left_out(m, _URDF_LEFT)]
     place = {GROUND: np.zeros(3)}
     lines.append(f"  <link name={quoteattr(GROUND)}/>")
+    start_values: dict[str, float] = {}
     mimics, bodies = _mimics(m), {body.name: body for body in m.bodies}
     for joint, parent, child, backwards in _walk(m):
         made = steps(joint, backwards)
@@ -84,7 +88,8 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
         place[child] = origin
         if any(s.kind == BALL for s in made) and joint.type != "free":
             raise ModelError(
-                f"Joint '{joint.name}' is {joint.type}; URDF has no such joint. Use to_mjcf().", joint=joint.name
+                f"Joint '{joint.name}' is {joint.type}; URDF has no such joint. Use to_mjcf().",
+                joint=joint.name,
             )
         above = parent
         if joint.type in ("free", "fixed"):
@@ -102,7 +107,8 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
             else:
                 R = Rotation.from_rotvec(-value * step.axis).as_matrix()
             start = origin - place[parent] if k == 0 else np.zeros(3)
-            name = joint.components[step.component] if joint.dof > 1 else joint.name
+            name = joint.components[step.component].replace(".", "_")
+            start_values[name] = float(value)
             lines += _urdf_joint(
                 name, "prismatic" if step.kind == PRISMATIC else "revolute", above, below, start + shift, R,
                 step, joint, mimics.get(name),
@@ -128,7 +134,7 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
         loops.append((*ends, joint.type))
     lines.append("</robot>\n")
     gravity = tuple(float(np.real(x)) for x in m.gravity)
-    return UrdfText("\n".join(lines), tuple(loops), gravity)  # type: ignore[arg-type]
+    return UrdfText("\n".join(lines), tuple(loops), gravity, start_values)  # type: ignore[arg-type]
 
 
 def to_mjcf(mechanism: Mechanism) -> str:
@@ -150,13 +156,14 @@ def to_mjcf(mechanism: Mechanism) -> str:
     Raises
     ------
     ModelError
-        For massless bodies, and closing joints and couplings without a counterpart.
+        For bodies whose inertia MuJoCo does not allow, closing joints and couplings without a counterpart,
+        closed contacts and fixed distances.
 
     Examples
     --------
     >>> import kic
-    >>> kic.to_mjcf(kic.load("four-bar")).splitlines()[0]
-    '<mujoco model="four-bar">'
+    >>> kic.to_mjcf(kic.load("three-rrr")).splitlines()[0]
+    '<mujoco model="three-rrr">'
     """
     m = _checked(mechanism)
     below: dict[str, list[tuple[Joint, str, bool]]] = {}
@@ -192,6 +199,12 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
+    for part in (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed)):
+        raise ModelError(
+            f"{mechanism.describe(part.name).capitalize()} is a constraint that the format cannot say. Open "
+            "the contact, or replace a fixed distance by a body with ball joints.",
+            name=part.name,
+        )
     return mechanism
 
 
@@ -257,12 +270,11 @@ def _urdf_link(m: Mechanism, body: Body, origin: np.ndarray) -> list[str]:
     if made is None:
         return [f"  <link name={quoteattr(body.name)}/>"]
     mass, com, J = made
-    moments = " ".join(
-        f'i{"xyz"[i]}{"xyz"[j]}="{float(J[i, j])!r}"' for i in range(3) for j in range(i, 3)
-    )
+    moments = " ".join(f'i{"xyz"[i]}{"xyz"[j]}="{float(J[i, j])!r}"' for i in range(3) for j in range(i, 3))
     return [
         f"  <link name={quoteattr(body.name)}>",
-        f'    <inertial><origin xyz="{_numbers(com - origin)}"/><mass value="{mass!r}"/><inertia {moments}/></inertial>',
+        f'    <inertial><origin xyz="{_numbers(com - origin)}"/><mass value="{mass!r}"/>',
+        f"    <inertia {moments}/></inertial>",
         "  </link>",
     ]
 
@@ -320,7 +332,9 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
     for name, terms in m.terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
-            raise ModelError(f"Coupling '{name}' relates several joints, which the format cannot say.", name=name)
+            raise ModelError(
+                f"Coupling '{name}' relates several joints, which the format cannot say.", name=name
+            )
         # default coordinates stay independent
         pairs.sort(key=lambda pair: pair[0][0] in m.coordinate_names)
         (one, r), (two, s) = pairs[0]
@@ -334,10 +348,17 @@ def _mjcf_inertial(m: Mechanism, body: Body, origin: np.ndarray) -> str:
     made = _merged(m, body)
     if made is None or not made[0] > 0:
         raise ModelError(
-            f"Body '{body.name}' has no mass, which MuJoCo does not allow for a moving body. Give it a small one.",
+            f"Body '{body.name}' has no mass, and MuJoCo allows no massless body that moves. Give it one.",
             name=body.name,
         )
     mass, com, J = made
+    low, middle, high = np.linalg.eigvalsh(J)
+    if not low > 0 or not low + middle >= high:
+        raise ModelError(
+            f"Body '{body.name}' has the principal moments {low:.3g}, {middle:.3g}, {high:.3g}, and MuJoCo "
+            "allows no such body. All must be positive, and none may exceed the sum of the others.",
+            name=body.name,
+        )
     six = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
     return f'<inertial pos="{_numbers(com - origin)}" mass="{mass!r}" fullinertia="{_numbers(six)}"/>'
 
@@ -346,18 +367,23 @@ def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str)
     """Return the joints of a body."""
     if joint.type == "free" and parent == GROUND and not backwards:
         # the attributes of <freejoint> do not include damping and armature
-        return [f'<joint name={quoteattr(joint.name)} type="free" {_mjcf_numbers(joint, 3, False)}/>'.replace(" />", "/>")]
+        return [
+            f'<joint name={quoteattr(joint.name)} type="free" {_mjcf_numbers(joint, 3, False)}/>'.replace(
+                " />", "/>"
+            )
+        ]
     made = steps(joint, backwards)
     if joint.type == "free" or (backwards and any(s.kind == BALL for s in made)):
-        raise ModelError(f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name)
+        raise ModelError(
+            f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name
+        )
     lines, balls = [], 0
     for step in made:
         if step.kind == BALL:
             balls += 1
             if balls == 1:
-                lines.append(
-                    f'<joint name={quoteattr(joint.name)} type="ball" {_mjcf_numbers(joint, step.component, False)}/>'
-                )
+                numbers = _mjcf_numbers(joint, step.component, False)
+                lines.append(f'<joint name={quoteattr(joint.name)} type="ball" {numbers}/>')
             continue
         name = joint.components[step.component] if joint.dof > 1 else joint.name
         kind = "slide" if step.kind == PRISMATIC else "hinge"
@@ -370,7 +396,11 @@ def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str)
 
 def _mjcf_numbers(joint: Joint, k: int, single: bool) -> str:
     """Return spring, damping, armature, friction and limits of a coordinate."""
-    words = [("damping", joint.damping[k]), ("armature", joint.armature[k]), ("frictionloss", joint.friction[k])]  # type: ignore[index]
+    words = [
+        ("damping", joint.damping[k]),
+        ("armature", joint.armature[k]),
+        ("frictionloss", joint.friction[k]),
+    ]  # type: ignore[index]
     if single:
         words += [("stiffness", joint.stiffness[k]), ("springref", joint.rest[k])]  # type: ignore[index]
     made = [f'{word}="{float(x)!r}"' for word, x in words if x]
@@ -408,7 +438,9 @@ def _mjcf_tendons(m: Mechanism) -> list[str]:
 def _mjcf_equalities(m: Mechanism) -> list[str]:
     """Return loops and couplings as equality constraints."""
     lines = []
-    origins = {child: _origin(joint, next(b for b in m.bodies if b.name == child)) for joint, _, child, _ in _walk(m)}
+    origins = {
+        child: _origin(joint, next(b for b in m.bodies if b.name == child)) for joint, _, child, _ in _walk(m)
+    }
     origins[GROUND] = np.zeros(3)
     for joint in m._model.tree.cuts:
         bodies = [body if body != GROUND else "world" for body in joint.bodies]

@@ -134,11 +134,16 @@ class _Model:
             line = next((x.line for one in links for x in one.all(tag)), 0)
             if line:
                 robot.remark(line, f"each <{tag}> of links is left out.")
-        joints = [self._joint(one) for one in element.all("joint")]
+        gears = [one for one in element.all("joint") if one.get("type") == "gearbox"]
+        joints = [self._joint(one) for one in element.all("joint") if one not in gears]
+        for gear in gears:
+            self._gear(gear, [joint for joint, _ in joints])
         for frame in element.all("frame"):
             link = self._attached(frame.get("name"), ())
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
-            robot.frames.append(RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line))
+            robot.frames.append(
+                RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
+            )
         static = element.find("static")
         fixed = static is not None and static.text.strip() in ("true", "1")
         self._span([link.get("name") for link in links], joints, floating_base and not fixed)
@@ -194,7 +199,9 @@ class _Model:
         link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
         own = element.find("inertial")
         if own is None:
-            self.robot.remark(element.line, f"link '{link.name}' has no inertia; the format's default is used.")
+            self.robot.remark(
+                element.line, f"link '{link.name}' has no inertia; the format's default is used."
+            )
             return link
         link.mass = own.content("mass", 1, "1")[0]
         if link.mass < 0:
@@ -206,7 +213,9 @@ class _Model:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
         place = own.find("pose")
         T = np.eye(4) if place is None else self._numbers(place)
-        J = np.array([[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]])
+        J = np.array(
+            [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
+        )
         link.com, link.inertia = T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T
         return link
 
@@ -235,16 +244,43 @@ class _Model:
                 pitch = -2 * np.pi / element.content("thread_pitch", 1)[0]
             # the translation is the thread's pitch for each turn
             self.robot.couplings.append(
-                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -pitch / (2 * np.pi)), 0.0, element.line)
+                RobotCoupling(
+                    f"{name} thread",
+                    (f"{name}.2", f"{name}.1"),
+                    (1.0, -pitch / (2 * np.pi)),
+                    0.0,
+                    element.line,
+                )
             )
         return joint, element
+
+    def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
+        """Add a gearbox: the child turns by −ratio times the parent, both relative to a third link."""
+        name = element.get("name")
+        words = [element.find(tag) for tag in ("parent", "child", "gearbox_reference_body")]
+        parent, child, base = ("" if word is None else word.text.strip() for word in words)
+        ratio = element.content("gearbox_ratio", 1, "1")[0]
+        terms = []
+        for link, tag in ((child, "axis2"), (parent, "axis")):
+            found = [j for j in joints if {j.parent, j.child} == {base, link} and j.type == "revolute"]
+            if not found or not ratio:
+                text = f"gearbox '{name}' is left out: no revolute joint connects '{link}' with '{base}'."
+                self.robot.remark(element.line, text, lost=True)
+                return
+            along = np.array(self._axis(element.find(tag), name)) @ np.array(found[0].axis)
+            sign = float(np.sign(along)) * (1.0 if found[0].parent == base else -1.0)
+            terms.append((found[0].name, sign * (1.0 if link == child else ratio)))
+        names, ratios = zip(*terms, strict=True)
+        self.robot.couplings.append(RobotCoupling(name, names, ratios, 0.0, element.line))
 
     def _axis(self, element: Element | None, name: str) -> tuple[float, ...]:
         """Return the unit axis of a joint in world axes."""
         xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
         frame = name
         if element is not None and (own := element.find("xyz")) is not None:
-            frame = own.get("expressed_in", "") or name
+            old = element.find("use_parent_model_frame")
+            of_model = old is not None and old.text.strip() in ("1", "true")
+            frame = own.get("expressed_in", "") or ("__model__" if of_model else name)
         axis = self.pose(frame)[:3, :3] @ xyz
         size = float(np.linalg.norm(axis))
         if not size > 1e-12:
@@ -255,14 +291,18 @@ class _Model:
         """Set limits, springs, damping and friction of a joint."""
         limit, dynamics = element.find("limit"), element.find("dynamics")
         if limit is not None:
-            joint.lower, joint.upper = (limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16")))
+            joint.lower, joint.upper = (
+                limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16"))
+            )
             joint.effort, joint.speed = (limit.content(key, 1, "1e16")[0] for key in ("effort", "velocity"))
             # the format writes no limit as 1e16
             joint.lower, joint.upper = (
                 x if abs(x) < 1e16 else float(np.copysign(np.inf, x)) for x in (joint.lower, joint.upper)
             )
         if dynamics is not None:
-            joint.damping, joint.friction = (dynamics.content(key, 1, "0")[0] for key in ("damping", "friction"))
+            joint.damping, joint.friction = (
+                dynamics.content(key, 1, "0")[0] for key in ("damping", "friction")
+            )
             joint.stiffness = dynamics.content("spring_stiffness", 1, "0")[0]
             joint.rest = dynamics.content("spring_reference", 1, "0")[0]
 
@@ -280,8 +320,12 @@ class _Model:
         left = list(joints)
         while True:
             # parents first: a joint is turned round only where nothing else reaches its links
-            found = next((pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None)
-            found = found or next((p for p in left if p[0].child in reached and p[0].parent not in reached), None)
+            found = next(
+                (pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None
+            )
+            found = found or next(
+                (p for p in left if p[0].child in reached and p[0].parent not in reached), None
+            )
             if found is None:
                 break
             left.remove(found)
@@ -310,12 +354,12 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            axes = [tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None]
-            robot.loops.append(
-                RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
-            )
-            if joint.damping or joint.stiffness or joint.friction:
-                robot.remark(
-                    element.line, f"spring, damping and friction of joint '{joint.name}', which closes a loop, are left out.",
-                    lost=True,
-                )  # fmt: skip
+            axes = [
+                tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None
+            ]
+            loop = RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
+            loop.damping, loop.friction = joint.damping, joint.friction
+            robot.loops.append(loop)
+            if joint.stiffness:
+                text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
+                robot.remark(element.line, text, lost=True)

@@ -19,7 +19,7 @@ from kic.description.parts import Six
 from kic.description.validation import STRICT, Vector
 from kic.errors import FileError, InputError, KicError, ModelFileError, short_repr
 from kic.io.dh import DH, from_dh
-from kic.io.files import atomic_write
+from kic.io.files import atomic_write, kind_of
 from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
 
@@ -70,7 +70,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         rule = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
-        rule = f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
+        rule = kind_of(content) or f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
     except ModelFileError:
         raise
     except ValueError as error:  # an invalid path
@@ -110,7 +110,7 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
         except RecursionError:
             rule = _TOO_DEEP
         except ValueError as error:
-            rule = f"is not TOML: {error}"
+            rule = kind_of(text.encode()) or f"is not TOML: {error}"
     raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
 
 

@@ -59,8 +59,8 @@ def from_urdf(
     loops : sequence of (str, str) or (str, str, str)
         Frames that coincide where loops close, because URDF describes trees only. A frame is a link, or the
         link below a joint. The third word is the type of the closing joint: "spherical" (the default),
-        "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and about x)
-        or "planar" (along z and x).
+        "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and
+        about x) or "planar" (along z and x).
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
@@ -230,12 +230,19 @@ def _mimics(root: Element, robot: Robot) -> None:
         if other == name:
             mimic.fail(f"joint '{name}' mimics itself.")
         joints = (robot.joints[name], robot.joints[other])
-        if any(joint.type not in ("revolute", "prismatic") for joint in joints):
+        if joints[0].type == "fixed":
+            robot.remark(mimic.line, f"joint '{name}' is fixed; it does not mimic '{other}'.")
+            continue
+        if joints[1].type == "fixed":
+            factor = 0.0
+        elif any(joint.type not in ("revolute", "prismatic") for joint in joints):
             mimic.fail(f"joint '{name}' mimics '{other}'; both must be revolute or prismatic.")
         if not factor:
             joints[0].place = joints[0].place @ motion(joints[0], offset)
             joints[0].type = "fixed"
-            robot.remark(mimic.line, f"joint '{name}' mimics by a factor of 0 and is fixed at {offset:g}.")
+            robot.remark(
+                mimic.line, f"joint '{name}' mimics one that does not move, and is fixed at {offset:g}."
+            )
             continue
         robot.couplings.append(
             RobotCoupling(f"{name} mimics {other}", (name, other), (1.0, -factor), offset, mimic.line)
@@ -279,7 +286,7 @@ def _below(element: Element, tag: str) -> list[Element]:
 
 
 def _gazebo(element: Element, robot: Robot) -> None:
-    """Remark on the parts of a <gazebo> extension that affect motion."""
+    """Add remarks on the parts of a <gazebo> extension that affect motion."""
     for child in element.children:
         if child.tag in ("joint", "plugin", "sensor"):
             robot.remark(
@@ -316,7 +323,7 @@ def _loop(robot: Robot, k: int, given: Any) -> RobotLoop:
     words = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
         raise InputError(
-            f"`loops[{k}]` must be two frames, and a type of joint if it is not spherical, got {short_repr(given)}."
+            f"`loops[{k}]` must be two frames, and a type of joint if not spherical, got {short_repr(given)}."
         )
     kind = words[2] if len(words) == 3 else "spherical"
     if kind not in LOOP_TYPES:

@@ -169,10 +169,10 @@ class JointForces(Printable, Tabular):
     Examples
     --------
     >>> f = kic.load("four-bar").at({"A": 1.2}).joint_forces()
-    >>> f.undetermined[:3]
-    ('A.fz', 'A.mx', 'A.my')
     >>> f["B"].force.round(3)
-    array([2.542, 5.374,   nan])
+    array([2.542, 5.374, 0.   ])
+    >>> kic.load("four-bar").at({"A": 1.2}).joint_forces(out_of_plane=True).undetermined[:3]
+    ('A.fz', 'A.mx', 'A.my')
     """
 
     def __init__(
@@ -197,6 +197,8 @@ class JointForces(Printable, Tabular):
         self.joints = tuple(bodies)
         # of the mechanism, for the units of a table
         self._description: MechanismDescription | None = None
+        # components that are not zero in all joints of a planar mechanism
+        self._shown = COMPONENTS
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -297,6 +299,7 @@ class JointForces(Printable, Tabular):
             Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
             for j, joint in enumerate(self.joints)
             for k, c in enumerate(COMPONENTS)
+            if c in self._shown
         ]
         if d is not None:
             made += effort_columns(d, self.actuators, self.effort)
@@ -312,14 +315,35 @@ class JointForces(Printable, Tabular):
         if index is not None:
             six = np.concatenate([self.force[index], self.moment[index]], axis=-1)
             ties = [f"{name} ({' on '.join(self[name].bodies)})" for name in self.joints]
-            sheet.matrix("forces and moments", ties, COMPONENTS, six)
+            shown = [COMPONENTS.index(c) for c in self._shown]
+            sheet.matrix("forces and moments", ties, self._shown, six[:, shown])
             if self.actuators:
                 sheet.matrix("T (efforts)", self.actuators, [""], self.effort[index][:, None])
             if self.ties:
                 sheet.matrix("loads of couplings and rods", self.ties, [""], self.tie_load[index][:, None])
         if self.undetermined:
             how = f"chosen by {self.split}" if self.split else "nan"
-            sheet.say(f"\nundetermined ({how}): {', '.join(self.undetermined)}")
+            sheet.say(f"\nundetermined ({how}): {_listed(self.undetermined)}")
+            if not self.split and set(self.actuators) & set(self.undetermined):
+                sheet.say(
+                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or "
+                    "give `effort`, such as that of distribute()"
+                )
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
+
+
+# more components than this are listed by joint
+_LISTED_MAX = 24
+
+
+def _listed(components: tuple[str, ...]) -> str:
+    """Return components such as "D.fz" and efforts as text; many of them are grouped by joint."""
+    if len(components) <= _LISTED_MAX:
+        return ", ".join(components)
+    parts: dict[str, list[str]] = {}
+    for name in components:
+        part, _, row = name.partition(".")
+        parts.setdefault(part, []).extend([row] * bool(row))
+    return ", ".join(part + (f" ({' '.join(rows)})" if len(rows) % 6 else "") for part, rows in parts.items())

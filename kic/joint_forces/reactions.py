@@ -18,11 +18,12 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.dynamics.friction import contact_force_check
 from kic.errors import InputError, SingularError, short_repr
-from kic.joint_forces.joint_forces import JointForces, Split
+from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
 from kic.kernels.layout import RELATIVE_OMEGA
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
+from kic.numerics.arguments import flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
@@ -37,6 +38,8 @@ DETERMINED_CONDITION_MAX = NULL_SPACE_ATOL_MAX / (100 * EPS)
 BATCH_ENTRIES_MAX = 2**22
 # residual of prescribed efforts, as a share of the loads of the motion
 EFFORT_RTOL = 1e-6
+# loads out of the plane, as a share of the largest load of a planar mechanism, that are round-off
+OUT_OF_PLANE_RTOL = 1e-9
 
 
 class Actuators:
@@ -70,7 +73,7 @@ class Actuators:
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
             items += made
             self._picked.append(height + picked)
-            height += sum(item.height for item in made)
+            height += sum(heights(made))
         self._query = OutputQuery(free.tree, plain_rows(free.tree, items), 1) if items else None
         self.scale = np.ones(len(self.labels))
         at_joint = self.coordinate_index >= 0
@@ -141,6 +144,7 @@ def joint_forces(
     actuators: str | Iterable[str] | None = None,
     split: Split = None,
     effort: Any = None,
+    out_of_plane: bool = False,
 ) -> JointForces:
     """Return forces and moments in all joints for a motion.
 
@@ -203,6 +207,9 @@ def joint_forces(
         full = np.full((len(valid), *chunk.shape[1:]), np.nan)
         full[valid] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
+    normal, shown = model.tree.planar_normal, COMPONENTS
+    if not flag("out_of_plane", out_of_plane) and normal is not None:
+        shown = _keep_plane(results, normal)
     bodies = {joint.name: joint.bodies for joint in free.joints}
     made = JointForces(
         bodies,
@@ -213,8 +220,31 @@ def joint_forces(
         split=split,
         contact_check=contact_force_check(model.description.closed_contacts),
     )
-    made._description = model.description
+    made._description, made._shown = model.description, shown
     return made
+
+
+def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, ...]:
+    """Keep forces in a plane and moments about its normal where no load acts out of the plane.
+
+    Return the components that are not zero everywhere.
+
+    The others have the minimum norm in `loads`, and are zero unless some load acts on them. Only a preload,
+    which rigid bodies do not determine, can then be there.
+    """
+    across = np.outer(normal, normal)
+    plane = np.zeros((6, 6))
+    plane[:3, :3], plane[3:, 3:] = np.eye(3) - across, across
+    kept = loads["loads"] @ plane
+    size = np.abs(loads["loads"]).max(axis=(-2, -1), initial=0.0)
+    flat = np.abs(loads["loads"] - kept).max(axis=(-2, -1), initial=0.0) <= OUT_OF_PLANE_RTOL * size
+    loads["loads"] = np.where(flat[..., None, None], kept, loads["loads"])
+    loads["variations"] = np.where(
+        flat[..., None, None, None], plane @ loads["variations"], loads["variations"]
+    )
+    unsolved = np.isnan(size)
+    kept_rows = plane.any(axis=1) if (flat | unsolved).all() else np.ones(6, dtype=bool)
+    return tuple(name for name, has in zip(COMPONENTS, kept_rows, strict=True) if has)
 
 
 def _variation_error(model: CompiledModel) -> float:

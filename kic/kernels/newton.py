@@ -430,7 +430,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 done = (
                     worst == 0
                     or (good and worst <= ROUNDING_RTOL * large)
-                    or (worst <= CLOSURE_RTOL and step > 0 and (end < 1 or worst > before / 2))
+                    or (worst <= CLOSURE_RTOL and step > 0 and good and end < 1)
+                    or (worst <= CLOSURE_RTOL and step > 1 and worst > before / 2)
                 )
                 if done and step > 0:
                     arrived = 1
@@ -475,7 +476,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     next_size += 0 * R[n]
                 # NaN fails this test; near the end round-off decides about the size of steps
                 if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
-                    if step > 0 and worst <= CLOSURE_RTOL:
+                    if step > 0 and worst <= 2 * ROUNDING_RTOL * large:
                         arrived = 1
                     elif step == 0:
                         slack = (next_size / (SLACK_FACTOR * STEP_MAX)) ** 2

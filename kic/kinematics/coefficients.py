@@ -87,7 +87,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
             None if D is None else tensor("D", D, height, width, width, width),
             None if values is None else tensor("values", values, height),
         )
-        super().__init__(G, H, D)
+        self.G, self.H, self.D = G, H, D
         self._quasi: frozenset[str] | None
         if quasi is None:
             self._quasi = frozenset() if flag("holonomic", holonomic) else None
@@ -395,6 +395,23 @@ def expect(name: str, value: Any) -> Coefficients:
     """Return coefficients; other objects raise `InputError`."""
     remedy = "Make them of arrays by kic.Coefficients(rows, columns, G, H, D)."
     return instance(name, value, Coefficients, remedy)
+
+
+def computed_coefficients(
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    tensors: jets.Tensors,
+    values: np.ndarray,
+    quasi: Iterable[str],
+    scaling: Scaling,
+    description: MechanismDescription,
+) -> Coefficients:
+    """Return coefficients from results of the kernels, which need no checks."""
+    made = Coefficients.__new__(Coefficients)
+    made.rows, made.columns, made.values = rows, columns, values
+    made.G, made.H, made.D = _three(tensors)
+    made._quasi, made.scaling, made._description = frozenset(quasi), scaling, description
+    return made
 
 
 def tensor(name: str, value: Any, *shape: int) -> np.ndarray:

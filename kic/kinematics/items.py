@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +25,10 @@ class Item:
     goes_on: bool = False
     """True if the next item adds to the same row."""
 
-    @property
-    def height(self) -> int:
-        """Number of rows; 0 for a term whose row is continued by the next item."""
-        if self.goes_on:
-            return 0
-        return 3 if self.kind <= OMEGA else 1
+
+def heights(items: Iterable[Item]) -> list[int]:
+    """Return the number of rows of each item; 0 for a term whose row is continued by the next item."""
+    return [0 if item.goes_on else 3 if item.kind <= OMEGA else 1 for item in items]
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,11 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
     table = np.zeros((len(items), 5), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
-    for i, item in enumerate(items):
-        ordered = tree.has_ball(item.frame_b) or tree.has_ball(item.frame_a)
+    for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):
+        ordered = bool(tree.balls) and (tree.has_ball(item.frame_b) or tree.has_ball(item.frame_a))
         table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
-        row += item.height
+        row += height
     return table, vectors
 
 

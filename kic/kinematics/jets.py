@@ -36,10 +36,9 @@ class Jet:
 
     __array_ufunc__ = None  # `array @ jet` is an error, instead of a product with each entry of the array
 
-    def __init__(self, G: np.ndarray, H: np.ndarray | None = None, D: np.ndarray | None = None) -> None:
-        self.G = G
-        self.H = H
-        self.D = D
+    G: np.ndarray
+    H: np.ndarray | None
+    D: np.ndarray | None
 
     @property
     def tensors(self) -> Tensors:

@@ -30,7 +30,7 @@ from kic.kernels.layout import (
 )
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.euler import EULER, GIMBAL_LOCK_ATOL, euler_part
-from kic.kinematics.items import Item, Part, pack, point_item
+from kic.kinematics.items import Item, Part, heights, pack, point_item
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 
@@ -106,6 +106,9 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
     valued: list[bool] = []
     chosen: list[int] = []
     spans: dict[str, slice] = {}
+    angles: list[tuple[int, int, int, float]] = []
+    offsets: list[tuple[int, float]] = []
+    distances: list[str] = []
     height = 0
     known: dict[str, tuple[int, Part]] = {}
     for name in names:
@@ -118,18 +121,26 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
             made = _part(tree, key)
             known[key] = (height, made)
             items += made.items
-            height += sum(item.height for item in made.items)
+            for row, sine, cosine, reference in made.angles:
+                root = cosine if cosine < 0 else height + cosine
+                angles.append((height + row, height + sine, root, reference))
+            for row, reference in made.offsets:
+                offsets.append((height + row, reference))
+            if made.items[0].kind == DISTANCE:
+                distances.append(key)
+            height += sum(heights(made.items))
         start, made = known[key]
         if key == name or name == whole:
-            picked = list(range(len(made.labels)))
+            picked = range(len(made.labels))
         elif name in made.labels:
-            picked = [made.labels.index(name)]
+            first = made.labels.index(name)
+            picked = range(first, first + 1)
         else:
             raise unknown("row", name, tree.description.name, made.labels)
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
-        chosen += [start + made.rows[k] for k in picked]
-        labels += [made.labels[k] for k in picked]
-        valued += [made.valued[k] for k in picked]
+        chosen += [start + row for row in made.rows[picked.start : picked.stop]]
+        labels += made.labels[picked.start : picked.stop]
+        valued += made.valued[picked.start : picked.stop]
     everything = chosen == list(range(height))
     table, vectors = pack(tree, items)
     return Rows(
@@ -142,21 +153,15 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         height=height,
         holonomic=all(valued),
         source=tuple(items),
-        angles=tuple(
-            (start + row, start + sine, cosine if cosine < 0 else start + cosine, reference)
-            for start, made in known.values()
-            for row, sine, cosine, reference in made.angles
-        ),
-        offsets=tuple(
-            (start + row, reference) for start, made in known.values() for row, reference in made.offsets
-        ),
-        distances=tuple(key for key, (_, made) in known.items() if made.items[0].kind == DISTANCE),
+        angles=tuple(angles),
+        offsets=tuple(offsets),
+        distances=tuple(distances),
     )
 
 
 def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     """Return the rows of a list of items, without names."""
-    height = sum(item.height for item in items)
+    height = sum(heights(items))
     table, vectors = pack(tree, items)
     return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True, tuple(items))
 
@@ -197,7 +202,7 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
-    values = [bool(tree.cols[n, KIND] <= PRISMATIC) for n in columns]
+    values = (tree.cols[columns, KIND] <= PRISMATIC).tolist()
     return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
 
 

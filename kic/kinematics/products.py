@@ -258,7 +258,7 @@ def evaluate_form(T: np.ndarray, vectors: Sequence[np.ndarray | None]) -> np.nda
 
 
 def _checked(name: str, value: Any, *rule: int | str, fit: str = "") -> np.ndarray:
-    """Return an array of numbers whose last axes follow the rule: sizes, or names that stand for any size."""
+    """Return an array of numbers whose last axes follow the rule: sizes, or names for any size."""
     try:
         a = np.asarray(value)
     except ValueError:

@@ -45,6 +45,20 @@ def kernel(name: str) -> Any:
     return getattr(module, name)
 
 
+def compiled(entry: Any, *arguments: Any) -> Any:
+    """Return the compiled form of a kernel entry for arguments of these types, which it is called with.
+
+    It raises a TypeError for arrays of another type, dimension or memory layout, in place of compiling: the
+    check of the call itself, which costs nothing.
+    """
+    entry(*arguments)
+    alone = type(entry)(entry.py_func, targetoptions=entry.targetoptions)
+    for found in entry.overloads.values():
+        alone.add_overload(found)
+    alone.disable_compile()
+    return alone
+
+
 @cache
 def over_batch() -> Any:
     """Return the function that runs a batch on the thread pool."""
@@ -209,7 +223,7 @@ class OutputQuery(KernelQuery):
 
     def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""
-        size = self.tree.size
-        T = np.empty((len(states), (self.layout.order + 1) * self.layout.rows.height), states.dtype)
+        size, count, height = self.tree.size, self.layout.order + 1, self.layout.rows.height
+        T = np.empty((len(states), count * height), states.dtype)
         self.run("output_motion", states, T, np.ascontiguousarray(x.reshape(len(states), 3 * size)))
-        return T.reshape(len(states), self.layout.order + 1, -1)
+        return T.reshape(len(states), count, height)

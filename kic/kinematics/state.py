@@ -14,7 +14,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr, unknown
 from kic.kernels.layout import DRAWN
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import broadcast_batches, numbers, scalar_hint
+from kic.numerics.arrays import broadcast_batches, numbers
 from kic.numerics.rotations import (
     as_pose_vector,
     as_rotation_vector,
@@ -41,10 +41,12 @@ def coordinate_array(description: MechanismDescription, name: str, value: Any) -
     """Return an array (..., M) of all coordinates in order."""
     names = description.coordinate_names
     a = numbers(name, value)
+    if a.ndim == 0 and len(names) == 1:
+        a = a[None]
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise InputError(
-            f"`{name}` must have shape (..., {len(names)}), got {a.shape}.{scalar_hint(a, len(names))} The "
-            f"coordinates of '{description.name}' are {', '.join(names) or 'none'}.",
+            f"`{name}` must have shape (..., {len(names)}), got {a.shape}. The coordinates of "
+            f"'{description.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
             got=a.shape,
         )
@@ -84,10 +86,14 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
             raise InputError(
-                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.", expected=(6,), got=a.shape
+                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.",
+                expected=(6,),
+                got=a.shape,
             )
         T = np.zeros((*a.shape[:-1], 4, 4))
-        T[..., :3, :3] = Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+        T[..., :3, :3] = (
+            Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+        )
         at = np.array(joint.at)
         # the coordinates are the displacement of the joint's point
         T[..., :3, 3] = a[..., :3] - np.array(joint.value[:3]) + at - T[..., :3, :3] @ at  # type: ignore[index]

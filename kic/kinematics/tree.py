@@ -47,6 +47,11 @@ def unit(v: Any) -> np.ndarray:
     return a / np.sqrt(a @ a)
 
 
+# columns of a spherical and of a free joint: kind, coordinate, axis
+_BALL = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
+_FREE = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))] + [(BALL, k + 3, e) for _, k, e in _BALL]
+
+
 def steps(joint: Joint, backwards: bool) -> list[Step]:
     """Return a joint as revolute, prismatic and ball columns, in the order from parent to child.
 
@@ -55,17 +60,15 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     kind = joint.type
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
-    ball = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
-    translations = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))]
     made: list[tuple[int, int, np.ndarray]] = {
         "fixed": [],
         "revolute": [(REVOLUTE, 0, axis)],
         "prismatic": [(PRISMATIC, 0, axis)],
         "cylindrical": [(REVOLUTE, 0, axis), (PRISMATIC, 1, axis)],
         "universal": [(REVOLUTE, 0, axis), (REVOLUTE, 1, axis2)],
-        "spherical": ball,
+        "spherical": _BALL,
         "planar": [(PRISMATIC, 0, axis), (PRISMATIC, 1, axis2), (REVOLUTE, 2, np.cross(axis, axis2))],
-        "free": translations + [(BALL, k + 3, e) for _, k, e in ball],
+        "free": _FREE,
     }[kind]
     if backwards:
         # the three axes of a ball joint stay together and keep their order
@@ -93,8 +96,8 @@ class Tree:
     ----------
     cuts : tuple of Joint
         Joints left out of the tree, one for each loop.
-    columns : tuple of str
-        Coordinate (component) of each column.
+    columns, size : tuple of str, int
+        Coordinate (component) of each of the M columns, and M.
     frame : dict of str to int
         Column whose frame carries each body; -1 for bodies fixed to ground.
     cols, geometry : (M, 5) int64 and (M, 13) ndarray
@@ -117,6 +120,7 @@ class Tree:
         for joint, parent, child in self._walk(description, kept):
             self._append(joint, parent, child)
         self.columns: tuple[str, ...] = tuple(self._names)
+        self.size = len(self.columns)
         self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, PLAN_WIDTH)
         self.geometry = self._geometry()
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
@@ -205,11 +209,6 @@ class Tree:
         """Return the components, in a frame, of a world vector of the reference configuration."""
         return self.axes(frame).T @ np.asarray(vector, dtype=self.scalar)
 
-    @property
-    def size(self) -> int:
-        """Number of columns M."""
-        return len(self.columns)
-
     @cached_property
     def balls(self) -> tuple[int, ...]:
         """First columns of the ball joints."""
@@ -258,7 +257,7 @@ class Tree:
 
     def has_ball(self, frame: int) -> bool:
         """Return True if a ball joint is on the path to a frame."""
-        return bool(self.balls) and any(self._cols[n][KIND] == BALL for n in self.path(frame))
+        return any(self._cols[n][KIND] == BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:
@@ -271,5 +270,7 @@ class Tree:
         # make the component along the closest world axis positive
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))].real)
         out = [*np.cross(axes, normal), *(s @ normal for s in slides)]
-        flat = all(np.linalg.norm(x) < PLANARITY_ATOL and step_vanishes(x, *axes, *slides) for x in out)
-        return normal if flat else None
+        if any([np.linalg.norm(x) >= PLANARITY_ATOL for x in out]):
+            return None
+        stepped = self.scalar.kind == "c" and not all(step_vanishes(x, *axes, *slides) for x in out)
+        return None if stepped else normal

@@ -25,7 +25,7 @@ from kic.numerics.arrays import real_array
 from kic.position import initial_states, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending
-from kic.transfer.limits import Limits
+from kic.transfer.limits import Limits, MotionLimits
 
 
 class Equilibrium(Printable):
@@ -158,6 +158,7 @@ def find_equilibrium(
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, held, applied, motors, stable)
     search.named = wrt is not None
+    MotionLimits(model, limits)  # raises for an invalid argument before the search
     found = search.run(Configuration(model, (), state[None]))
     within_limits(found.configuration, limits, "raise")
     return found
@@ -360,7 +361,7 @@ class _Search:
         self._raise_not_found(here)
 
     def _try(self, c: Configuration, step: np.ndarray) -> _Place | None:
-        """Return the search point a scaled step away, or None if there is none."""
+        """Return the search point a scaled step away, or None."""
         delta = np.zeros(len(self.labels))
         delta[self.free] = step * self.scale
         try:

@@ -119,8 +119,9 @@ def step_vanishes(x: Any, *of: Any) -> bool:
 def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: bool = True) -> np.ndarray:
     """Return an array whose last axes have the given lengths; the axes in front are the batch.
 
-    Entries must be finite, unless `finite` is False, and not larger than `ARGUMENT_MAX`, unless `bounded`
-    is False. Raise `InputError` otherwise, or if the shape is wrong.
+    One number is accepted where the lengths are (1,). Entries must be finite, unless `finite` is False, and
+    not larger than `ARGUMENT_MAX`, unless `bounded` is False. Raise `InputError` otherwise, or if the shape
+    is wrong.
 
     Examples
     --------
@@ -128,10 +129,12 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     (2, 2)
     """
     a = numbers(name, value)
+    if a.ndim == 0 and shape == (1,):  # one degree of freedom
+        a = a[None]
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
         wanted = ", ".join(["...", *map(str, shape)])
         raise InputError(
-            f"`{name}` must have shape ({wanted}), got {a.shape}.{scalar_hint(a, *shape)}",
+            f"`{name}` must have shape ({wanted}), got {a.shape}.",
             expected=shape,
             got=a.shape,
         )
@@ -208,17 +211,6 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
         )
     d = d / largest  # squares of tiny and huge numbers are not representable
     return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
-
-
-def scalar_hint(a: np.ndarray, *shape: int) -> str:
-    """Return the remedy for a scalar given as a vector of length one, else an empty text.
-
-    Examples
-    --------
-    >>> scalar_hint(np.array(2.0), 1)
-    ' Give it in brackets: [2.0].'
-    """
-    return f" Give it in brackets: [{a[()]}]." if a.ndim == 0 and shape == (1,) else ""
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import FileError, unknown
+from kic.errors import FileError, InputError, short_repr, unknown
 from kic.numerics.arguments import names_of
 from kic.numerics.optional import import_optional
 
@@ -111,6 +111,8 @@ class DataTable:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with one header line of names and units."""
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`path` must be a path, got {short_repr(path)}.", name="path")
         rows = self._rows
         heads = [(axis.name, axis.unit) for axis in self.index]
         columns = [column for v in self.variables for column in v.columns(len(rows))]
@@ -122,8 +124,8 @@ class DataTable:
                 for k, row in enumerate(rows):
                     # repr has all digits
                     writer.writerow([*row, *(_number(x[k]) for _, _, x in columns)])
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror}.", path=path) from None
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path}: cannot be written: {error}.", path=path) from None
 
 
 def _number(x: Any) -> Any:

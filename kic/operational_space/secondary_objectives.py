@@ -88,7 +88,7 @@ class JointLimits(_QuadraticObjective):
     Parameters
     ----------
     limits : dict of str to (lower, upper)
-        Limits of joints, distances, or any rows with a value.
+        Limits of joints, distances, or any rows with a value, such as `Mechanism.limits`.
     gain : float
         Gain of the objective.
     weights : dict of str to float, optional

@@ -40,17 +40,7 @@ class SlidingPair:
 
 
 class JointPlacement:
-    """Positions and axes of all joints in the reference configuration, as drawn.
-
-    Attributes
-    ----------
-    positions : dict of str to (3,)
-        Positions of joints.
-    axes : dict of str to (3,)
-        Unit vectors of joints with an axis.
-    sliders : dict of str to SlidingPair
-        Sliding pairs.
-    """
+    """Positions and axes (3,) of all joints in the reference configuration, as drawn, and sliding pairs."""
 
     def __init__(
         self, model: CompiledModel, size: float, normal: np.ndarray | None, down: np.ndarray

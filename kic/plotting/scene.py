@@ -72,17 +72,9 @@ def body_order(drawing: MechanismDescription) -> dict[str, int]:
 class Scene:
     """Drawn configurations of a mechanism.
 
-    Attributes
-    ----------
-    members : (n,) int
-        Flat indices of the drawn members of the batch.
-    view : View
-    shown : Configuration
-        The drawn members.
-    displacements : dict of str to (n, 4, 4)
-        Displacement of every body from the reference configuration.
-    normal : (3,) or None
-        Normal of a planar mechanism.
+    `members` (n,) are the flat indices of the drawn members of the batch, and `shown` their
+    configurations. `displacements` (n, 4, 4) are those of every body from the reference configuration, and
+    `normal` is that of a planar mechanism.
     """
 
     def __init__(self, configuration: Configuration, view: ViewName | None, most: int = MEMBERS_MAX) -> None:

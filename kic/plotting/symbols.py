@@ -91,20 +91,14 @@ def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.n
 def gear_outline(radius: float, teeth: int, phase: float) -> np.ndarray:
     """Return the outline (n, 2) of a gear in its own axes, with straight flanks.
 
-    Parameters
-    ----------
-    radius : float
-        Pitch radius.
-    teeth : int
-        Number of teeth; negative for an internal gear.
-    phase : float
-        Share of a pitch by which the first tooth is turned from the first axis.
+    The number of teeth is negative for an internal gear. `radius` is the pitch radius, and `phase` the
+    share of a pitch by which the first tooth is turned from the first axis.
     """
     count = abs(teeth)
     module = 2 * radius / count
     tip, root = (0.9, -1.1) if teeth > 0 else (1.1, -0.9)
     # half widths of a tooth at its tip and root, as shares of the pitch
-    share = np.array([-0.36, -0.15, 0.15, 0.36])
+    share = np.array([-0.33, -0.12, 0.12, 0.33])
     level = radius + module * np.array([root, tip, tip, root])
     turn = 2 * np.pi * (np.arange(count)[:, None] + phase + share) / count
     return (level[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=-1)).reshape(-1, 2)

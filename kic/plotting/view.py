@@ -35,12 +35,8 @@ ViewName = str | Sequence[float]
 class View:
     """Orthographic view.
 
-    Attributes
-    ----------
-    right, up, toward : (3,)
-        Unit vectors in world axes: right and up in the picture, and from the picture to the viewer.
-    flat : bool
-        True if a planar mechanism is viewed along its normal, without occlusion.
+    Unit vectors in world axes point right and up in the picture, and toward the viewer. `flat` is True if
+    a planar mechanism is viewed along its normal, without occlusion.
     """
 
     def __init__(self, toward: np.ndarray, up: np.ndarray, flat: bool = False) -> None:

@@ -75,25 +75,10 @@ class _Line:
 class Branch:
     """A smooth branch of the closure through a change point. Made by `branch_ahead`.
 
-    Parameters
-    ----------
-    chart : Chart
-        The coordinates.
-    center : (M,)
-        Scaled coordinates of the change point, to within a small share of the gap.
-    direction : (M,)
-        Scaled direction across the change point, of which one unit moves the mechanism by one.
-    line : _Line
-        Samples along the direction.
-
-    Attributes
-    ----------
-    gap : float
-        Distance from the center within which quantities are interpolated.
-    half_width : float
-        Distance of the outermost samples.
-    error : float
-        Estimated relative error of the interpolation.
+    `center` (M,) has the scaled coordinates of the change point, to within a small share of the gap. One
+    unit along `direction` (M,) moves the mechanism by one. Quantities are interpolated within the distance
+    `gap` from the center, from samples on a line up to the distance `half_width`. `error` is the estimated
+    relative error.
     """
 
     def __init__(self, chart: Chart, center: np.ndarray, direction: np.ndarray, line: _Line) -> None:

@@ -294,7 +294,7 @@ class Integration:
         if message is not None or solver.status == "failed":
             raise SimulationError(
                 self._stop_message(
-                    f"the steps of {self.settings.method} shrink to nothing ({message or 'it failed'}): the "
+                    f"the steps of {self.settings.method} become too small ({message or 'it failed'}): the "
                     "motion diverges, jumps, or is stiff. Check the last state. For stiff motions take "
                     "method='Radau'"
                 ),

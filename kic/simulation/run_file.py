@@ -82,6 +82,8 @@ def digest_of(arrays: dict[str, np.ndarray], model: str) -> str:
 
 def _no_run(path: Any, error: Exception) -> ModelFileError:
     why = f": {error}" if isinstance(error, _RunFileError | KicError) else ""
+    if isinstance(error, BadZipFile):
+        why = ". Models are read by kic.load"
     return ModelFileError(f"{path}: holds no run that kic saved{why.rstrip('.')}.", path=path)
 
 

@@ -135,7 +135,7 @@ def simulate(
         motors or with dry friction in its motors.
     SimulationError
         If the run cannot continue: efforts, voltages or events that are not finite, inconsistent prescribed
-        motions, steps that shrink to nothing, or loops that are singular or cannot close.
+        motions, steps that become too small, or loops that are singular or cannot close.
 
     Notes
     -----
@@ -232,6 +232,8 @@ def _check_integrable(model: CompiledModel, names: tuple[str, ...]) -> None:
     bare = [name for name in names if not model.value_rows(name)[1]]
     if bare and not (model.is_open_chain and names == model.coordinates):
         own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.is_open_chain else ""
+        if not own and model.tree.balls:
+            own = " Angles of a body serve, such as those of 'NAME.euler_xyz'."
         raise InputError(
             f"{', '.join(bare)} of '{model.description.name}' have rates but no values and cannot be "
             f"integrated. Take coordinates `wrt` that have values.{own}",

@@ -138,7 +138,7 @@ class GridContinuation:
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
         raise ConfigurationError(
             f"'{self.model.description.name}' reaches no cell of this grid from its start; nearest: {why}. "
-            "Give `near` a configuration within the grid, or other axes.",
+            "Give a configuration within the grid as `near`, or other axes.",
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),
             configuration=Configuration(

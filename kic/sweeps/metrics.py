@@ -49,6 +49,11 @@ class Metric:
     unit_function: Callable[..., str]
     singular: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
+    @property
+    def typed(self) -> str:
+        """Name of the function of `kic.metrics` that makes it."""
+        return self.function.__name__.removeprefix("_")
+
     def __call__(self, c: Configuration) -> np.ndarray:
         """Return the metric (...) of configurations."""
         return self.function(c, **self.arguments)
@@ -81,15 +86,7 @@ def inverse_condition_number(
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
-    rows, given = _rows("inverse_condition_number", of), _given(wrt)
-    arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Metric(
-        "inverse condition number",
-        _inverse_condition_number,
-        arguments,
-        _no_unit,
-        {"outputs": rows, "inputs": given},
-    )
+    return _of_task(_inverse_condition_number, _no_unit, of, wrt, limits, length)
 
 
 def manipulability(
@@ -105,11 +102,17 @@ def manipulability(
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
     """
-    rows, given = _rows("manipulability", of), _given(wrt)
+    return _of_task(_manipulability, _unit_of_product, of, wrt, limits, length)
+
+
+def _of_task(
+    function: Any, unit: Any, of: tuple[str, ...], wrt: Names | None, limits: Any, length: Any
+) -> Metric:
+    """Return a metric of the velocity ellipsoid of a task."""
+    key = function.__name__.removeprefix("_")
+    rows, given = _rows(key, of), _given(wrt)
     arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
-    return Metric(
-        "manipulability", _manipulability, arguments, _unit_of_product, {"outputs": rows, "inputs": given}
-    )
+    return Metric(key.replace("_", " "), function, arguments, unit, {"outputs": rows, "inputs": given})
 
 
 def transmission(*inputs: str) -> Metric:
@@ -176,7 +179,7 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
 
 
 def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
-    """Return the metric "effective mass" of a task along a direction, all else being free to move.
+    """Return the metric "effective mass" of a task along a direction, with all other motion free.
 
     Parameters
     ----------
@@ -336,7 +339,7 @@ def _unit_of_product(
     units = {row_unit(description, name) for name in columns}
     if limits is not None or units != {"rad"} or any(row_unit(description, row) == "rad" for row in of):
         return ""
-    # the name of a part stands for an unknown number of rows
+    # a part has an unknown number of rows
     power = {1: "", 2: "²", 3: "³"}.get(len(of)) if all("." in row for row in of) else None
     return "" if power is None else f"{description.units.length}{power}"
 
@@ -412,3 +415,8 @@ BY_NAME: dict[str, Callable[[], Metric]] = {
     "min_singular_value": min_singular_value,
     "static_effort": static_effort,
 }
+
+
+def __dir__() -> list[str]:
+    """Return the names of the metrics."""
+    return [maker.__name__ for maker in MAKERS]

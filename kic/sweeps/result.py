@@ -17,6 +17,7 @@ from kic.numerics.arrays import reals
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map
+from kic.sweeps.metrics import Metric
 
 
 class Sweep(Printable, Tabular):
@@ -68,6 +69,8 @@ class Sweep(Printable, Tabular):
         self.mechanism, self.axes, self.fixed, self.values, self.units = mechanism, axes, fixed, values, units
         self.reasons, self.sides, self.stopped = reasons, sides, stopped
         self._states = states
+        # names of metrics by the functions that make them
+        self._aliases: dict[str, str] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,8 +98,13 @@ class Sweep(Printable, Tabular):
         made.append(Variable("reached", self.reached))
         return DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return the values of a metric, of the grid's shape."""
+    def __getitem__(self, name: str | Metric) -> np.ndarray:
+        """Return the values of a metric, of the grid's shape.
+
+        It is called as it was given: by its name, by the metric itself, or by its function of `kic.metrics`.
+        """
+        name = name.name if isinstance(name, Metric) else name
+        name = self._aliases.get(name, name) if isinstance(name, str) and name not in self.values else name
         if not isinstance(name, str) or name not in self.values:
             raise unknown("metric", name, "the sweep", self.values)
         return self.values[name]

@@ -110,6 +110,8 @@ def sweep(
     >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
     >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
     True
+    >>> kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
+    (7,)
     """
     model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
@@ -126,7 +128,7 @@ def sweep(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
             "client.get_executor()."
         )
-    targets = model.targets(cells.inputs())
+    targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
     # processes receive a copy of the mechanism without its caches
     problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
@@ -139,7 +141,10 @@ def sweep(
     }
 
     def result(stopped: str = "") -> Sweep:
-        return job.result(mechanism, cells, list(metrics), units_by_name, stopped)
+        made = job.result(mechanism, cells, list(metrics), units_by_name, stopped)
+        typed = [(a.typed, n) for n, a in metrics.items() if isinstance(a, Metric)]
+        made._aliases = {key: n for key, n in typed if [k for k, _ in typed].count(key) == 1}
+        return made
 
     try:
         job.run(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)

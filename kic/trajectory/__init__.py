@@ -7,6 +7,7 @@
 `rotation`              orientations, with angular velocities, accelerations and jerks
 `line`                  a straight path at constant rate, to be timed
 `trapezoid`, `s_curve`  the fastest straight path within velocity, acceleration and jerk
+`at_speed`              a path of configurations at constant rates of the coordinates
 `concatenate`           one trajectory after another
 `uniform`               the same motion scaled in time to limits, also of voltages and jerks
 `fastest`               the time-optimal motion along a path within velocity, acceleration, effort, voltage
@@ -22,7 +23,7 @@ from kic.trajectory.path_constraints import PathConstraints, PathSamples
 from kic.trajectory.splines import hermite, spline
 from kic.trajectory.time_optimal import TimeOptimal, fastest
 from kic.trajectory.time_scaling import uniform
-from kic.trajectory.trajectory import Motion, SampledMotion, Trajectory
+from kic.trajectory.trajectory import Motion, SampledMotion, Trajectory, at_speed
 
 __all__ = [
     "Motion",
@@ -33,6 +34,7 @@ __all__ = [
     "SampledMotion",
     "TimeOptimal",
     "Trajectory",
+    "at_speed",
     "concatenate",
     "fastest",
     "hermite",

@@ -226,8 +226,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     Raises
     ------
     InputError
-        If there is none, coordinates differ, positions or rates jump, or pieces are lost in the rounding of
-        long times.
+        If `parts` is empty, coordinates differ, positions or rates jump, or pieces are lost in the
+        rounding of long times.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class PathConstraints:
     A, B, C, D : (L, 2, R) array_like, or broadcastable to it
         Coefficients at the start and at the end of each of L intervals, as limits from inside.
     lower, upper : (R,) array_like, or broadcastable to (L, 2, R)
-        Limits; infinite limits are none.
+        Limits; infinite values mean no limit.
     """
 
     names: tuple[str, ...]

@@ -23,7 +23,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     Parameters
     ----------
     points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
-        Where it comes to.
+        Points of the path.
     times : (K,) array_like
         When, from 0 on.
     rates, accelerations, jerks : as `points`

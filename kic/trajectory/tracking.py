@@ -25,7 +25,7 @@ from kic.plotting.plots import course_index, draw_plots, motion_panels, part_pan
 from kic.position import initial_states, within_limits
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.limits import Limits
+from kic.transfer.limits import Limits, MotionLimits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
 ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
@@ -227,6 +227,7 @@ def follow(
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
+    MotionLimits(model, limits)  # raises for an invalid argument before the integration
     start, around = initial_states(model, near)
     follower = _PathFollower(model, task_path, weight, secondary, damping, wrt)
     shape = broadcast_batches(

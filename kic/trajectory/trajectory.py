@@ -14,13 +14,14 @@ from kic.description.units import rate_unit, row_unit
 from kic.display import Printable, Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
+from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
-from kic.numerics.arrays import as_array, as_numbers, numbers, reals
+from kic.numerics.arrays import as_array, as_numbers, numbers, real_array, reals
 from kic.numerics.polynomials import Piecewise
 from kic.numerics.tables import DataTable, TableAxis, Tabular
 from kic.plotting.figures import Picture
-from kic.plotting.plots import ORDERS, by_unit, draw_plots, motion_panels
+from kic.plotting.plots import ORDERS, Panel, by_unit, draw_plots, effort_panels, motion_panels
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper limits (size,); infinite limits are none."""
+    """Return lower and upper limits (size,); infinite values mean no limit."""
     a = as_numbers(value)
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
         raise InputError(
@@ -256,13 +257,41 @@ class SampledMotion(Tabular):
         _, qd, qdd, qddd = self.motion
         return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
 
+    def joint_forces(self, actuators: str | Iterable[str] | None = None) -> JointForces:
+        """Return forces and moments in all joints along the motion, a batch (T,).
+
+        Parameters
+        ----------
+        actuators : str or list of str, optional
+            Rows where efforts act, as in `Configuration.joint_forces`.
+
+        Returns
+        -------
+        JointForces
+
+        Raises
+        ------
+        InertiaError, SingularError, InputError
+            As `Configuration.joint_forces`.
+
+        Examples
+        --------
+        >>> crank = kic.load("four-bar").path({"A": np.linspace(1.2, 2.2, 5)})
+        >>> kic.trajectory.at_speed(crank, 10.0).joint_forces()["B"].force.shape
+        (5, 3)
+        """
+        _, qd, qdd, _ = self.motion
+        return self.configuration.joint_forces(qd, qdd, wrt=self.wrt, actuators=actuators)
+
     def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
-        """Plot values, velocities, accelerations and jerks over time in stacked panels.
+        """Plot curves over time in stacked panels.
 
         Parameters
         ----------
         names : str or list of str, optional
-            Names as in `of`; by default the coordinates.
+            Names as in `of`, each with values, velocities, accelerations and jerks; by default the
+            coordinates. "efforts" are those of the motion, "joint forces" the magnitudes of the forces in all
+            joints.
         width : float
             In inches.
 
@@ -270,15 +299,30 @@ class SampledMotion(Tabular):
         -------
         Picture
             Its ``axes`` are a tuple, one for each panel.
+
+        Raises
+        ------
+        InertiaError
+            For efforts or joint forces of bodies without inertia.
         """
         drawing = self.configuration._model.description
-        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names")
-        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
-        panels = [
-            panel
-            for order, values in enumerate(self.of(names))
-            for panel in motion_panels(drawing, rows, values, order)
-        ]
+        named = self.wrt or self.configuration.coordinates
+        names = named if names is None else names_of(names, "names", 1)
+        panels: list[Panel] = []
+        rows = [name for name in names if name not in FORCE_GROUPS or name in drawing.parts]
+        if rows:
+            labels = self.configuration.coefficients(rows, order=1, wrt=self.wrt).rows
+            for order, values in enumerate(self.of(rows)):
+                panels += motion_panels(drawing, labels, values, order)
+        for name in (name for name in names if name not in rows):
+            if name == "efforts":
+                efforts = self.configuration.dynamics(wrt=self.wrt)
+                panels += effort_panels(drawing, efforts.coordinates, self.effort())
+            else:
+                f = self.joint_forces()
+                size = np.linalg.norm(f.force, axis=-1)
+                lines = {joint: size[:, j] for j, joint in enumerate(f.joints)}
+                panels.append(Panel("joint force", drawing.units.force, lines))
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
@@ -293,6 +337,69 @@ class SampledMotion(Tabular):
         return f"motion of '{self.configuration.name}' in {names}, {len(self.t)} times"
 
 
+# groups of curves that can be plotted by name; a part of the same name takes precedence
+FORCE_GROUPS = ("efforts", "joint forces")
+
+
+def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = None) -> SampledMotion:
+    """Return the motion along a path of configurations at constant rates of the coordinates.
+
+    Parameters
+    ----------
+    path : Configuration
+        Configurations (T,), as from `Mechanism.path`.
+    qd : (M,) array_like
+        Constant rates; one number for one degree of freedom.
+    wrt : str or list of str, optional
+        The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+
+    Returns
+    -------
+    SampledMotion
+        Its times begin at 0; accelerations and jerks of the coordinates are zero.
+
+    Raises
+    ------
+    InputError
+        If the path has no values of these coordinates, another batch, or does not advance at these rates.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> turn = kic.trajectory.at_speed(m.path({"A": np.linspace(1.2, 7.4, 32)}), 10.0)
+    >>> turn.t[-1].round(6), turn.effort().shape
+    (np.float64(0.62), (32, 1))
+    """
+    instance("path", path, Configuration)
+    if len(path.batch) != 1 or path.batch[0] < 2 or not path.ok.all():
+        raise InputError(
+            f"`path` must be a batch (T,) of at least two solved configurations, got {path.batch}. Make it "
+            "with Mechanism.path."
+        )
+    chosen = None if wrt is None else names_of(wrt, "wrt", 1)
+    rows = path.coefficients(chosen or path.coordinates, order=1, wrt=chosen)
+    rates = real_array("qd", qd, len(rows.rows))
+    if rates.ndim != 1 or rows.quasi or rows.values is None:
+        raise InputError(
+            f"`qd` must be one rate for each of {', '.join(rows.rows)}, which must have values, got "
+            f"{short_repr(qd)}."
+        )
+    moved = rows.values - rows.values[:1]
+    size = float(rates @ rates)
+    t = moved @ rates / size if size else np.zeros(len(moved))
+    gap = float(np.abs(moved - t[:, None] * rates).max())
+    if not (np.diff(t) > 0).all() or gap > PATH_RTOL * float(np.abs(moved).max()):
+        raise InputError(
+            f"`qd` must advance the path, whose coordinates change by {short_repr(moved[-1].tolist())}, got "
+            f"{short_repr(qd)}. Give rates in this proportion, or a trajectory."
+        )
+    speed = np.broadcast_to(rates, rows.values.shape)
+    rest = np.zeros(rows.values.shape)
+    return SampledMotion(t, path, Motion(rows.values, speed, rest, rest), chosen)
+
+
+# largest deviation of a path from a straight line in its coordinates, as a share of its length
+PATH_RTOL = 1e-9
 # distance outside the ends, as a share of the duration, that is rounding; also of rates at rest
 TIME_RTOL = 1e-9
 # range of durations whose third powers neither underflow nor overflow

@@ -24,8 +24,7 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import distance, integrate
 from kic.numerics.linalg import condition_number
-from kic.transfer.constraint_system import moving
-from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
+from kic.transfer.coordinate_transfer import TRIES, TRIES_MAX, CoordinateTransfer
 
 STEPS_MAX = 50
 # residual, relative to the characteristic length, at which a configuration counts as closed
@@ -65,11 +64,8 @@ class Closure:
         # a loop much smaller than the mechanism closes no better than its places are known
         self.limit = max(CLOSURE_RTOL, _PLACE_RTOL * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, KIND] != PRISMATIC
-        self._round = [
-            k
-            for k, row in enumerate(transfer.system.picked)
-            if row in {a[0] for a in transfer.system.rows.angles}
-        ]
+        angles = {row for row, *_ in transfer.system.rows.angles}
+        self._round = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values and first order of the chosen and closure rows, scaled."""
@@ -84,7 +80,7 @@ class Closure:
         goal[:, : t.first] = target / t.scale[: t.first]
         return goal
 
-    @property
+    @cached_property
     def compiled(self) -> bool:
         """True if the compiled iteration serves these rows."""
         t = self.transfer
@@ -97,7 +93,7 @@ class Closure:
 
         Rows are those of the drawing, or a choice made elsewhere. See `track`.
         """
-        states, share = self.track(start, target, choice)
+        states, share = self.track(start, target, choice, TRIES)
         return states, share == 1
 
     def track(
@@ -105,7 +101,7 @@ class Closure:
         start: np.ndarray,
         target: np.ndarray,
         choice: np.ndarray | None = None,
-        tries: int = TRIES,
+        tries: int = TRIES_MAX,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
 
@@ -186,7 +182,7 @@ class Closure:
         mask = np.zeros((len(items), tree.size))
         for row, item in enumerate(items):
             if system.levers[item]:
-                mask[row, moving(tree, system.rows.source[item])] = 1
+                mask[row, system.moving[item]] = 1
         lengths = np.array([system.rows.source[item].kind == DISTANCE for item in items], dtype=bool)
         return system.levers[items], mask, lengths
 

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.description.parts import Joint
+from kic.description.parts import Body, Distance, Frame, Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError, SingularError
 from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import EULER
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import free_joints_as_poses, reference_states
+from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
-from kic.numerics.lru import LRU
+from kic.numerics.bounded_cache import BoundedCache
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
+    NamedInput,
     PoseTarget,
     Targets,
     axis_items,
     frame_part,
     motion_subspace,
+    named_inputs,
     pose_items,
     targets_of,
 )
@@ -49,13 +51,18 @@ class CompiledModel:
 
     def __init__(self, description: Mechanism) -> None:
         self.description = description
-        self._row_queries: LRU[object, OutputQuery] = LRU()
-        self._queries: LRU[object, Any] = LRU()
-        self._transfers: LRU[tuple[str, ...], CoordinateTransfer] = LRU()
-        self._closures: LRU[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = LRU()
+        self._row_queries: BoundedCache[object, OutputQuery] = BoundedCache()
+        self._queries: BoundedCache[object, Any] = BoundedCache()
+        self._transfers: BoundedCache[tuple[str, ...], CoordinateTransfer] = BoundedCache()
+        self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
+        # closures and transfers of coordinates whose number was checked, by the names as they were given
+        self._problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
+        self._checked: BoundedCache[object, CoordinateTransfer] = BoundedCache()
+        self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         # models with caches of their own
-        self._opened: LRU[tuple[str, ...], CompiledModel] = LRU(8)
-        self._sizes: LRU[tuple[str, ...], np.ndarray] = LRU()
+        self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
+        self._opened.size = 8
+        self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
 
     @cached_property
     def tree(self) -> Tree:
@@ -256,7 +263,7 @@ class CompiledModel:
         """
         if self.has_complex_step:
             return self.real.dof
-        found = regular_dof(self.closure(()), self.reference_state)
+        found = regular_dof(self.transfer(self.coordinates), lambda: self.closure(()), self.reference_state)
         return self.description.mobility().dof if found is None else found
 
     @property
@@ -275,12 +282,30 @@ class CompiledModel:
             found = self._transfers[names] = self._transfer_class(self.tree, names, self.length, tolerance)
         return found
 
-    def targets(self, inputs: Any) -> Targets:
-        """Return the targets of inputs, as many as the degrees of freedom."""
-        inputs = free_joints_as_poses(self.description, inputs)
-        targets = targets_of(self.tree, self.value_rows, self.length, inputs)
-        self.check_number(targets.names, targets.held)
-        return targets
+    def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
+        """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
+        if not (isinstance(inputs, Mapping) and self._inputs.keys() >= inputs.keys()):
+            inputs = named_inputs(self.description, inputs)
+        targets = targets_of(self.tree, self._named_input, self.length, inputs)
+        key = targets.names, targets.held
+        closure = self._problems.get(key)
+        if closure is None:
+            self.check_number(*key)
+            closure = self._problems[key] = self.closure(*key)
+        return targets, closure
+
+    def _named_input(self, name: str) -> NamedInput:
+        """Return the part or row of a name among inputs, from a cache."""
+        found = self._inputs.get(name)
+        if found is None:
+            part = self.description.parts.get(name)
+            if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
+                found = NamedInput(6, False, True, False)
+            else:
+                rows = make_rows(self.tree, (name,))
+                found = NamedInput(len(rows.labels), rows.holonomic, False, isinstance(part, Distance))
+            self._inputs[name] = found
+        return found
 
     def closure(self, names: tuple[str, ...], held: tuple[PoseTarget, ...] = ()) -> Closure:
         """Return the position problem for values of named rows and poses of bodies, from a cache."""
@@ -293,7 +318,7 @@ class CompiledModel:
                 for one in held:
                     made = pose_items(self.tree, one)
                     places.append((str(one), rows, rows + one.turns_at))
-                    rows += sum(item.height for item in made)
+                    rows += sum(heights(made))
                     items += made
                 transfer = self._transfer_class(self.tree, names, self.length, transfer.tolerance, items)
             found = self._closures[names, held] = Closure(transfer, tuple(places))
@@ -422,8 +447,8 @@ class CompiledModel:
 
     def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
         """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
-        # a single name is the key as it stands: this is the hot path
-        key = (transfer, of if isinstance(of, str) else names_of(of), order, want)
+        # names as a tuple, or a single one, are the key as they stand: this is the hot path
+        key = (transfer, of if type(of) in (str, tuple) else names_of(of), order, want)
         found = self._queries.get(key)
         if found is None:
             names = names_of(of)
@@ -491,9 +516,15 @@ class CompiledModel:
         """Return the transfer to requested coordinates, by default the mechanism's own."""
         if wrt is None and self.is_open_chain:
             return self.identity
-        names = None if wrt is None else names_of(wrt, "wrt")
-        self.check_number(names)
-        return self.transfer(self.coordinates if names is None else names)
+        key = tuple(wrt) if type(wrt) is list else wrt
+        found = self._checked.get(key) if _is_key(key) else None
+        if found is None:
+            names = None if wrt is None else names_of(wrt, "wrt")
+            self.check_number(names)
+            found = self.transfer(self.coordinates if names is None else names)
+            if _is_key(key):
+                self._checked[key] = found
+        return found
 
     def sizes(self, rows: Rows) -> np.ndarray:
         """Return the characteristic sizes (P,) of rows: a length for lengths, 1 for angles."""
@@ -539,12 +570,11 @@ class CompiledModel:
         tensors = wrt.in_coordinates(tensors, range(1, len(tensors) + 1))
         if not rows.holonomic:
             values = np.where(rows.valued, values, np.nan)
-        G, H, D = (*tensors, None, None)[:3]
         quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
         scaling = self.scaling(rows, wrt, pivot, error)
-        made = Coefficients(rows.labels, wrt.labels, G, H, D, values, quasi=quasi, scaling=scaling)
-        made._description = self.description
-        return made
+        return computed_coefficients(
+            rows.labels, wrt.labels, tuple(tensors), values, quasi, scaling, self.description
+        )
 
     def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
         """Return the names, among rows and columns, that have rates but no values."""
@@ -556,3 +586,12 @@ class CompiledModel:
         """Set of the columns of the tree that are angular velocities of ball joints."""
         kinds = self.tree.cols[:, KIND]
         return frozenset(name for name, n in self.tree.column.items() if kinds[n] > PRISMATIC)
+
+
+def _is_key(names: Any) -> bool:
+    """Return True if names, as they were given, can be the key of a cache."""
+    return names is None or type(names) is str or (type(names) is tuple and all(map(_is_name, names)))
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from kic.kernels.layout import (
     WANT_CURVATURE,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
@@ -76,7 +76,7 @@ def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, fl
     rods = [distance for distance in drawing.distances if distance.fixed]
     made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
     made += [(contact.name, contact_items(tree, contact)) for contact in drawing.closed_contacts]
-    owners = [name for name, items in made for item in items for _ in range(item.height)]
+    owners = [name for name, items in made for height in heights(items) for _ in range(height)]
     offsets = tuple((owners.index(rod.name), -drawing.fixed_distances[rod.name]) for rod in rods)
     return [item for _, items in made for item in items], owners, offsets
 
@@ -108,7 +108,7 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
     """Return the scale of each row of some items, with one length for all."""
     scales = item_scales(tree, items, np.full(len(items), length), column_scales(tree, length))
-    return np.repeat(scales, [item.height for item in items])
+    return np.repeat(scales, heights(items))
 
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
@@ -121,7 +121,9 @@ def moving(tree: Tree, item: Item) -> list[int]:
     return sorted(set(tree.path(item.frame_b)) ^ set(tree.path(item.frame_a)))
 
 
-def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.ndarray:
+def own_sizes(
+    tree: Tree, items: list[Item], columns_of: list[list[int]], length: float, closing: int
+) -> np.ndarray:
     """Return the characteristic length of each item: the extent of its turning joints and its points.
 
     It is measured in the reference configuration. A loop of micrometres in a mechanism of metres has its own
@@ -132,7 +134,7 @@ def own_sizes(tree: Tree, items: list[Item], length: float, closing: int) -> np.
     for k, item in enumerate(items):
         if item.kind not in _LONG:
             continue  # directions and turns have no size
-        columns = moving(tree, item)
+        columns = columns_of[k]
         turning = [n for n in columns if tree.cols[n, KIND] != PRISMATIC]
         if len(turning) < len(columns) and k < len(items) - closing:
             continue
@@ -186,6 +188,8 @@ class ConstraintSystem:
         Scale of each coordinate of the tree: a characteristic length for sliders.
     smallest : float
         The smallest length by which a row is divided.
+    moving : list of list of int
+        Columns that move one side of each item against the other.
     """
 
     def __init__(
@@ -199,7 +203,7 @@ class ConstraintSystem:
         self.tree = tree
         self.tolerance = tolerance
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
-        more = sum(item.height for item in held)
+        more = sum(heights(held))
         self.first = len(self.chosen.labels) + more
         closing, self.owners, constant = closure_rows(tree)
         items = [*self.chosen.source, *held, *closing]
@@ -211,16 +215,19 @@ class ConstraintSystem:
             *((self.chosen.height + more + row, drawn) for row, drawn in constant),
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
-        sizes = own_sizes(tree, items, length, len(closing))
+        self.moving = [moving(tree, item) for item in items]
+        sizes = own_sizes(tree, items, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
         # a slider is as long as the smallest of the loops that hold it
-        for item, size in zip(closing, sizes[len(items) - len(closing) :], strict=True):
-            sliders = [n for n in moving(tree, item) if tree.cols[n, KIND] == PRISMATIC]
+        slides = tree.cols[:, KIND] == PRISMATIC
+        closed_by = len(items) - len(closing)
+        for columns, size in zip(self.moving[closed_by:], sizes[closed_by:], strict=True):
+            sliders = [n for n in columns if slides[n]]
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
         self.item_scale = item_scales(tree, items, sizes, self.column_scale)
         # the item of every row; of a coupling's, the last of its terms
-        self.item_of = np.repeat(np.arange(len(items)), [item.height for item in items])
+        self.item_of = np.repeat(np.arange(len(items)), heights(items))
         self.scale = self.item_scale[self.item_of[self.picked]]
 
     @property
@@ -241,8 +248,7 @@ class ConstraintSystem:
         """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
         made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
         for k in np.flatnonzero(made):
-            columns = moving(self.tree, self.rows.source[k])
-            sliders = [n for n in columns if self.tree.cols[n, KIND] == PRISMATIC]
+            sliders = [n for n in self.moving[k] if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
         return made / self.item_scale
 
@@ -390,26 +396,19 @@ class TransferQuery(KernelQuery):
             np.empty((count, QUALITY_WIDTH)),
         )
 
-    def newton_local(
-        self,
-        states: np.ndarray,
-        goal: np.ndarray,
-        choice: np.ndarray | None,
-        arrived: np.ndarray,
-        tries: int,
-    ) -> None:
-        """Move closed states to goals of a system's rows in place; `arrived` receives the completed share."""
+    @cached_property
+    def closing_places(self) -> int:
+        """Length of the scratch array of the kernel that moves closed states."""
         from kic.kernels.newton import closing_scratch
 
-        entry, size, length = kernel("closing"), self.columns, closing_scratch(self.plan)
+        return int(closing_scratch(self.plan))
 
-        def work(a: int, b: int) -> None:
-            scratch, whole = np.empty(length), np.empty((2, size), np.int64)
-            entry(
-                self.plan, self.numbers, states[a:b], goal[a:b], choice, scratch, whole, arrived[a:b], tries
-            )
-
-        over_batch()(work, len(states), _START + _PER_COLUMN * size)
+    def over_members(self, work: Callable[[int, int], None], count: int) -> None:
+        """Call ``work(start, stop)`` on parts of a batch, on the thread pool if it is large."""
+        if count > 1:
+            over_batch()(work, count, _START + _PER_COLUMN * self.columns)
+        elif count:
+            work(0, 1)
 
     def arguments(
         self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
@@ -433,10 +432,7 @@ class TransferQuery(KernelQuery):
             part = out if b - a == count else out.members(slice(a, b))
             suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
 
-        if count > 1:
-            over_batch()(work, count, _START + _PER_COLUMN * self.columns)
-        elif count:
-            work(0, 1)
+        self.over_members(work, count)
         return sum(suspects)
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kic.kernels.layout import COORDINATE, KIND, REVOLUTE
 from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.linalg import condition_number
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
-from kic.transfer.closure import Closure
+from kic.transfer.closure import DRIFT_RTOL, Closure
 from kic.transfer.coordinate_transfer import WORST_CONDITION
 
 # inputs drive a configuration if the condition of all rows there is below this
@@ -30,8 +31,6 @@ CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
 EXCURSION_FACTOR = 2.0
 # a leap is proved along chords, no more than so many and each of about so much (rad, lengths)
 CHORDS_MAX, CHORD_LENGTH = 6, 0.1
-# steps that are compiled
-COMPILED_STEPS_MAX = 4000
 # how near a dead centre at the end of a way must be to the last state that was proved (rad, lengths): there
 # no test holds, and a gap of about the square of this would be passed
 DEAD_CENTRE_DISTANCE_MAX = 3e-4
@@ -42,7 +41,11 @@ SAME_VALUE_RTOL = 8 * float(np.finfo(float).eps)
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
 # largest number of leaps
-STEPS_MAX = 10_000
+STEPS_MAX = 500
+# a way of more turns of one input is shortened by whole periods, if it repeats itself within so many turns
+TURNS_MAX, PERIOD_MAX = 16, 8
+# largest distance of a state after a period from the one before (rad, lengths)
+PERIOD_ATOL = 1e-9
 # the shortest leap, as a share of the whole way
 STEP_MIN = 1e-11
 # the reason of failed members where reasons are not requested
@@ -77,19 +80,89 @@ def continue_to(
 
     Without `want_reasons` the reasons of failed members are all the same.
     """
-    states, share = closure.track(start, target, tries=COMPILED_STEPS_MAX)
+    states, share = closure.track(start, target)
+    return continue_from(closure, start, target, states, share, want_reasons)
+
+
+def continue_from(
+    closure: Closure,
+    start: np.ndarray,
+    target: np.ndarray,
+    states: np.ndarray,
+    share: np.ndarray,
+    want_reasons: bool,
+) -> Outcome:
+    """Complete the results of `Closure.track`, where these have come to states (B, S) after a share (B,)."""
     reasons = [""] * len(start)
     far = np.flatnonzero(share < 1)
     if far.size:
         same = _there(closure, start[far], target[far])
         states[far[same]], share[far[same]] = start[far[same]], 1.0
         far = far[~same]
+    start, made = start.copy(), np.zeros(len(start))
+    for b in far.tolist():
+        found = _whole_periods(closure, start[[b]], target[[b]])
+        if found is not None:
+            start[b], made[b], why = found
+            reasons[b] = why
+            if why:
+                states[b], share[b] = start[b], 0.0
+            else:
+                (states[b],), (share[b],) = closure.track(start[[b]], target[[b]])
+    far = np.array([b for b in far.tolist() if share[b] < 1 and not reasons[b]], dtype=np.intp)
     if far.size:
         rest = _lead_far(closure, start[far], target[far], states[far], share[far], want_reasons)
         states[far], share[far] = rest.states, rest.share
         for b, why in zip(far, rest.reasons, strict=True):
             reasons[b] = why
+    share = np.where(share < 1, made + (1 - made) * share, 1.0)
     return Outcome(states, reasons, share)
+
+
+def _whole_periods(
+    closure: Closure, start: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, float, str] | None:
+    """Return a start (S,) whole periods closer to a target (1, P), the share of the way, and a reason.
+
+    One revolute input turns, the others keep their values. If the configuration after some turns is that of
+    the start (1, S) but for whole turns of joints, all rows repeat, and so does the branch. The reason is ''
+    unless the angles are so large that their rounding opens the loops. Return None for ways that are not so
+    long, or do not repeat.
+    """
+    t = closure.transfer
+    values = closure.rows(start)[0][:, : t.first] * t.scale[: t.first]
+    way = target[0] - values[0]
+    row = int(np.argmax(np.abs(way)))
+    still = np.delete(np.abs(way), row).max(initial=0.0) <= SAME_VALUE_RTOL * max(1.0, np.abs(values).max())
+    far = abs(way[row]) > TURNS_MAX * 2 * np.pi
+    if not (far and still and closure.compiled and _turns(closure, row)):
+        return None
+    columns, entries = t.tree.single_columns
+    turning = entries[t.tree.cols[columns, KIND] == REVOLUTE]
+    here, aim = start, values.copy()
+    for k in range(1, PERIOD_MAX + 1):
+        aim[0, row] = values[0, row] + k * np.copysign(2 * np.pi, way[row])
+        here, share = closure.track(here, aim)
+        if share[0] < 1:
+            return None
+        turns = np.zeros(start.shape[1])
+        turns[turning] = np.round((here - start)[0, turning] / (2 * np.pi))
+        left = distance(t.tree, start + 2 * np.pi * turns, here, t.column_scale)
+        if left.max(initial=0.0) <= PERIOD_ATOL:
+            count = int(abs(way[row]) / (2 * np.pi * k))
+            new = start[0] + 2 * np.pi * count * turns
+            rounding = 4 * float(np.finfo(float).eps) * np.abs(new[turning]).max()
+            if rounding > DRIFT_RTOL:
+                return start[0], 0.0, f"rounding of its angles would open its loops by {rounding:.0e} rad"
+            return new, 2 * np.pi * k * count / abs(way[row]), ""
+    return None
+
+
+def _turns(closure: Closure, row: int) -> bool:
+    """Return True if a chosen row is the angle of a revolute joint of the tree."""
+    t = closure.transfer
+    item = t.system.rows.source[t.system.item_of[t.system.picked[row]]]
+    return bool(item.kind == COORDINATE and t.tree.cols[item.frame_b, KIND] == REVOLUTE)
 
 
 def _there(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -135,6 +208,11 @@ def _lead_far(
     regular = condition_number(closure.rows(start)[1]) < CONDITION_MAX
     # compiled steps may have come nearer to a dead centre than leaps may start
     going = regular & ((worst < CONDITION_MAX) | (share > 0))
+    # a leap turns no joint by more than a bound
+    turned = [k for k in range(t.first) if _turns(closure, k)]
+    turns = np.abs(closure.residual(goal, values)[:, turned]).max(axis=1, initial=0.0)
+    too_long = turns > STEPS_MAX * TURN_MAX
+    going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
     for _ in range(STEPS_MAX):
         k = np.flatnonzero(going)
@@ -176,8 +254,8 @@ def _lead_far(
         here, way = slice(b, b + 1), float(share[b])
         if not want_reasons:
             reasons[b] = NO_REASON
-        elif going[b]:
-            reasons[b] = f"its way is too long: {STEPS_MAX} leaps led to {100 * way:.3g} % of it"
+        elif going[b] or (regular[b] and too_long[b]):
+            reasons[b] = f"its way is too long: it came {100 * way:.3g} % of it"
         else:
             reasons[b] = _why(closure, start[here], states[here], goal[here], way, bool(regular[b]))
     return Outcome(states, reasons, share)

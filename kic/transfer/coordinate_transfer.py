@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 WORST_CONDITION = 1e12
 # largest relative error of a result due to a nearly singular closure
 DIGITS_LOST = 1e-4
-# steps that are tried on a path to a near target
-TRIES = 100
+# steps that are tried on a way to a near target, and to any
+TRIES, TRIES_MAX = 100, 4000
 _EPS = float(np.finfo(float).eps)
 
 
@@ -168,18 +168,29 @@ class CoordinateTransfer:
         share : (B,)
             Share of the path that was completed: 1 for members that converged.
         """
-        aims, rest, drawn = self._aims
-        goal = np.empty((len(start), len(rest)))
-        goal[:], goal[:, aims] = rest, target + drawn
-        states, share = start.copy(), np.empty(len(start))
-        self._own.newton_local(states, goal, self.choice if choice is None else choice, share, tries)
+        query, (aims, rest, drawn) = self._own, self._aims
+        count, choice = len(start), self.choice if choice is None else choice
+        states, share, goal = start.copy(), np.empty(count), np.empty((count, len(rest)))
+        goal[:] = rest
+        goal[:, aims] = target + drawn
+
+        def work(a: int, b: int) -> None:
+            scratch, whole = np.empty(query.closing_places), np.empty((2, query.columns), np.int64)
+            own = states[a:b], goal[a:b], choice, scratch, whole, share[a:b]
+            kernel("closing")(query.plan, query.numbers, *own, tries)
+
+        if count == 1:
+            work(0, 1)
+        else:
+            query.over_members(work, count)
         return states, share
 
     @cached_property
-    def _aims(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Index array of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
+    def _aims(self) -> tuple[np.ndarray | slice, np.ndarray, np.ndarray]:
+        """Places of the chosen rows, goal of all rows, and goal of the chosen rows for zeros."""
         aims, goal = self.system.picked[: self.first], self.system.goal
-        return aims, goal, goal[aims]
+        first = slice(self.first) if (aims == np.arange(self.first)).all() else aims
+        return first, goal, goal[aims]
 
     @cached_property
     def _bent(self) -> TransferQuery:
@@ -232,7 +243,9 @@ class CoordinateTransfer:
 
     def series(self, T: np.ndarray) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
-        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), -1, self.tree.size).swapaxes(0, 1))
+        size = self.tree.size
+        order = (T.shape[1] - self.first) // size
+        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def series_query(self, order: int) -> MotionQuery:
         """Return the query for derivatives of the tree's coordinates along motions."""

@@ -22,7 +22,7 @@ from kic.dynamics.queries import DynamicsQuery
 from kic.errors import InertiaError
 from kic.kernels.layout import DIRECTION, DOT2, OMEGA, POINT, RELATIVE_OMEGA, WANT_LOADS
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states
@@ -242,7 +242,7 @@ class FreeBodies:
     def _rows(self, made: list[list[Item]], length: float) -> tuple[OutputQuery, np.ndarray, np.ndarray]:
         """Return the rows of the items of each joint, their scales, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
-        counts = [sum(item.height for item in of_joint) for of_joint in made]
+        counts = [sum(heights(of_joint)) for of_joint in made]
         question = OutputQuery(self.tree, plain_rows(self.tree, items), 1)
         return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
 

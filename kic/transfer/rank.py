@@ -8,16 +8,20 @@ coordinates of the tree minus the independent conditions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from kic.kinematics.tree import Tree
     from kic.transfer.closure import Closure
     from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # share of the largest pivot below which a condition is rounding error: closed configurations have about 1e-13
 RANK_SHARE = 1e-9
+# largest error of unit vectors that count as parallel
+PARALLEL_ATOL = 1e-12
 
 
 def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,26 +73,46 @@ def rank(transfer: CoordinateTransfer, state: np.ndarray) -> int:
 def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[int, bool]:
     """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
 
-    They are certain if nothing moves, or if the closure rows are independent: the rank is then constant
-    nearby. Rows that vanish are not proof: they do so also in a singular configuration.
+    They are certain if nothing moves, or if as many closure rows are independent as ever can be: the rank is
+    then constant nearby. Rows that vanish are not proof: they do so also in a singular configuration.
     """
     size = transfer.tree.size
     if not transfer.owners:
         return size, True
     rows = transfer.scaled_rates(state)[0, transfer.first :]
     found = len(independent_rows(rows, transfer.tolerance))
-    return size - found, found in (size, len(rows))
+    return size - found, found in (size, largest_rank(transfer.tree, len(rows)))
 
 
-def regular_dof(closure: Closure, state: np.ndarray) -> int | None:
+def largest_rank(tree: Tree, rows: int) -> int:
+    """Return the largest possible rank of a number of closure rows, of cuts in a plane two for each."""
+    normal, drawing = tree.planar_normal, tree.description
+    if normal is None or drawing.couplings or drawing.closed_contacts:
+        return rows
+    for joint in tree.cuts:
+        if joint.type == "revolute":
+            off = np.linalg.norm(np.cross(joint.axis, normal))  # type: ignore[arg-type]
+        elif joint.type == "prismatic":
+            off = abs(np.dot(joint.axis, normal))  # type: ignore[arg-type]
+        else:
+            return rows
+        if off > PARALLEL_ATOL:
+            return rows
+    return min(rows, 2 * len(tree.cuts) + len(drawing.fixed_distances))
+
+
+def regular_dof(
+    transfer: CoordinateTransfer, closure: Callable[[], Closure], state: np.ndarray
+) -> int | None:
     """Return the degrees of freedom at one configuration (1, S), or None if it is singular.
 
-    Where closure rows depend on one another, steps along generic first-order motions show if the rank is
-    constant nearby. A singular configuration needs the account of `Mechanism.mobility`.
+    The transfer may be to any coordinates; `closure` returns the position problem without inputs. Where
+    closure rows depend on one another, steps along generic first-order motions show if the rank is constant
+    nearby. A singular configuration needs the account of `Mechanism.mobility`.
     """
-    count, certain = first_order_dof(closure.transfer, state)
+    count, certain = first_order_dof(transfer, state)
     if not certain:
         from kic.transfer.finite_mobility import is_regular
 
-        certain = is_regular(closure, state, count)
+        certain = is_regular(closure(), state, count)
     return count if certain else None

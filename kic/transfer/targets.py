@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.parts import Body, Distance, Frame
+from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
-from kic.kinematics.state import coordinate_array
+from kic.kinematics.state import coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
@@ -48,6 +48,26 @@ class PoseTarget:
         return f"{self.body} ({'pose' if self.whole else 'orientation'})"
 
 
+@dataclass(frozen=True, slots=True)
+class NamedInput:
+    """Part or row that inputs may name.
+
+    Attributes
+    ----------
+    height : int
+        Number of its rows.
+    valued : bool
+        True if they all have values.
+    has_pose, is_distance : bool
+        True for a body or frame, which may have a pose, and for a distance.
+    """
+
+    height: int
+    valued: bool
+    has_pose: bool
+    is_distance: bool
+
+
 @dataclass(frozen=True)
 class Targets:
     """Rows by name and bodies by pose, with their target values.
@@ -62,15 +82,23 @@ class Targets:
         Values of the named rows, then of the `pose_items` of each body of `held`.
     batch : tuple of int
         Shape of the batch.
-    impossible : (...) str
-        Reason why a member is impossible, found before anything is solved; '' for the others.
+    reasons : list of (...) str
+        Reasons why members are impossible, found before anything is solved; '' for possible ones.
     """
 
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
     values: np.ndarray
     batch: tuple[int, ...]
-    impossible: np.ndarray
+    reasons: list[np.ndarray]
+
+    @property
+    def impossible(self) -> np.ndarray:
+        """First reason (...) of each member; '' for those that are possible."""
+        first = np.full(self.batch, "", dtype=object)
+        for why in self.reasons:
+            first = np.where(first == "", np.broadcast_to(why, self.batch), first)
+        return first
 
 
 @dataclass(frozen=True)
@@ -166,62 +194,24 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     return MotionSubspace(1, 2 if flat else 3, normal)
 
 
-def targets_of(tree: Tree, rows: Callable[[str], tuple[int, bool]], length: float, inputs: Any) -> Targets:
-    """Return targets from an array or a dict of inputs.
+def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
+    """Return inputs by the names of rows, and of bodies and frames that have a pose.
 
-    An array is in the order of the coordinates; a dict contains values by row and poses by body.
-    `rows` maps a name to its number of rows and to True if they all have values.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-        If a shape is wrong, or something has no value.
+    An array is in the order of the coordinates. Euler angles and coordinates of free joints are poses.
     """
-    drawing = tree.description
+    inputs = free_joints_as_poses(description, inputs)
     if not isinstance(inputs, Mapping):
-        a = coordinate_array(drawing, "inputs", inputs)
-        inputs = {name: a[..., k] for k, name in enumerate(drawing.coordinate_names)}
-    room = motion_subspace(tree)
-    names: list[str] = []
-    held: list[PoseTarget] = []
-    named: list[np.ndarray] = []
-    placed: list[np.ndarray] = []
-    reasons: list[np.ndarray] = []
-    batches: dict[str, tuple[int, ...]] = {}
+        a = coordinate_array(description, "inputs", inputs)
+        inputs = {name: a[..., k] for k, name in enumerate(description.coordinate_names)}
+    named: dict[str, Any] = {}
     for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
-        key, value = _orientation(drawing, key, value)
-        framed = drawing.parts.get(key)
-        if isinstance(framed, Body | Frame) and hasattr(value, "as_matrix"):
-            one = PoseTarget(key, whole=hasattr(value, "translation"))
-            rotation = value.rotation if one.whole else value
-            place = placed_reference(framed, value) if one.whole else None
-            move = None if place is None else place - reference_of(framed)
-            R = rotation.as_matrix()
-            parts = [R[..., i, k] for k in range(3) for i in range(3)]
-            if place is not None:
-                parts = [*np.moveaxis(place, -1, 0), *parts]
-            held.append(one)
-            placed += parts
-            reasons.append(_out_of_room(room, key, R @ np.array(framed.axes), move, length))
-        else:
-            parts = _values(rows, key, value, tree.scalar)
-            names.append(key)
-            named += parts
-            reasons += [_too_large(key, part) for part in parts]
-            if isinstance(drawing.parts.get(key), Distance):
-                reasons.append(_no_distance(key, parts[0]))
-        batches[key] = parts[0].shape if parts else ()
-    batch = broadcast_batches(**batches) if batches else ()
-    columns = [np.broadcast_to(c, batch) for c in (*named, *placed)]
-    values = np.stack(columns, axis=-1) if columns else np.zeros(0)
-    impossible = np.full(batch, "", dtype=object)
-    for why in reasons:
-        if why.ndim == 0 and not why.item():
-            continue
-        impossible = np.where(impossible == "", np.broadcast_to(why, batch), impossible)
-    return Targets(tuple(names), tuple(held), values, batch, impossible)
+        name, plain = _orientation(description, key, value)
+        if name in named:
+            raise InputError(f"The orientation of '{name}' is given twice. Give it once.", name=name)
+        named[name] = plain
+    return named
 
 
 def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -237,13 +227,13 @@ def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
     return rest
 
 
-def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
+def _orientation(description: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
     """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
 
     Three angles are an orientation, which is regular also in gimbal lock.
     """
     name, _, row = key.partition(".")
-    part = drawing.parts.get(name)
+    part = description.parts.get(name)
     if not row.startswith(EULER) or part is None:
         return key, value
     sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
@@ -260,12 +250,80 @@ def _orientation(drawing: MechanismDescription, key: str, value: Any) -> tuple[s
     return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
 
-def _values(
-    rows: Callable[[str], tuple[int, bool]], key: str, value: Any, scalar: np.dtype
-) -> list[np.ndarray]:
+def targets_of(
+    tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Mapping[str, Any]
+) -> Targets:
+    """Return targets from `named_inputs`: values by row, and poses by body or frame.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        If a shape is wrong, or something has no value.
+    """
+    names: list[str] = []
+    held: list[PoseTarget] = []
+    rows: list[Any] = []
+    pose_rows: list[np.ndarray] = []
+    reasons: list[np.ndarray] = []
+    shapes: dict[str, tuple[int, ...]] = {}
+    for key, value in inputs.items():
+        one = named(key)
+        if one.has_pose and hasattr(value, "as_matrix"):
+            target, parts, why = _pose_rows(tree, key, value, length)
+            held.append(target)
+            pose_rows += parts
+            reasons.append(why)
+        else:
+            plain = type(value) is float and one.height == 1 and one.valued
+            parts = [value] if plain else _values(tree, one, key, value)
+            names.append(key)
+            rows += parts
+            if one.is_distance:
+                reasons.append(_no_distance(key, np.asarray(parts[0])))
+        if parts and type(parts[0]) is not float and parts[0].shape:
+            shapes[key] = parts[0].shape
+    rows += pose_rows
+    batch = broadcast_batches(**shapes) if shapes else ()
+    values = np.stack([np.broadcast_to(c, batch) for c in rows], axis=-1) if shapes else np.array(rows)
+    # one product tells that all numbers are ordinary
+    if values.dtype.kind != "O" and not abs(np.vdot(values, values)) < ARGUMENT_MAX:
+        reasons += [_too_large(name, values[..., k]) for name, k in _first_rows(named, names)]
+        finite = np.isfinite(values).all(axis=-1)
+        nan = [
+            np.where(np.isnan(values[..., k]), f"{name} is NaN, and inputs must be finite", "")
+            for name, k in _first_rows(named, names)
+        ]
+        nan.append(np.where(finite, "", "inputs must be finite"))
+        reasons += [why.astype(object) for why in nan]
+    reasons = [why for why in reasons if (why != "").any()]
+    return Targets(tuple(names), tuple(held), values, batch, reasons)
+
+
+def _first_rows(named: Callable[[str], NamedInput], names: list[str]) -> list[tuple[str, int]]:
+    """Return the name of each row among the values, with its index."""
+    owners = [name for name in names for _ in range(named(name).height)]
+    return [(name, k) for k, name in enumerate(owners)]
+
+
+def _pose_rows(
+    tree: Tree, name: str, value: Any, length: float
+) -> tuple[PoseTarget, list[np.ndarray], np.ndarray]:
+    """Return the target of a body's or frame's pose, its rows, and reasons why it is impossible."""
+    part = frame_part(tree, name)
+    target = PoseTarget(name, whole=hasattr(value, "translation"))
+    R = (value.rotation if target.whole else value).as_matrix()
+    parts = [R[..., i, k] for k in range(3) for i in range(3)]
+    move = None
+    if target.whole:
+        place = placed_reference(part, value)
+        move = place - reference_of(part)
+        parts = [*np.moveaxis(place, -1, 0), *parts]
+    return target, parts, _out_of_room(motion_subspace(tree), name, R @ np.array(part.axes), move, length)
+
+
+def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarray]:
     """Return target values of the rows of a name, one array each, real or of the mechanism's scalar type."""
-    height, valued = rows(key)
-    if not valued:
+    if not one.valued:
         raise InputError(
             f"'{key}' includes angular velocities, which have no value that could fix a "
             "configuration. Give the pose of the body as a SciPy RigidTransform, the displacement from the "
@@ -274,19 +332,17 @@ def _values(
             name=key,
         )
     a = numbers(key, value)
-    if a.dtype not in (np.float64, scalar):
+    if a.dtype not in (np.float64, tree.scalar):
         raise InputError(f"`{key}` must be real numbers, got {a.dtype}.", name=key)
-    if height > 1 and (a.ndim == 0 or a.shape[-1] != height):
-        raise InputError(f"`{key}` must have shape (..., {height}), got {a.shape}.", got=a.shape)
-    return [a] if height == 1 else [a[..., k] for k in range(height)]
+    if one.height > 1 and (a.ndim == 0 or a.shape[-1] != one.height):
+        raise InputError(f"`{key}` must have shape (..., {one.height}), got {a.shape}.", got=a.shape)
+    return [a] if one.height == 1 else [a[..., k] for k in range(one.height)]
 
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     """Return reasons against values whose squares are not finite, '' for the others."""
-    if wanted.dtype == object or not (np.abs(wanted.real) > ARGUMENT_MAX).any():
-        return np.array("", dtype=object)
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX) if wanted.dtype != object else ():
+    for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX):
         why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
     return why
 

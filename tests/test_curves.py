@@ -1,0 +1,95 @@
+"""Curves of efforts and joint forces along motions and paths, against the analyses of each configuration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kic
+
+M = kic.load("four-bar")
+PATH = M.path({"A": np.linspace(1.2, 3.2, 9)})
+
+
+def test_a_path_at_constant_speed():
+    turn = kic.trajectory.at_speed(PATH, 10.0)
+    assert np.abs(turn.t - np.linspace(0, 0.2, 9)).max() < 1e-15
+    effort = PATH.dynamics().inverse_dynamics(np.full((9, 1), 10.0), np.zeros((9, 1)))
+    assert np.allclose(turn.effort(), effort, rtol=1e-12, atol=0)
+    f = PATH.joint_forces(np.full((9, 1), 10.0), np.zeros((9, 1)))
+    assert np.array_equal(turn.joint_forces().force, f.force)
+    for bad in ([-1.0], [0.0], [1.0, 2.0]):
+        with pytest.raises(kic.InputError):
+            kic.trajectory.at_speed(PATH, bad)
+    with pytest.raises(kic.InputError):
+        kic.trajectory.at_speed(M.at({"A": 1.2}), 1.0)
+
+
+def test_curves_of_efforts_and_joint_forces():
+    pytest.importorskip("matplotlib")
+    turn = kic.trajectory.at_speed(PATH, 10.0)
+    picture = turn.plot(["efforts", "joint forces"])
+    effort, force = picture.axes
+    assert effort.get_ylabel() == "effort (N m)"
+    assert np.array_equal(effort.get_lines()[0].get_ydata(), turn.effort()[:, 0])
+    assert force.get_ylabel() == "joint force (N)"
+    size = np.linalg.norm(turn.joint_forces()["C"].force, axis=-1)
+    assert np.allclose(force.get_lines()[2].get_ydata(), size, rtol=1e-14)
+
+
+def test_metrics_are_found_by_what_was_given():
+    arm = kic.load("horn-two-link")
+    w = kic.metrics.min_singular_value()
+    s = kic.sweep(arm, {"shoulder": 0.0, "elbow": [0.5, 1.0]}, [w, "static_effort", "tip.x"])
+    assert np.array_equal(s[w], s["min_singular_value"])
+    assert np.array_equal(s["static_effort"], s["largest static effort"])
+    assert s["tip.x"].shape == (2,)
+    assert set(dir(kic.metrics)) == {
+        "force", "inertia", "inverse_condition_number", "manipulability", "mass", "min_singular_value",
+        "static_effort", "transmission", "value",
+    }  # fmt: skip
+
+
+def test_one_number_serves_one_degree_of_freedom():
+    c = M.at(1.2)
+    assert np.array_equal(c.phi, M.at([1.2]).phi)
+    d = c.dynamics()
+    assert np.array_equal(d.inverse_dynamics(1.0, 2.0), d.inverse_dynamics([1.0], [2.0]))
+    assert np.array_equal(c.joint_forces(1.0).force, c.joint_forces([1.0]).force)
+    with pytest.raises(kic.InputError):
+        kic.load("five-bar").at(1.2)
+
+
+def test_nan_is_called_nan():
+    with pytest.raises(kic.ConfigurationError) as caught:
+        M.at({"A": [1.2, np.nan]})
+    assert caught.value.failed == [(1,)]
+    assert "A is NaN" in caught.value.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "reader"),
+    [
+        (b"PK\x03\x04\xff", "Simulation.load"),
+        (b"<!-- x --><robot name='r'/>", "from_urdf"),
+        (b'{"a": 1}', "JSON"),
+    ],
+)
+def test_files_of_other_kinds_say_what_they_are(content, reader, tmp_path):
+    path = tmp_path / "model.toml"
+    path.write_bytes(content)
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.load(path)
+    assert reader in caught.value.message
+
+
+def test_a_planar_body_takes_one_moment_of_inertia():
+    assert kic.Body("rod", 1.0, (0, 0, 0), 0.1) == kic.Body("rod", 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    with pytest.raises(kic.ModelError) as caught:
+        kic.Body("rod", 1.0, (0, 0, 0), (0, 0, 0.1))
+    assert "inertia = 0.1" in caught.value.message
+
+
+def test_the_account_of_mobility_states_its_verdict():
+    assert "The motion is finite" in kic.load("bricard").mobility().summary()
+    assert "finite" not in kic.load("four-bar").mobility().summary()

@@ -1,0 +1,98 @@
+"""Centre of mass and centroidal momentum against the laws of free motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform, Rotation
+
+import kic
+
+
+@pytest.fixture(scope="module")
+def free_arm() -> kic.Mechanism:
+    """Return an arm on a free base, with a point mass."""
+    bodies = [
+        kic.Body(name, 1.0 + k, (0.3 + k, 0.1, -0.2 * k), (0.2, 0.3, 0.4, 0.01, -0.02, 0.03))
+        for k, name in enumerate(("base", "one", "two"))
+    ]
+    joints = [
+        kic.Joint("float", "free", ("ground", "base"), (0, 0, 0)),
+        kic.Joint("A", "revolute", ("base", "one"), (0.5, 0, 0), (0, 0.6, 0.8), armature=0.0),
+        kic.Joint("B", "prismatic", ("one", "two"), axis=(1, 1, 0)),
+    ]
+    points = [kic.Point("lump", "two", (2.5, 0.4, 0.1), mass=0.7)]
+    return kic.Mechanism("arm", bodies, joints, points, gravity=(0.3, 1, -9))
+
+
+def moving(m: kic.Mechanism):
+    pose = RigidTransform.from_components([1, 2, 3], Rotation.from_rotvec([0.4, -0.3, 0.8]))
+    rng = np.random.default_rng(0)
+    return m.at({"float": pose, "A": 0.6, "B": -0.2}), *rng.normal(size=(2, m.dof))
+
+
+def test_centre_of_mass_follows_gravity(free_arm):
+    c, qd, _ = moving(free_arm)
+    d = c.dynamics()
+    com = c.center_of_mass(order=3)
+    assert abs(free_arm.total_mass - 6.7) < 1e-14
+    # the load of gravity alone is that of the total mass at the centre of mass
+    assert np.abs(d.load - free_arm.total_mass * np.array(free_arm.gravity) @ com.G).max() < 1e-12
+    qdd = d.forward_dynamics(qd, np.zeros(free_arm.dof))
+    assert np.abs(com.acceleration(qd, qdd) - free_arm.gravity).max() < 1e-11
+    # the third order against its rate along the motion
+    h = 1e-5
+    state = c.state
+    ahead, behind = (
+        kic.Configuration(c._model, (), _moved(free_arm, state, s * h * qd)).center_of_mass() for s in (1, -1)
+    )
+    rate = (ahead.H - behind.H) / (2 * h)
+    expected = np.einsum("plmn,l->pmn", com.D, qd)
+    fixed = [free_arm.coordinate_names.index(x) for x in ("A", "B", "float.1")]
+    assert np.abs(rate - expected)[:, fixed][:, :, fixed].max() < 1e-8
+
+
+def _moved(m, state, step):
+    from kic.kinematics.state import integrate
+
+    return integrate(m._model.tree, state[None], step[None])
+
+
+def test_momentum_is_conserved(free_arm):
+    c, qd, _ = moving(free_arm)
+    effort = np.zeros(free_arm.dof)
+    effort[6:] = 3.0, -2.0  # internal
+    qdd = c.dynamics().forward_dynamics(qd, effort)
+    h = c.centroidal_momentum()
+    rate = h.rate(qd, qdd)
+    weight = free_arm.total_mass * np.array(free_arm.gravity)
+    assert np.abs(rate - [*weight, 0, 0, 0]).max() < 1e-11
+    # kinetic energy by König's theorem for one rigid motion
+    still = np.zeros(free_arm.dof)
+    still[3:6] = 0.3, -0.5, 0.7
+    com = c.center_of_mass()
+    v = com.G @ still
+    spin = h.momentum(still)[3:] @ still[3:6]
+    d = c.dynamics()
+    assert abs(still @ d.I @ still - (free_arm.total_mass * v @ v + spin)) < 1e-12
+
+
+def test_some_bodies_in_batches_and_closed_mechanisms():
+    m = kic.load("four-bar")
+    c = m.at({"A": [[1.0], [1.2]]})
+    whole = c.center_of_mass()
+    names = [b.name for b in m.bodies if b.mass]
+    parts = [c.center_of_mass(name) for name in names]
+    masses = np.array([b.mass for b in m.bodies if b.mass])
+    mean = sum(w * part.H for w, part in zip(masses, parts, strict=True)) / masses.sum()
+    assert whole.H.shape == (2, 1, 3, 1, 1)
+    assert np.abs(whole.H - mean).max() < 1e-13
+    assert c.centroidal_momentum().matrix.shape == (2, 1, 6, 1)
+    heavy = replace(m, gravity=(0, -9.81, 0)).at({"A": 1.0})
+    assert (
+        np.abs(heavy.dynamics().load - m.total_mass * np.array([0, -9.81, 0]) @ whole.G[0, 0]).max() < 1e-12
+    )
+    with pytest.raises(kic.UnknownNameError):
+        c.center_of_mass("nobody")
