@@ -299,7 +299,7 @@ class Evaluator:
         if check is not False and flag("check", check):
             self.check(state)
             made = self(state, out=out)
-            ok = np.isfinite(np.real(state)).all(axis=-1).reshape(-1)
+            ok = np.isfinite(np.real(self._checked(state))).all(axis=-1).reshape(-1)
             for quantity, part in (("Coefficients", made._rows), ("I*, P* or loads", made._model)):
                 check_finite(quantity, self._model.description.name, part, ok)
             return made

@@ -60,6 +60,7 @@ KNOWN = {
     "tolerance of 10": lambda: kic.simulate(BAR, BAR.at(), 0.02, rtol=10),
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
     "lengths in one array": lambda: kic.classics.reachable_workspace(np.ones(2)),
+    "product of endless order": lambda: kic.products.dot(np.eye(3), np.ones((3, 3, 3)), order=2**63),
     "failures as an array": lambda: BAR.at().dynamics(failures=np.zeros(2)),
     "failures as records": lambda: ARM.at().coefficients("tip", failures=np.zeros(1, [("a", float)])),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
@@ -108,3 +109,8 @@ def test_found_assemblies_answer_like_other_configurations() -> None:
     assert found.resolve("tip.x", [0.1], failures="mask").qd.shape == (*found.batch, 1)
     points = found.singularities(outputs="tip.x")
     assert [type(point.configuration) for point in points] == [kic.Configuration]
+
+
+def test_a_checked_evaluator_takes_numbers_in_an_array_of_objects() -> None:
+    f, state = ARM.prepare(["tip"], dynamics=True), np.array([0.05, 0.1], dtype=object)
+    assert np.array_equal(f(state, check=True).I, f(state.astype(float)).I)

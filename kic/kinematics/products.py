@@ -33,6 +33,7 @@ from kic.numerics.arrays import as_numbers
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
 
+NDIM_MAX = 64  # no array of NumPy has more indices
 # infinite and huge numbers pass, as in other array arithmetic
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
@@ -62,7 +63,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     >>> dot(np.ones((5, 1, 2)), np.ones((2, 3, 3, 3)), order=3).shape
     (5, 1, 3, 3, 3)
     """
-    order = integer("order", order, 1)
+    order = min(integer("order", order, 1), NDIM_MAX)
     A = _checked("A", A, "P", "N")
     N = A.shape[-1]
     rest = "LMK"[-order:] if order <= 3 else [f"M{i + 1}" for i in range(order)]

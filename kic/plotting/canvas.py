@@ -43,7 +43,7 @@ class Canvas:
         """Return the available width and the maximum height in inches."""
         if self.own:
             return COLUMN, _HEIGHT_MAX
-        root = self.axes.get_figure(root=True)
+        root = self.axes.get_figure().figure  # of a subfigure, the whole figure
         # execute a deferred layout to obtain the final size
         if root.get_layout_engine() is not None:
             root.get_layout_engine().execute(root)
