@@ -113,7 +113,7 @@ def continue_from(
     if far.size:
         rest = _lead_far(closure, start[far], target[far], states[far], share[far], want_reasons)
         states[far], share[far] = rest.states, rest.share
-        for b, why in zip(far, rest.reasons, strict=True):
+        for b, why in zip(far.tolist(), rest.reasons, strict=True):
             reasons[b] = why
     share = np.where(share < 1, made + (1 - made) * share, 1.0)
     return Outcome(states, reasons, share)
