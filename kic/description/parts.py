@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -434,7 +433,7 @@ class Joint:
                     key=key,
                 )
 
-    @cached_property
+    @property
     def dof(self) -> int:
         """Number of degrees of freedom."""
         return JOINT_DOF[self.type]
@@ -444,7 +443,7 @@ class Joint:
         """True for each coordinate that is a translation."""
         return tuple(kind == "t" for kind in JOINT_COORDINATES[self.type])
 
-    @cached_property
+    @property
     def components(self) -> tuple[str, ...]:
         """Tuple of the names of the coordinates: that of the joint, or name.1, name.2 … for several."""
         if self.dof == 1:
