@@ -23,7 +23,7 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 
 # constructors of results: their arguments come from kic itself
 RESULTS = {
-    "Animation", "Assemblies", "MotionEvaluator", "PositionSolver", "Configuration",
+    "Animation", "Assemblies", "CentroidalMomentum", "MotionEvaluator", "PositionSolver", "Configuration",
     "Contributions", "Distribution",
     "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Grasp", "GraspClosure", "GraspMotion", "GripForces",
     "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",

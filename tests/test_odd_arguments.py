@@ -10,6 +10,7 @@ import odd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 import kic
 import kic.classics
@@ -61,6 +62,7 @@ KNOWN = {
     "flag of an array": lambda: ARM.at().dynamics(motors=np.zeros(2)),
     "lengths in one array": lambda: kic.classics.reachable_workspace(np.ones(2)),
     "product of endless order": lambda: kic.products.dot(np.eye(3), np.ones((3, 3, 3)), order=2**63),
+    "joints as a rotation": lambda: kic.classics.OperationTable(Rotation.identity()),
     "failures as an array": lambda: BAR.at().dynamics(failures=np.zeros(2)),
     "failures as records": lambda: ARM.at().coefficients("tip", failures=np.zeros(1, [("a", float)])),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),

@@ -9,6 +9,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
@@ -390,8 +391,10 @@ class OperationTable(Printable):
     """
 
     def __init__(self, n_joints: Iterable[int] = range(1, 8)) -> None:
-        several = np.iterable(n_joints) and not isinstance(n_joints, str)
-        numbers = tuple(n_joints) if several else ()
+        numbers: tuple[int, ...] = ()
+        if not isinstance(n_joints, str):
+            with suppress(TypeError):  # a single rotation has an iterator that raises an error
+                numbers = tuple(n_joints)
         if not numbers:
             raise InputError(
                 f"`n_joints` must be a list of positive integers, got {short_repr(n_joints)}. "
