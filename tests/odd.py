@@ -24,7 +24,7 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 # constructors of results: their arguments come from kic itself
 RESULTS = {
     "Animation", "Assemblies", "CentroidalMomentum", "MotionEvaluator", "PositionSolver", "Configuration",
-    "Contributions", "Distribution",
+    "Contributions", "Distribution", "JointOrder", "UrdfText",
     "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "Grasp", "GraspClosure", "GraspMotion", "GripForces",
     "IndependentSet", "IndependentSets", "InternalLoads", "JointForces", "Linearization",
     "MechanismPicture", "Modes", "MotorDemand", "OperationalSpaceEvaluator", "OperationalSpace",
@@ -36,7 +36,7 @@ SKIPPED = {"save", "to_csv", "report_page", "schema", "model_names"}
 # methods that kic calls, with arguments of its own
 INTERNAL = {
     "derivative", "rates", "table", "results", "describe", "unknown", "needed", "sentences", "descriptions",
-    "undriven_freedom",
+    "undriven_freedom", "raw", "terms",
 }  # fmt: skip
 # a large number of these is long work
 COUNTS = {
@@ -611,6 +611,21 @@ def parts() -> Iterator[Subject]:
         },
         after=lambda m: m.at(),
     )
+    robot = (
+        '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/></inertial></link>'
+        '<joint name="A" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    for f in ("from_urdf", "from_sdf", "from_mujoco"):
+        given = {
+            "model": robot,
+            "floating_base": True,
+            "coordinates": ["A"],
+            "start": {"A": 0.0},
+            "strict": False,
+        }
+        yield Subject(f, getattr(kic, f), given)
+    for f in ("to_urdf", "to_mjcf"):
+        yield Subject(f, getattr(kic, f), {"mechanism": kic.load("horn-two-link")})
     for f in ("bilinear", "cross", "dot", "form", "quadratic"):
         e, t = np.eye(3), np.ones((3, 3, 3))
         given = {"A": e, "B": e, "T": t, "C": e, "D": t, "L": e, "R": e, "order": 1, "vectors": (e[0],)}

@@ -196,6 +196,7 @@ def test_help_teaches_by_example():
 def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
+    Path("robot.urdf").write_text(kic.to_urdf(kic.load("puma560")).text, encoding="utf-8")
     text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
     assert len(lines) > 30

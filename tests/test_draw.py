@@ -321,8 +321,8 @@ def test_forces_are_those_in_the_joints() -> None:
         np.testing.assert_allclose(now, scale, rtol=1e-9)
     assert len(arrows(draw(c).forces(forces["C"]), "F =")) == 1
     with pytest.raises(InputError, match="split='minimum norm'"):
-        draw(c, view=(30, 30)).forces(forces)
-    draw(c, view=(30, 30)).forces(c.joint_forces([3.0], split="minimum norm"))
+        draw(c, view=(30, 30)).forces(c.joint_forces([3.0], out_of_plane=True))
+    draw(c, view=(30, 30)).forces(forces)
     with pytest.raises(InputError, match="has no forces"):
         draw(c).forces()
     with pytest.raises(InputError, match="`of`"):

@@ -281,6 +281,7 @@ gravity = [0.0, 0.0, -386.0886]
 closure_tolerance = 0.0001
 coordinates = ["F", "U.2", "R", "U.1", "P", "C", "S", "E"]
 actuators = ["R", "C.2", "d1", "p.x"]
+remarks = ["one thing was left out", "another was merged"]
 
 [[bodies]]
 name = "a"

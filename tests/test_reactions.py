@@ -554,7 +554,7 @@ def test_more_gears_than_needed() -> None:
 def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     m, c = configuration(name, 0)
     qd, qdd = moving(c)
-    f = c.joint_forces(qd, qdd, split="minimum norm")
+    f = c.joint_forces(qd, qdd, split="minimum norm", out_of_plane=True)
     L, play = m._model.length, np.concatenate([f[j]._variations for j in f.joints])
     assert np.abs(play.T @ play - np.eye(play.shape[1])).max() < 1e-12
 

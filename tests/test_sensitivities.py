@@ -325,7 +325,7 @@ def names_in(m: kic.Mechanism) -> list[str]:
 def at_rest(m: kic.Mechanism, name: str) -> bool:
     """A mass, stiffness or damping of zero, which cannot be less."""
     part, key, *_ = name.split(".")
-    never = key in ("mass", "stiffness", "damping") or (
+    never = key in ("mass", "stiffness", "damping", "armature") or (
         key == "rest" and isinstance(m.parts[part], kic.Spring)
     )
     return never and not np.any(getattr(m.parts[part], key))
@@ -353,10 +353,10 @@ def in_concert(m: kic.Mechanism, seed: int, keep=lambda name: True) -> dict[str,
 def test_each_number_of_open_chains() -> None:
     m = every_kind(3, ["universal", "revolute", "prismatic", "spherical"])
     c = np.random.default_rng(4).normal(size=len(m.coordinate_names))
-    names = [name for name in names_in(m) if square(m, name)]
+    names = [name for name in names_in(m) if square(m, name) and not at_rest(m, name)]
     assert {n.partition(".")[2].split(".")[0] for n in names} == {
-        "mass", "com", "inertia", "at", "axis", "value", "stiffness", "rest", "damping", "force", "moment",
-        "x", "y", "z",
+        "mass", "com", "inertia", "at", "axis", "value", "stiffness", "rest", "damping",
+        "force", "moment", "x", "y", "z",
     }  # fmt: skip
     S = check(m, lambda m: everything(m.at(c), ["p3", "b3", "gap"], 2), names, tolerance=5e-9)
     # every number matters to something, but for places that were not asked, of a slider and of ground's mass
@@ -484,7 +484,7 @@ def test_inputs_may_come_from_the_mechanism_itself() -> None:
     held = kic.sensitivity(
         m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"]
     )
-    assert np.abs(held).max() < 1e-13
+    assert np.abs(held).max() < 5e-12  # the rounding of solved states
     arm = kic.load("horn-two-link")
     check(arm, lambda m: m.at(m.at([0.1, 0.2]).value("tip")[:2]).value("tip"), ["elbow.at.y"])
 

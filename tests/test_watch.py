@@ -298,6 +298,6 @@ def test_contact_loads_match_joint_forces_of_shipped_models() -> None:
         load, play, _ = ContactMonitor(m._model, c.coordinates).loads(chart, 0.0, y)
         assert not play.size
         a = c.dynamics().forward_dynamics(v, T)
-        f = c.joint_forces(v, a)
+        f = c.joint_forces(v, a, actuators=c.coordinates)
         assert np.abs(load - f._contact_load).max() < 1e-9 * np.abs(load).max()
         assert np.abs(f.effort - T).max() < 1e-9 * np.abs(f.effort).max() + 1e-9

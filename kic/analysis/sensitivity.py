@@ -25,8 +25,8 @@ _COMPONENTS: dict[str, tuple[str, ...]] = {
 }
 _KEYS = (
     "mass", "com", "inertia", "at", "origin", "axis", "axis2", "normal", "value", "stiffness", "rest",
-    "damping", "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction", "resistance",
-    "inductance", "torque_constant", "speed_constant",
+    "damping", "armature", "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction",
+    "resistance", "inductance", "torque_constant", "speed_constant",
 )  # fmt: skip
 
 
@@ -43,7 +43,8 @@ def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
     """Yield names and locations of the numbers of a part, and of the angles by which its axes can turn."""
     for key in _KEYS:
         value = vars(part).get(key)
-        if value is None:
+        # dry friction in a joint is data without effect
+        if value is None or (key == "friction" and isinstance(part, Joint)):
             continue
         if isinstance(value, float):
             yield f"{part.name}.{key}", Parameter(part.name, key, np.ones(()))
@@ -162,7 +163,8 @@ def sensitivity(
           universal and planar joints also ``axis2``, of contacts ``normal``;
         - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
         - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
-          ``"B.rest"``, ``"B.damping"``; of joints with several degrees of freedom ``"hip.value.2"``;
+          ``"B.rest"``, ``"B.damping"``, ``"B.armature"``; of joints with several degrees
+          of freedom ``"hip.value.2"``;
         - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
           ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
 

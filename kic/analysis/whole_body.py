@@ -15,7 +15,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
-from kic.numerics.arrays import as_array, map_valid_members, scatter
+from kic.numerics.arrays import as_array, check_order, map_valid_members, scatter
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -49,7 +49,7 @@ def center_of_mass(
 ) -> Coefficients:
     """Compute the centre of mass and its derivatives. See `Configuration.center_of_mass`."""
     model = configuration._model
-    picked = _chosen(model, bodies)
+    order, picked = check_order(order), _chosen(model, bodies)
     transfer: Any = model.transfer_for(wrt)
     numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
     total = numbers[:, 0].sum()

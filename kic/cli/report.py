@@ -21,7 +21,6 @@ from kic.cli.parsing import (
     usage_error,
     width,
 )
-from kic.description.description import VALUED_KINDS
 from kic.io.files import atomic_write
 
 
@@ -102,6 +101,8 @@ def report(
         return
     click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(width()))
     if not outputs and order == 1:
+        from kic.description.description import VALUED_KINDS
+
         there = [part.name for kind in VALUED_KINDS for part in getattr(mechanism, kind)]
         there += [joint.name for joint in mechanism.joints if joint.dof]
         hint = (

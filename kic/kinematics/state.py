@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import RigidTransform, Rotation
 
 from kic.description.description import VALUED_KINDS, MechanismDescription
 from kic.description.parts import Joint
@@ -77,6 +76,8 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         return inputs
     if not any(isinstance(key, str) and key in free for key in inputs):
         return inputs
+    from scipy.spatial.transform import RigidTransform, Rotation
+
     made = {}
     for key, value in inputs.items():
         joint = free.get(key) if isinstance(key, str) else None

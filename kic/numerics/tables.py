@@ -101,7 +101,7 @@ class DataTable:
         made = {}
         for v in self.variables:
             dims = [axis.name for axis in (*self.index, *v.axes)]
-            values = v.values.reshape(*shape, *v.values.shape[v.values.ndim - len(v.axes) :])
+            values = v.values.reshape((*shape, *v.values.shape[v.values.ndim - len(v.axes) :]))
             made[v.name] = (dims, values, {"units": v.unit} if isinstance(v.unit, str) and v.unit else {})
         coordinates = {
             name: (name, np.array(list(axis.labels)), {"units": axis.unit} if axis.unit else {})

@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.parts import Body, Distance, Frame, Joint
 from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError, SingularError
+from kic.errors import InputError, LoopError, SingularError
 from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import EULER
@@ -263,7 +263,11 @@ class CompiledModel:
         """
         if self.has_complex_step:
             return self.real.dof
-        found = regular_dof(self.transfer(self.coordinates), lambda: self.closure(()), self.reference_state)
+        try:
+            transfer = self.transfer(self.coordinates)
+        except LoopError:  # a cut joint among them has no coordinates
+            transfer = self.transfer(())
+        found = regular_dof(transfer, lambda: self.closure(()), self.reference_state)
         return self.description.mobility().dof if found is None else found
 
     @property

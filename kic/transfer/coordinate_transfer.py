@@ -564,7 +564,9 @@ class CoordinateTransfer:
         worst = quality[:, LEFT : LEFT + order]
         large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
         allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
-        bad = np.argwhere(~(worst <= np.maximum(allowed, REDUNDANT_ROW_ATOL)))
+        # rates whose squares overflow give no residual; their results are not finite
+        overflow = np.isnan(worst) & np.isfinite(condition)[:, None]
+        bad = np.argwhere(~(worst <= np.maximum(allowed, REDUNDANT_ROW_ATOL)) & ~overflow)
         if bad.size:
             b, k = bad[0]
             raise SingularError(
