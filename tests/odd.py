@@ -613,7 +613,8 @@ def parts() -> Iterator[Subject]:
     )
     robot = (
         '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/></inertial></link>'
-        '<joint name="A" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>'
+        '<joint name="A" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>'
+        "</robot>"
     )
     for f in ("from_urdf", "from_sdf", "from_mujoco"):
         given = {

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from kic.errors import InputError, short_repr
 from kic.io.robot import (
@@ -466,4 +465,6 @@ _ACTUATORS = (
 
 def _matrix(quaternion: np.ndarray) -> np.ndarray:
     """Return the rotation of a unit quaternion (w, x, y, z)."""
+    from scipy.spatial.transform import Rotation
+
     return Rotation.from_quat(np.asarray(quaternion)[[1, 2, 3, 0]]).as_matrix()

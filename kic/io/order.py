@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
@@ -86,6 +85,8 @@ class JointOrder:
 
     def q(self, configuration: Configuration) -> np.ndarray:
         """Return q (..., nq) of the package at configurations."""
+        from scipy.spatial.transform import Rotation
+
         q = np.broadcast_to(self._neutral, (*configuration.batch, self.nq)).copy()
         for joint in self._joints:
             if joint.kind in ("single", "circle", "planar"):
@@ -203,7 +204,7 @@ class JointOrder:
 
     def _displacement(self, joint: PeerJoint, q: np.ndarray) -> Any:
         """Return the pose of a free joint, or the rotation of a ball joint, for `Mechanism.at`."""
-        from scipy.spatial.transform import RigidTransform
+        from scipy.spatial.transform import RigidTransform, Rotation
 
         above, below = self._frames(joint)
         T = np.zeros((*q.shape[:-1], 4, 4))
@@ -284,6 +285,7 @@ def _pinocchio(model: Any) -> list[PeerJoint]:
 def _mujoco(model: Any) -> list[PeerJoint]:
     """Return the joints of a MuJoCo model."""
     import mujoco
+    from scipy.spatial.transform import Rotation
 
     made = []
     for k in range(model.njnt):

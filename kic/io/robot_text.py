@@ -8,7 +8,6 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from kic.description.parts import Body, Joint, as_matrix
 from kic.description.validation import GROUND
@@ -75,6 +74,8 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     >>> bool(abs(again.at({"A": 1.2}).dynamics("A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
     True
     """
+    from scipy.spatial.transform import Rotation
+
     m = _checked(mechanism)
     lines = [f"<robot name={quoteattr(m.name)}>", *_left_out(m, _URDF_LEFT)]
     place = {GROUND: np.zeros(3)}
@@ -259,6 +260,8 @@ def _euler(R: np.ndarray) -> np.ndarray:
     """Return roll, pitch and yaw of a rotation."""
     import warnings
 
+    from scipy.spatial.transform import Rotation
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # at a pitch of 90° roll is chosen
         return Rotation.from_matrix(R).as_euler("xyz")
@@ -409,6 +412,8 @@ def _mjcf_numbers(joint: Joint, k: int, single: bool) -> str:
 
 def _sites(m: Mechanism, body: str, origin: np.ndarray, indent: str) -> list[str]:
     """Return points and frames of a body as sites."""
+    from scipy.spatial.transform import Rotation
+
     lines = []
     every: tuple[Any, ...] = (*m.points, *m.frames)
     for part in every:

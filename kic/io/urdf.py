@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from kic.errors import InputError, short_repr
 from kic.io.robot import (
@@ -126,6 +125,8 @@ def from_urdf(
 
 def placement(element: Element | None) -> np.ndarray:
     """Return the frame (4, 4) of an <origin>."""
+    from scipy.spatial.transform import Rotation
+
     if element is None:
         return np.eye(4)
     if "quat_xyzw" in element.attributes:  # an extension of urdfdom
@@ -251,6 +252,8 @@ def _mimics(root: Element, robot: Robot) -> None:
 
 def motion(joint: RobotJoint, value: float) -> np.ndarray:
     """Return the displacement (4, 4) of a link by its joint, in the link's frame at zero."""
+    from scipy.spatial.transform import Rotation
+
     axis, at = np.array(joint.axis), np.array(joint.at)
     if joint.type == "prismatic":
         return transform(value * axis)

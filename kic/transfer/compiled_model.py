@@ -166,9 +166,9 @@ class CompiledModel:
 
     def pose(self, name: str) -> OutputQuery:
         """Return the query for the pose of a body or frame: its origin and its axes."""
+        tree, part = self.tree, frame_part(self.tree, name)
         found = self._row_queries.get(("pose", name))
         if found is None:
-            tree, part = self.tree, frame_part(self.tree, name)
             frame = tree.frame[part.body]
             origin = Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
             found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
