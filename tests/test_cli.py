@@ -728,7 +728,7 @@ def test_hint_names_all_quantities():
     [
         (["pum560"], 1, "No shipped model 'pum560' in 'kic'. Did you mean 'puma560'?"),
         (["./no.toml"], 1, "no.toml"),
-        ([str(ROOT)], 1, "is a directory; `MODEL` must be a TOML file"),
+        ([str(ROOT)], 1, "is a directory; `MODEL` must be a model file"),
         ([], 2, "Missing argument 'MODEL'"),
         (["puma560", "--of", "nose"], 1, "No part 'nose' in 'puma560'"),
         (["puma560", "--of", "tool.w"], 1, "There are: tool.x, tool.y, tool.z"),

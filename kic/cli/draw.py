@@ -54,7 +54,7 @@ def draw(
     view: str | None,
     dpi: int,
 ) -> None:
-    """Draw MODEL, a shipped name or a TOML file, to scale with standard kinematic symbols.
+    """Draw MODEL, a shipped name or a file, to scale with standard kinematic symbols.
 
     \b
       kic draw four-bar -o four-bar.svg

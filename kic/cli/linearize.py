@@ -44,7 +44,7 @@ def linearize(
     equilibrium: bool,
     as_json: bool,
 ) -> None:
-    """Linearize MODEL, a shipped name or a TOML file, about one configuration.
+    """Linearize MODEL, a shipped name or a file, about one configuration.
 
     Prints the linearized equation of motion, δT = K δq + C δq̇ + I* δq̈, and the modes of small motions under
     constant holding efforts.

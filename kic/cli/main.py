@@ -127,6 +127,9 @@ def main(ctx: click.Context) -> None:
       kic check ./arm.toml
       kic report ./arm.toml --at "10deg, 0.5, -30deg"
     \b
+    Read a robot from a URDF, SDF or MJCF file:
+      kic check ./robot.urdf
+    \b
     Analyse mobility, small motions and motion in time:
       kic mobility bricard
       kic linearize four-bar --at A=70deg

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @configuration_options
 @json_option
 def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json: bool) -> None:
-    """Print the degrees of freedom of MODEL, a shipped name or a TOML file, and their derivation.
+    """Print the degrees of freedom of MODEL, a shipped name or a file, and their derivation.
 
     Lists the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
     and the passive degrees of freedom.

@@ -58,7 +58,7 @@ def model_file(model: str) -> Path:
     # unlike methods of Path, these functions do not raise for names that the system rejects
     if model not in model_names() and os.path.exists(model):
         if os.path.isdir(model):
-            raise ModelFileError(f"{model} is a directory; `MODEL` must be a TOML file.", path=Path(model))
+            raise ModelFileError(f"{model} is a directory; `MODEL` must be a model file.", path=Path(model))
         return Path(model)
     return find(model)
 

@@ -47,7 +47,7 @@ def report(
     page: str | None,
     as_json: bool,
 ) -> None:
-    """Report on MODEL, a shipped name or a TOML file, in one configuration.
+    """Report on MODEL, a shipped name or a file, in one configuration.
 
     Prints the parts and their positions, values and influence coefficients of the --of outputs, then I*, P*
     and the loads.

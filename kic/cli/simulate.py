@@ -74,7 +74,7 @@ def simulate(
     file: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate the motion of MODEL, a shipped name or a TOML file.
+    """Simulate the motion of MODEL, a shipped name or a file.
 
     Loops are closed at each step. Prints coordinates over time and the energy balance with its residual.
 
