@@ -165,7 +165,7 @@ def test_massless_legs_of_a_stewart_platform():
 
 def test_delta_follows_its_closed_form():
     R, r, a, p = 0.2, 0.05, 0.26, 0.65
-    m = linkages.delta(R, r, a, p, masses={"plate": 0.3})
+    m = linkages.delta(R, r, a, p, masses={"platform": 0.3})
     assert m.dof == 3
     tip = np.array([0.1, -0.05, -0.55])
     c = m.at({"tip": tip})
@@ -177,7 +177,7 @@ def test_delta_follows_its_closed_form():
         reach = (end @ end + a * a - p * p) / (2 * a)
         theta = -np.arctan2(end[2], end[0]) - np.arccos(reach / np.hypot(end[0], end[2]))
         assert abs(c.value(f"A{k + 1}") - theta) < 1e-11
-    assert np.abs(c.coefficients(["plate.wx", "plate.wy", "plate.wz"], order=3).D).max() < 1e-8
+    assert np.abs(c.coefficients(["platform.wx", "platform.wy", "platform.wz"], order=3).D).max() < 1e-8
     low = linkages.delta(R, r, a, p, height=0.62)
     assert abs(low.at().value("tip.z") + 0.62) < 10 * EPS
     assert np.abs(low.at({"tip": [0, 0, -0.62]}).phi - low.at().phi).max() < 1e-10

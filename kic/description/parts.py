@@ -498,7 +498,8 @@ class Frame:
     body : str
         The body (or ground) that carries it.
     origin : (3,) float
-        Origin in the reference configuration, in world coordinates.
+        Origin in the reference configuration, in world coordinates; by default that of the world, in `from_dh`
+        that of the link.
     axes : (3, 3) float or scipy.spatial.transform.Rotation
         Unit vectors along the axes x, y and z in the reference configuration, each with its world components,
         so that ``axes[0]`` is the axis x. A rotation matrix R has them as columns: give ``R.T``, or a SciPy
@@ -524,7 +525,7 @@ class Frame:
     """Name, unique in the mechanism."""
     body: str
     """The body (or ground) that carries it."""
-    origin: Vector
+    origin: Vector = (0.0, 0.0, 0.0)
     """Origin in the reference configuration."""
     axes: Axes = WORLD
     """Unit vectors along x, y and z in the reference configuration, each with its world components."""

@@ -611,24 +611,24 @@ def delta(
     """Make a Delta robot from its usual dimensions: three driven arms and three parallelograms.
 
     Arm k hangs from hinge Ak, which reads its angle below the level; the rods "rodka" and "rodkb" have
-    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the plate. The base is at z = 0 and
-    the plate below it.
+    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base is at z = 0 and
+    the platform below it.
 
     Parameters
     ----------
     base_radius : float
         Distance of the hinges from the axis.
     platform_radius : float
-        Distance of the rods' ends on the plate from its centre.
+        Distance of the rods' ends on the platform from its centre.
     arm, forearm : float
         Lengths of the arms, and of the rods of the parallelograms.
     angle, height : float, optional
-        Angle of the arms (rad) below the level, or z of the plate below the base, in the reference
+        Angle of the arms (rad) below the level, or z of the platform below the base, in the reference
         configuration; at most one. The default is an angle of 0.4 rad.
     width : float, optional
         Distance of the two rods of a parallelogram; by default a tenth of `forearm`.
     masses : dict of str to float, optional
-        Masses of "plate", a uniform disc, "arm1" … and "rod1a" …, slender bars.
+        Masses of "platform", a uniform disc, "arm1" … and "rod1a" …, slender bars.
     name : str
         Name of the mechanism.
     **rest
@@ -637,12 +637,12 @@ def delta(
     Returns
     -------
     Mechanism
-        With coordinates A1, A2, A3, and the point "tip" at the centre of the plate.
+        With coordinates A1, A2, A3, and the point "tip" at the centre of the platform.
 
     Raises
     ------
     InputError
-        For rods that do not reach the plate, or both `angle` and `height`.
+        For rods that do not reach the platform, or both `angle` and `height`.
 
     Examples
     --------
@@ -662,14 +662,14 @@ def delta(
         z = -a * sin(theta) - sqrt(p * p - gap * gap)
     else:
         z = -_lengths(height=height)[0]
-        # two-link arm from the hinge to the rod's end on the plate
+        # two-link arm from the hinge to the rod's end on the platform
         x = r - R
         d = sqrt(x * x + z * z)
         if not abs(a - p) < d < a + p:
             raise InputError(f"`height` must be within the reach of arm and forearm, got {-z:g}.")
         theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
     parts = _Parts(name, masses)
-    mass = parts.mass("plate")
+    mass = parts.mass("platform")
     disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
     for k in range(3):
         turn = 2 * pi * k / 3
@@ -692,8 +692,8 @@ def delta(
                     f"U{k + 1}{letter}", "universal", (arm_name, rod), tuple(start), tuple(side),
                     tuple(across),
                 ),
-                Joint(f"S{k + 1}{letter}", "spherical", (rod, "plate"), tuple(stop)),
+                Joint(f"S{k + 1}{letter}", "spherical", (rod, "platform"), tuple(stop)),
             ]  # fmt: skip
-    parts.add("plate", mass, np.array([0.0, 0.0, z]), disc)
-    parts.points.append(Point("tip", "plate", (0.0, 0.0, z)))
+    parts.add("platform", mass, np.array([0.0, 0.0, z]), disc)
+    parts.points.append(Point("tip", "platform", (0.0, 0.0, z)))
     return parts.mechanism(["A1", "A2", "A3"], rest)
