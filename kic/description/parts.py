@@ -498,8 +498,8 @@ class Frame:
     body : str
         The body (or ground) that carries it.
     origin : (3,) float
-        Origin in the reference configuration, in world coordinates; by default that of the world, in `from_dh`
-        that of the link.
+        Origin in the reference configuration, in world coordinates. The default is that of the world, and of
+        the link in `from_dh`.
     axes : (3, 3) float or scipy.spatial.transform.Rotation
         Unit vectors along the axes x, y and z in the reference configuration, each with its world components,
         so that ``axes[0]`` is the axis x. A rotation matrix R has them as columns: give ``R.T``, or a SciPy

@@ -611,8 +611,8 @@ def delta(
     """Make a Delta robot from its usual dimensions: three driven arms and three parallelograms.
 
     Arm k hangs from hinge Ak, which reads its angle below the level; the rods "rodka" and "rodkb" have
-    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base is at z = 0 and
-    the platform below it.
+    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base is at z = 0,
+    and the platform below it.
 
     Parameters
     ----------

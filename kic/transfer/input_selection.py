@@ -38,7 +38,9 @@ def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> s
     _, sigma, V = np.linalg.svd(scaled.real)
     slack = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
     free = np.linalg.norm(V[-slack:], axis=0)
-    most = [n for n in np.argsort(-free)[:3] if free[n] > 0.1 * free.max()]
+    # those that move alike keep their order, whatever their last digits
+    ranks = np.argsort(-np.round(free / free.max(), 6), kind="stable")
+    most = [n for n in ranks[:3] if free[n] > 0.1 * free.max()]
     return ", ".join(tree.columns[n] for n in most)
 
 
