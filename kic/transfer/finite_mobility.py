@@ -23,6 +23,7 @@ import numpy as np
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, integrate
 from kic.transfer.closure import CLOSURE_RTOL, Closure
+from kic.transfer.rank import RANK_SHARE
 
 # distance of neighbours: radians, or shares of the characteristic length
 NEIGHBOUR_RADIUS = 1e-2
@@ -117,7 +118,9 @@ def _close_loops(
         U, sigma, V = np.linalg.svd(J, full_matrices=False)
         damped = (damping[active] * residual[active])[:, None]
         inverse = sigma / np.maximum(sigma**2 + damped**2, EPS**2)
-        inverse[sigma <= rtol * sigma.max(axis=1, initial=0.0)[:, None]] = 0
+        largest = sigma.max(axis=1, initial=0.0)[:, None]
+        # conditions that are rounding alone correct nothing
+        inverse[(sigma <= rtol * largest) | (largest <= RANK_SHARE)] = 0
         step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, error[active]))
         step = step if free is None else step @ free.T
         step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LM_STEP_MAX)[:, None]
