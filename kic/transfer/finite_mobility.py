@@ -311,6 +311,13 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     for k, x in enumerate(rest):
         motions.append(_judge_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
     motions.append(_judge_motion(closure, K @ a[0], orders[-2:]))
+    # the samples may lie near fewer directions than are finite; those of crossing curves span no finite set
+    others = zip(rest, motions[len(tangents) : -1], strict=True)
+    finite = [*tangents, *(x for x, made in others if made.verdict == "finite")]
+    if dimension and dimension < len(finite) < first_order:
+        F = np.linalg.svd(np.stack(finite))[2][: len(finite)]
+        if np.isinf(_orders_within(closure, state, K, F)).any():
+            dimension = len(finite)
     return LocalDimension(dimension, found, tuple(motions))
 
 
@@ -319,23 +326,28 @@ def _finite_dimension(closure: Closure, state: np.ndarray, K: np.ndarray, moved:
 
     Return None if it is undecided.
     """
-    first_order = K.shape[1]
-    for d in range(first_order - 1, 0, -1):
-        F = np.linalg.svd(moved)[2][:d]
-        # generic directions in F: those near the set of closed configurations prove nothing
-        rng = np.random.default_rng(2)
-        b = _unit_vectors(rng, d) @ F
-        # without a component outside F a start may lie half-way between two curves
-        transversal = TRANSVERSAL_FACTOR * _unit_vectors(rng, first_order) @ (np.eye(first_order) - F.T @ F)
-        b = np.concatenate([b, -b, b + transversal, transversal - b])
-        residual = _rays(closure, state, b @ K.T, K @ F.T, RADII)[1]
-        found_orders = _residual_orders(closure, residual, RADII)
+    for d in range(K.shape[1] - 1, 0, -1):
+        found_orders = _orders_within(closure, state, K, np.linalg.svd(moved)[2][:d])
         if np.isinf(found_orders).any():
             return d
         # a smaller dimension counts only if the larger ones are shown to be obstructed
-        if np.isfinite(found_orders).sum() < len(b) / 2:
+        if np.isfinite(found_orders).sum() < len(found_orders) / 2:
             return None
     return None
+
+
+def _orders_within(closure: Closure, state: np.ndarray, K: np.ndarray, F: np.ndarray) -> list[float]:
+    """Close the loops along generic directions in the span of orthonormal F (d, k); return the orders.
+
+    The tangential coordinates in F are fixed. Directions near the set of closed configurations would prove
+    nothing.
+    """
+    rng, first_order = np.random.default_rng(2), K.shape[1]
+    b = _unit_vectors(rng, len(F)) @ F
+    # without a component outside F a start may lie half-way between two curves
+    transversal = TRANSVERSAL_FACTOR * _unit_vectors(rng, first_order) @ (np.eye(first_order) - F.T @ F)
+    b = np.concatenate([b, -b, b + transversal, transversal - b])
+    return _residual_orders(closure, _rays(closure, state, b @ K.T, K @ F.T, RADII)[1], RADII)
 
 
 def is_finite(closure: Closure, state: np.ndarray, direction: np.ndarray) -> bool:
