@@ -51,7 +51,7 @@ class Part:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Rows with labels."""
+        """Tuple of the rows with labels."""
         return tuple(range(len(self.labels))) if self.labelled is None else self.labelled
 
 
