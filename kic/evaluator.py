@@ -806,14 +806,14 @@ class MotionEvaluator:
         want = BOTH if flag("loads", loads) else WANT_INERTIA
         self._model, self._want = model, want | (WANT_FORWARD if forward else 0)
         self._transfer = transfer = model.transfer_for(wrt)
-        self._query = query = model.motion_query(transfer, self._want)
+        self.query = query = model.motion_query(transfer, self._want)
         self.coordinates = transfer.labels
         size = len(self.coordinates)
-        self._applied = model.loads.constant[None]
+        self.applied = model.loads.constant[None]
         plain = transfer.permutation is None and not model.cut_joint_loads
         hot = plain and transfer.is_compiled and not model.has_complex_step and size
         # only one real state takes the hot path
-        self._hot, self._width = bool(hot), query.width
+        self.is_compiled, self._width = bool(hot), query.width
         self._run: Any = None
         self._sizes = model.tree.state_size, size
 
@@ -825,7 +825,7 @@ class MotionEvaluator:
 
         It raises a TypeError for anything but contiguous arrays of float64 with one axis.
         """
-        query, applied = self._query, self._applied
+        query, applied = self.query, self.applied
         plan, numbers_, places = query.plan, query.numbers_in(_REAL), query.places
         choice, shape = getattr(self._transfer, "choice", None), (2, self._model.tree.size)
         drawn, rest = self._model.reference_state, np.zeros((1, self._sizes[1]))
@@ -886,7 +886,7 @@ class MotionEvaluator:
         S, M = self._sizes
         try:
             if (
-                self._hot
+                self.is_compiled
                 and len(state) == S
                 and len(qd) == M == len(second)
                 and (out is None or len(out) == M)
@@ -925,7 +925,7 @@ class MotionEvaluator:
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
         """Return the terms of forward dynamics at one real state."""
         state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
-        if self._hot:
+        if self.is_compiled:
             size, T = len(qd), _empty(self._width)
             if not (self._run or self._prepare())(state, qd, effort, T):
                 I = T[2 * size : -2].reshape(size, size)
@@ -953,19 +953,19 @@ class MotionEvaluator:
             np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, _LAYOUT)
             for a, n in given.values()
         )
-        applied = np.require(self._applied, dtype, _LAYOUT)
+        applied = np.require(self.applied, dtype, _LAYOUT)
         first, last = to_columns(transfer, *rates)
-        out = self._query.result((first, last), dtype)
+        out = self.query.result((first, last), dtype)
         known = np.ones(len(states), bool)
         if dtype.kind != "O":
             for a in (states, first, last):
                 known &= np.isfinite(a).all(axis=1)
         if known.all():
-            transfer.evaluate(self._query, states, applied, out)
+            transfer.evaluate(self.query, states, applied, out)
         else:
-            part = self._query.result((first[known], last[known]), dtype)
+            part = self.query.result((first[known], last[known]), dtype)
             out.T[:] = np.nan
-            out.T[known] = transfer.evaluate(self._query, states[known], applied, part).T
+            out.T[known] = transfer.evaluate(self.query, states[known], applied, part).T
         return shape, states, (first, last), out.T, known
 
     def __repr__(self) -> str:

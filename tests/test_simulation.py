@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.integrate
 from dynamic_cases import TIGHT, pendulum, top
 from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
+from kic.simulation.coordinates import Chart
+from kic.simulation.motion import Motion
+from kic.simulation.stages import EXPLICIT
 
 
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
@@ -113,6 +117,52 @@ def test_free_top_precesses_steadily() -> None:
     assert np.abs(axis - exact).max() < 1e-8
     assert np.abs(run["body.x"] - 0.1 * run.t).max() < 1e-10
     assert np.abs(np.linalg.norm(run.state[:, 3:], axis=1) - 1).max() < 1e-14
+
+
+@pytest.mark.parametrize("method", EXPLICIT)
+@pytest.mark.parametrize("name", ["puma560", "four-bar", "gough-stewart", "five-rod-suspension", "top"])
+def test_compiled_stages_match_those_of_scipy(name: str, method: str) -> None:
+    """Steps with stages from one compiled call equal steps that call the equations of motion in Python."""
+    m = top((0.3, 0.3, 0.5)) if name == "top" else kic.load(name)
+    c = m.at()
+    names = c._model.coordinates
+    motion = Motion(c._model, names, None, {})
+    # the orientation of a free body has no values
+    q = np.zeros(len(names)) if name == "top" else np.atleast_1d(c.value(list(names)))
+    solvers = []
+    for compiled in (True, False):
+        chart = Chart(motion, names, c.state, q)
+        if not compiled:
+            chart.__dict__["_stages"] = None
+        y = chart.pack(c.state, np.linspace(0.1, 0.3, chart.size), np.zeros(chart.n_accounts))
+        tolerances = {"rtol": 1e-6, "atol": 1e-8, "first_step": 1e-2, "max_step": 1e-2}
+        solver = chart.integrator(method)(chart, 0.0, y, 1.0, **tolerances)
+        solver.stages = chart.stages
+        solvers.append(solver)
+    fast, plain = solvers
+    assert type(plain) is getattr(scipy.integrate, method)
+    assert type(fast) is not type(plain)
+    for _ in range(6):
+        assert fast.step() is plain.step() is None
+        # the error estimate, and with it the step, is a small difference of the stages
+        assert abs(fast.t - plain.t) < 1e-5 * plain.t
+        assert abs(fast.h_abs - plain.h_abs) < 1e-5 * plain.h_abs
+        t = min(fast.t, plain.t)
+        assert mismatch(fast.dense_output()(t), plain.dense_output()(t)) < 1e-10
+
+
+def test_compiled_stages_return_none_where_the_motion_has_no_derivative() -> None:
+    """A position that is not a number and rates that overflow have no derivatives."""
+    m = kic.load("four-bar")
+    c = m.at()
+    names = c._model.coordinates
+    chart = Chart(Motion(c._model, names, None, {}), names, c.state, np.zeros(len(names)))
+    y = chart.pack(c.state, np.ones(chart.size), np.zeros(chart.n_accounts))
+    K, weights = np.zeros((2, len(y))), np.zeros((1, 1))
+    assert mismatch(chart.stages(y, 0.0, weights, K), y) == 0
+    assert mismatch(K[1], chart(0.0, y)) < 1e-12
+    for k, wrong in ((0, np.nan), (chart.size, 1e200)):
+        assert chart.stages(np.where(np.arange(len(y)) == k, wrong, y), 0.0, weights, K) is None
 
 
 @pytest.mark.parametrize("name", ["horn-two-link", "gough-stewart", "five-bar"])

@@ -36,6 +36,8 @@ def kernel(name: str) -> Any:
         from kic.kernels import transfer as module  # type: ignore[no-redef]
     elif name in ("tree_motion", "motion_in_coordinates", "output_motion"):
         from kic.kernels import motion as module  # type: ignore[no-redef]
+    elif name in ("tree_stages", "stages_in_coordinates"):
+        from kic.kernels import runge_kutta as module  # type: ignore[no-redef]
     elif name == "operational":
         from kic.kernels import operational_space as module  # type: ignore[no-redef]
     elif name == "resolution":
@@ -52,11 +54,20 @@ def compiled(entry: Any, *arguments: Any) -> Any:
     check of the call itself, which costs nothing.
     """
     entry(*arguments)
-    alone = type(entry)(entry.py_func, targetoptions=entry.targetoptions)
-    for found in entry.overloads.values():
-        alone.add_overload(found)
-    alone.disable_compile()
-    return alone
+    return _fixed(entry, tuple(entry.overloads))
+
+
+@cache
+def _fixed(entry: Any, signatures: tuple[Any, ...]) -> Any:
+    """Return a kernel entry with these compiled signatures, which compiles no others.
+
+    It is kept until the process ends: Numba removes compiled functions along with their dispatcher.
+    """
+    fixed = type(entry)(entry.py_func, targetoptions=entry.targetoptions)
+    for signature in signatures:
+        fixed.add_overload(entry.overloads[signature])
+    fixed.disable_compile()
+    return fixed
 
 
 @cache

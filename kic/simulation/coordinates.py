@@ -38,6 +38,7 @@ from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
+from kic.simulation.stages import EXPLICIT, Stages, with_stages
 
 # energies that are integrated with the motion: work of efforts, work of loads, dissipation in dampers
 N_ENERGIES = 3
@@ -165,6 +166,31 @@ class Chart:
         if rows is not None and not self.is_users:
             self._turns = rows.rows.turns[: len(q)]
         self.anchor_position = np.zeros(0) if self.is_full_state else self._values(anchor_state)
+
+    @cached_property
+    def _stages(self) -> Stages | None:
+        """Compiled stages, or None if efforts, voltages or prescribed motions are functions of the user."""
+        motion, closure = self.motion, None if self.is_full_state else self._closure
+        if motion.effort is not None or motion.held.size or motion.train is not None:
+            return None
+        if not self._forward.is_compiled or not (closure is None or closure.compiled):
+            return None
+        n_unknowns = self.n_positions + self.size + self.n_accounts
+        return Stages(self._forward, closure, self.n_positions, n_unknowns)
+
+    def integrator(self, method: str) -> Any:
+        """Return SciPy's integrator of a name, with compiled stages if possible."""
+        if method in EXPLICIT and self.branch is None and self._stages is not None:
+            return with_stages(method)
+        import scipy.integrate
+
+        return getattr(scipy.integrate, method)
+
+    def stages(self, y: np.ndarray, h: float, weights: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+        """Compute stages of a step from the anchor; see `Stages`."""
+        if self._stages is None or self.branch is not None:
+            return None
+        return self._stages(self.anchor_state, self._choice, y, h, weights, K)
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Return the values (M,) of the chart's coordinates."""
@@ -427,6 +453,10 @@ class Chart:
         """Return the derivatives of the unknowns."""
         if not isfinite(y @ y):  # a trial step; the user's functions are not called with it
             raise SingularError(NOT_FINITE)
+        if self._stages is not None and self.branch is None:
+            found = self._stages.derivatives(self.anchor_state, self._choice, y)
+            if found is not None:
+                return found
         now = self.evaluate(t, y)
         x, v = now.x, now.v
         snapshot, G = self._snapshot(now, y)

@@ -256,15 +256,15 @@ class Integration:
 
     def _solver(self) -> Any:
         """Return a SciPy integrator that starts at the present unknowns."""
-        import scipy.integrate
-
         s, last = self.settings, float(self.times[-1])
         first = None if self.first_step is None else min(self.first_step, last - self.t)
-        kind, atol = getattr(scipy.integrate, s.method), s.atol * self.chart.scale
+        kind, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
         with _ignore_overflow():
             if first is None and self._is_at_rest():
                 first = REST_FIRST_STEP * (last - self.t)
-            return kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+            solver = kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+        solver.stages = self.chart.stages
+        return solver
 
     def _is_at_rest(self) -> bool:
         """Return True if the mechanism is at rest and nothing accelerates it yet.

@@ -192,6 +192,12 @@ class CoordinateTransfer:
         first = slice(self.first) if (aims == np.arange(self.first)).all() else aims
         return first, goal, goal[aims]
 
+    @property
+    def newton_tables(self) -> tuple[TransferQuery, np.ndarray, np.ndarray, np.ndarray]:
+        """Tuple of the query of the rows, places of chosen rows, the goal of all rows, and that for zeros."""
+        aims, rest, drawn = self._aims
+        return self._own, np.arange(len(rest))[aims], rest, drawn
+
     @cached_property
     def _bent(self) -> TransferQuery:
         return curvature_query(self.system)

@@ -1,0 +1,108 @@
+"""Entries: stages of explicit Runge–Kutta steps of the equations of motion, in one call for each step."""
+
+from __future__ import annotations
+
+from kic.kernels.functions import root
+from kic.kernels.jit import entry, helper
+from kic.kernels.layout import BALL, COLUMNS, HEADER, HEIGHT, KIND, SIZE, STATE
+from kic.kernels.motion import motion_in_coordinates, tree_motion
+from kic.kernels.newton import closing
+from kic.kernels.ranges import clear_range, copy_range
+
+
+@helper
+def stage_point(y, h, weights, K, stage, point):
+    """Compute the unknowns y + h Σ weights K of a stage."""
+    for i in range(y.shape[0]):
+        step = 0.0
+        for k in range(stage + 1):
+            step += weights[stage, k] * K[k, i]
+        point[i] = y[i] + h * step
+
+
+@helper
+def store_rates(size, start, effort, rates, T, rate):
+    """Write accelerations and the rates of work, load work and dissipation; return True if all are finite.
+
+    `start` is the place of the accelerations in `rate`, and T is the result of `accelerate`.
+    """
+    copy_range(rate, start, T, 0, size)
+    work = 0.0
+    for k in range(size):
+        work += effort[k] * rates[k]
+    end = start + size
+    rate[end], rate[end + 1], rate[end + 2] = work, T[T.shape[0] - 2], T[T.shape[0] - 1]
+    total = 0.0
+    for i in range(rate.shape[0]):
+        total += 0 * rate[i]
+    return total == 0
+
+
+@entry
+def stages_in_coordinates(
+    closing_plan, closing_numbers, plan, numbers, applied, choice, aims, start, origin, effort, y, h, weights,
+    K, point, states, goal, scratch, whole, T, share, quality, tries,
+):  # fmt: skip
+    """Compute the derivatives K[1:] of the unknowns at the stages of a step, from K[0] at its start.
+
+    Unknowns are m coordinates, their rates, and three energies. Stage s is at y + h Σ weights[s, k] K[k];
+    `point` receives the last. Loops are closed from the state `start`: row `aims[k]` must take the value of
+    coordinate k plus origin[k], and the others the values goal[1]. Other arguments are as in `closing` and
+    `motion_in_coordinates`. Return False if a stage does not close, is singular, or is not finite.
+    """
+    size, height = plan[1, SIZE], closing_plan[2, HEIGHT]
+    for stage in range(weights.shape[0]):
+        stage_point(y, h, weights, K, stage, point)
+        copy_range(states[0], 0, start, 0, start.shape[0])
+        copy_range(goal[0], 0, goal[1], 0, height)
+        for k in range(size):
+            goal[0, aims[k]] = point[k] + origin[k]
+        own = states[:1]
+        if closing(closing_plan, closing_numbers, own, goal[:1], choice, scratch, whole, share, tries) > 0:
+            return False
+        rates, rate = point[size : 2 * size], K[stage + 1]
+        left = motion_in_coordinates(
+            plan, numbers, states[0], applied, choice, rates, effort, effort, scratch, whole, T, quality
+        )
+        if left > 0:
+            return False
+        copy_range(rate, 0, rates, 0, size)
+        if not store_rates(size, size, effort, rates, T, rate):
+            return False
+    return True
+
+
+@entry
+def tree_stages(plan, numbers, applied, effort, y, h, weights, K, point, state, scratch, T):
+    """Compute the derivatives K[1:] of the unknowns at the stages of a step of an open chain.
+
+    Unknowns are the state, the rates of the coordinates, and three energies; see `stages_in_coordinates`.
+    """
+    size, width = plan[0, COLUMNS], state.shape[0]
+    for stage in range(weights.shape[0]):
+        stage_point(y, h, weights, K, stage, point)
+        copy_range(state, 0, point, 0, width)
+        rates, rate = point[width : width + size], K[stage + 1]
+        clear_range(rate, 0, width)
+        for n in range(size):
+            place = plan[HEADER + n, STATE]
+            if plan[HEADER + n, KIND] < BALL:
+                rate[place] = rates[n]
+            elif place >= 0:  # the first column of a ball: normalize the quaternion p; its rate is ½ ω p
+                norm = 0.0
+                for k in range(4):
+                    norm += state[place + k] * state[place + k]
+                norm = root(norm)
+                for k in range(4):
+                    state[place + k] /= norm
+                w, a, b, c = point[place], point[place + 1], point[place + 2], point[place + 3]
+                x, y_, z = rates[n] / 2, rates[n + 1] / 2, rates[n + 2] / 2
+                rate[place] = -x * a - y_ * b - z * c
+                rate[place + 1] = x * w + y_ * c - z * b
+                rate[place + 2] = y_ * w + z * a - x * c
+                rate[place + 3] = z * w + x * b - y_ * a
+        if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) > 0:
+            return False
+        if not store_rates(size, width, effort, rates, T, rate):
+            return False
+    return True

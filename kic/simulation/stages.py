@@ -1,0 +1,153 @@
+"""Compiled stages of explicit Runge–Kutta steps, for motions without functions of the user.
+
+SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
+call. This is possible if no stage needs Python: no effort or voltage function, no prescribed coordinate, and
+no change point nearby. `with_stages` returns one of SciPy's methods that takes its stages from there;
+coefficients, error estimate and dense output remain SciPy's.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kic.evaluator import MotionEvaluator
+from kic.kernels.layout import QUALITY_WIDTH
+from kic.kinematics.queries import kernel
+from kic.transfer.closure import Closure
+from kic.transfer.coordinate_transfer import TRIES
+
+# SciPy's explicit methods, and their step control
+EXPLICIT = ("RK23", "RK45", "DOP853")
+SAFETY_FACTOR, STEP_FACTOR_MIN, STEP_FACTOR_MAX = 0.9, 0.2, 10.0
+# the only stage of a step without length, which evaluates the derivatives
+_NO_STEP = np.zeros((1, 1))
+
+
+class Stages:
+    """Stages of steps in one set of coordinates, where no efforts act at them.
+
+    Parameters
+    ----------
+    forward : MotionEvaluator
+        Forward dynamics in these coordinates.
+    closure : Closure or None
+        Loop closure in these coordinates; None for an open chain in its own.
+    n_positions, n_unknowns : int
+        Numbers of positions and of all unknowns of the integrator.
+    """
+
+    def __init__(
+        self, forward: MotionEvaluator, closure: Closure | None, n_positions: int, n_unknowns: int
+    ) -> None:
+        query, applied, T = forward.query, forward.applied, np.empty(forward.query.width)
+        tables = query.plan, query.numbers, applied
+        size = len(forward.coordinates)
+        self._point, effort = np.empty(n_unknowns), np.zeros(size)
+        if closure is None:
+            self._entry = kernel("tree_stages")
+            self._first: tuple[Any, ...] = (*tables, effort)
+            self._last: tuple[Any, ...] = self._point, np.empty(n_positions), np.empty(query.places), T
+            self._choice = None
+            return
+        self._entry = kernel("stages_in_coordinates")
+        own, aims, rest, origin = closure.transfer.newton_tables
+        scratch = np.empty(max(own.closing_places, query.places))
+        whole, quality = np.empty((3, own.columns), np.int64), np.empty((1, QUALITY_WIDTH))
+        states, goal = np.empty((1, query.tree.state_size)), np.array([rest, rest])
+        self._first = own.plan, own.numbers, *tables
+        self._choice = closure.transfer.choice
+        self._middle = aims, origin, effort
+        self._last = self._point, states, goal, scratch, whole, T, np.empty(1), quality, TRIES
+
+    def __call__(
+        self,
+        anchor: np.ndarray,
+        choice: np.ndarray | None,
+        y: np.ndarray,
+        h: float,
+        weights: np.ndarray,
+        K: np.ndarray,
+    ) -> np.ndarray | None:
+        """Compute the derivatives K[1:] (n, N) at the stages of a step from y (N,).
+
+        Parameters
+        ----------
+        anchor : (S,) ndarray
+            Closed state from which the loops are closed.
+        choice : ndarray or None
+            Closure rows to use; None for those of the reference configuration.
+        y : (N,) ndarray
+            Unknowns at the start of the step.
+        h : float
+            Length of the step.
+        weights : (n, n) ndarray
+            Stage s is at y + h Σ weights[s, k] K[k].
+        K : (n + 1, N) ndarray
+            Derivatives, given in K[0].
+
+        Returns
+        -------
+        (N,) ndarray or None
+            Unknowns at the last stage. None if a stage needs more than the kernel: loops that do not close,
+            a singular inertia, or numbers that are not finite.
+        """
+        if self._choice is None:
+            done = self._entry(*self._first, y, h, weights, K, *self._last)
+        else:
+            rows, (aims, origin, effort) = self._choice if choice is None else choice, self._middle
+            done = self._entry(
+                *self._first, rows, aims, anchor, origin, effort, y, h, weights, K, *self._last
+            )
+        return self._point.copy() if done else None
+
+    def derivatives(self, anchor: np.ndarray, choice: np.ndarray | None, y: np.ndarray) -> np.ndarray | None:
+        """Return the derivatives (N,) of the unknowns, or None if they need more than the kernel."""
+        K, y = np.zeros((2, len(y))), np.ascontiguousarray(y)
+        return None if self(anchor, choice, y, 0.0, _NO_STEP, K) is None else K[1]
+
+
+@cache
+def with_stages(method: str) -> Any:
+    """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
+
+    ``stages(y, h, weights, K)`` returns the end of the step, or None where SciPy must take it by itself.
+    """
+    import scipy.integrate
+
+    base: Any = getattr(scipy.integrate, method)
+    weights = np.zeros((base.n_stages, base.n_stages))
+    weights[:-1, : base.A.shape[1]] = base.A[1:]
+    weights[-1] = base.B
+
+    class Method(base):
+        stages: Any = None
+        t: float
+        h_abs: float
+        y: np.ndarray
+        f: np.ndarray
+
+        def _step_impl(self) -> tuple[bool, str | None]:
+            shortest = 10 * (np.nextafter(self.t, np.inf) - self.t)
+            size, limit = min(max(self.h_abs, shortest), self.max_step), STEP_FACTOR_MAX
+            while size >= shortest:
+                end = min(self.t + size, self.t_bound)
+                h, self.K[0] = end - self.t, self.f
+                y = self.stages(self.y, h, weights, self.K)
+                if y is None:  # SciPy takes the step, and its errors are raised
+                    self.h_abs = size
+                    found: tuple[bool, str | None] = super()._step_impl()
+                    return found
+                scale = self.atol + np.maximum(np.abs(self.y), np.abs(y)) * self.rtol
+                error = self._estimate_error_norm(self.K, h, scale)
+                factor = SAFETY_FACTOR * error**self.error_exponent if error else STEP_FACTOR_MAX
+                if error < 1:
+                    self.h_previous, self.y_old, self.f = h, self.y, self.K[-1].copy()
+                    self.t, self.y, self.h_abs = end, y, h * min(limit, factor)
+                    return True, None
+                size, limit = h * max(STEP_FACTOR_MIN, factor), 1.0
+            return False, self.TOO_SMALL_STEP
+
+    return Method
