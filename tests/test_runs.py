@@ -320,6 +320,7 @@ def test_corrupted_run_files_raise(tmp_path, what: str) -> None:
         kic.Simulation.load(file)
 
 
+@pytest.mark.slow
 def test_unpacked_size_of_run_files_is_bounded(tmp_path) -> None:
     """A file of 300 kB holds 300 MB of zeros, which must not be unpacked."""
     import tracemalloc

@@ -72,6 +72,7 @@ def test_free_swing_conserves_energy_and_closure(name: str) -> None:
     assert not run.stopped
 
 
+@pytest.mark.slow
 def test_dead_centres_are_passed_in_other_coordinates() -> None:
     """The rocker of a crank-rocker cannot drive it at its dead centres; the run continues."""
     m = kic.load("four-bar")
