@@ -150,7 +150,7 @@ class Configuration(Printable, Tabular):
         """
         if not self.batch:
             raise InputError(
-                f"This is one configuration of '{self.name}' and has no members. Use it without index."
+                f"This is one configuration of '{self.name}' and has no members. Use it without an index."
             )
         try:
             which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
@@ -175,7 +175,7 @@ class Configuration(Printable, Tabular):
         """Iterate over the first axis of the batch."""
         if not self.batch:
             raise InputError(
-                f"This is one configuration of '{self.name}' and has no members. Use it without index."
+                f"This is one configuration of '{self.name}' and has no members. Use it without an index."
             )
         return (self[k] for k in range(self.batch[0]))
 
@@ -202,7 +202,7 @@ class Configuration(Printable, Tabular):
         Raises
         ------
         InputError
-            For an angular velocity, which is no derivative of a coordinate; `pose` has the orientation.
+            For an angular velocity, which is not the derivative of a coordinate; `pose` has the orientation.
 
         Examples
         --------
@@ -433,7 +433,7 @@ class Configuration(Printable, Tabular):
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members were not solved")
         if index is not None:
             names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
-            # joints where loops are cut are no columns of the tree
+            # joints where loops are cut are not columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
             cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
@@ -1104,7 +1104,7 @@ class Configuration(Printable, Tabular):
         Parameters
         ----------
         actuators, criterion, limits, wrt
-            As in `distribute`; limits are only weights here.
+            As in `distribute`; limits act as weights only.
         applied : dict of str to (..., 3) array_like, optional
             As in `dynamics`.
         failures : {"raise", "mask"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -248,12 +249,12 @@ class Summary:
         return [(title, parts) for title, parts in found if parts]
 
 
-class Printable:
+class Printable(ABC):
     """Base class of results that are shown as their `summary`, as text or in a notebook as HTML."""
 
+    @abstractmethod
     def summary(self) -> Summary:
         """Return the table that is shown."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.summary().text()

@@ -20,6 +20,7 @@ def five_bar() -> kic.Mechanism:
     return replace(m, bodies=[replace(b, mass=0.005, inertia=(0.02, 0.02, 0.04)) for b in m.bodies])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speed", [2.0, -2.0])
 def test_prescribed_coordinates_stay_in_all_charts(speed: float) -> None:
     """One crank is prescribed, the other swings through its dead centre in other coordinates."""

@@ -573,7 +573,7 @@ COUPLINGS = [
     ({"joints": ("A",), "ratios": (1,)}, "joints",
         r"two joints or more, got \('A',\)\. Use a fixed joint"),
     ({"joints": ("A", 5)}, "joints", r"`joints` must name two joints or more, got \('A', 5\)"),
-    ({"joints": ("A", "A")}, "joints", r"`joints` names a joint twice, got \('A', 'A'\)"),
+    ({"joints": ("A", "A")}, "joints", r"`joints` must not repeat a joint, got \('A', 'A'\)"),
     ({}, "ratios", "exactly one of ratios, gears, belt, pitch_point must be given, got none"),
     ({"ratios": (1, 2), "belt": (1, 2)}, "belt", r"got ratios and belt"),
     ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints",

@@ -703,7 +703,7 @@ INVALID = {
     "singular": ((None, np.ones((4, 4))), {}, "must be a symmetric positive definite matrix"),
     "zero matrix": ((None, np.zeros((4, 4))), {}, "must be a symmetric positive definite matrix"),
     "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, "symmetric positive definite matrix"),
-    "negative": ((None,), {"limits": [1, 1, -1, 1]}, "`limits` must be zero or more, got -1 for 'B2'"),
+    "negative": ((None,), {"limits": [1, 1, -1, 1]}, "`limits` must not be negative, got -1 for 'B2'"),
     "crossed": ((None,), {"limits": 1, "lower": 2}, "`lower` must not exceed `limits`, got 2 and 1 for 'B1'"),
     "nan": ((None,), {"limits": np.nan}, "`limits` must be real numbers"),
     "complex limits": ((None,), {"limits": 1j}, "`limits` must be real numbers"),

@@ -256,8 +256,8 @@ def test_pairs_of_names(pair) -> None:
 GEOMETRY = [
     ({"axis": (0, 0, 0)}, "axis", "Joint 'A': `axis` is zero; give a direction."),
     ({"axis": (0, 0, 1e-200)}, "axis",
-        "`axis` must have an ordinary length (any unit will do), got (0.0, 0.0, 1e-200)"),
-    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have an ordinary length"),
+        "`axis` must have a moderate length (it need not be 1), got (0.0, 0.0, 1e-200)"),
+    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have a moderate length"),
     ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in world axes."),
     ({"axis": None}, "axis", "a revolute joint needs `axis`"),
     ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
@@ -340,7 +340,9 @@ def test_lists_of_parts(kind: str) -> None:
     for value in ("part", None, {"name": "b"}, wrong, DEEP):
         parts = [*getattr(mechanism(), kind), value]
         where = f"{kind}[{len(parts) - 1}]"
-        refuses(kic.ModelError, lambda parts=parts: mechanism(**{kind: parts}), where, f"`{kind}` must hold ")
+        refuses(
+            kic.ModelError, lambda parts=parts: mechanism(**{kind: parts}), where, f"`{kind}` must contain "
+        )
 
 
 DRAWINGS = [

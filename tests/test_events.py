@@ -97,7 +97,7 @@ def test_events_within_a_step_are_ordered() -> None:
     assert np.allclose(stop.t, [0, 0.055], atol=1e-14)
 
 
-@pytest.mark.parametrize("frequency", [10.0, 33.0, 333.0, 1e4])
+@pytest.mark.parametrize("frequency", [10.0, 33.0, 333.0, pytest.param(1e4, marks=pytest.mark.slow)])
 def test_fast_events_are_counted(frequency: float) -> None:
     m = pendulum()
     run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(frequency * t))

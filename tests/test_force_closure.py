@@ -363,14 +363,14 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
         (lambda: kic.ContactSet(P2, N2, "soft", mu=0.5, gamma=0), "of kind 'friction'"),
         (
             lambda: kic.ContactSet(P2, N2, "point", plane=[1, 0, 0]),
-            "must lie in the plane, got a component of 1",
+            "must lie in the plane, got a relative component of 1",
         ),
         (
             lambda: kic.ContactSet(P2, N2, "point", plane=[0, 0, 0]),
             "`plane` must have a length other than zero",
         ),
         (lambda: kic.ContactSet(P2, N2, "point", plane=[0, 1]), "`plane` must have shape"),
-        (lambda: kic.ContactSet(P2, N2, "point", names=["a", "a"]), "2 different texts"),
+        (lambda: kic.ContactSet(P2, N2, "point", names=["a", "a"]), "2 distinct strings"),
         (lambda: kic.ContactSet(P2, N2, "point", about=[0, 0]), "`about` must have shape"),
         (lambda: kic.ContactSet(np.array(P2) * 1j, N2, "point"), "`points` must be real numbers"),
         (lambda: kic.ContactSet([P2] * 3, [N2] * 2, "point"), "do not broadcast"),

@@ -165,7 +165,7 @@ def test_invalid_arguments_raise() -> None:
     with pytest.raises(kic.InputError, match="'puma560' has no motors"):
         make(kic.load("puma560"), go, 1.0, 1.0)
     torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
-    with pytest.raises(kic.InputError, match="must give voltages, got one of efforts"):
+    with pytest.raises(kic.InputError, match="must give voltages, got one that gives efforts"):
         kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
     with pytest.raises(kic.InputError, match="in the coordinates A, E, got A, D"):

@@ -154,7 +154,7 @@ def test_dry_friction_is_not_left_out() -> None:
         motors=[kic.Motor("S", ["shoulder"], [20.0], friction=0.3), kic.Motor("E", ["elbow"])],
     )
     c = m.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match=r"must not have dry friction here, got S: a model in"):
+    with pytest.raises(kic.InputError, match=r"must not have dry friction, got S: a model in"):
         c.dynamics(motors=True)
     with pytest.raises(kic.InputError, match=r"Shafts with dry friction must turn, but S are at rest"):
         c.linearize(motors=True)
@@ -197,7 +197,7 @@ def test_motions_that_motors_cannot_make() -> None:
 BAD = [
     ({"joints": []}, "joints", "`joints` must name one joint or more, got"),
     ({"joints": [1]}, "joints", "`joints` must name one joint or more, got"),
-    ({"joints": ["A", "A"]}, "joints", "names a joint twice"),
+    ({"joints": ["A", "A"]}, "joints", "must not repeat a joint"),
     ({"joints": ["A", "B"]}, "ratios", "`ratios` must be 2 finite numbers other than zero"),
     ({"ratios": [0.0]}, "ratios", "`ratios` must be 1 finite numbers other than zero"),
     ({"ratios": [np.nan]}, "ratios", "finite numbers other than zero"),

@@ -18,6 +18,7 @@ import kic.classics
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @settings(
     derandomize=True,

@@ -322,7 +322,7 @@ def test_rounded_dimensions_do_not_move_the_inputs() -> None:
 
 
 @pytest.mark.parametrize("size", [5e-5, 1.0, 5e4])
-@pytest.mark.parametrize("short", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("short", [1.0, pytest.param(1e-3, marks=pytest.mark.slow), 1e-6])
 def test_scales(size: float, short: float) -> None:
     """A four-bar of any size, and with a crank so much shorter than its ground."""
     crank, coupler, rocker, ground = size * np.array([0.3 * short, 0.8, 0.7, 0.9])

@@ -663,7 +663,7 @@ def test_invalid_uses_raise() -> None:
             r"must name rows with a value, got 'link7\.wx'",
         ),
         ({"qd": np.zeros(7)}, "Rates `qd` require law='instantaneous'"),
-        ({"qd": np.zeros(7), "law": "instantaneous"}, "With rates `qd` give `udd`"),
+        ({"qd": np.zeros(7), "law": "instantaneous"}, "With `qd`, give `udd`"),
         ({"uddd": ud}, "Jerks also require `udd`"),
         ({"wrt": ["joint1"]}, "has mobility 7"),
         ({"failures": "ignore"}, "`failures` must be"),

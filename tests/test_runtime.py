@@ -211,6 +211,7 @@ def tiny_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_damaged_machine_code_is_not_run(tiny_cache: Path) -> None:
     whole = tiny_cache.read_bytes()
     rng = np.random.default_rng(0)

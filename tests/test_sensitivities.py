@@ -350,6 +350,7 @@ def in_concert(m: kic.Mechanism, seed: int, keep=lambda name: True) -> dict[str,
     return weights
 
 
+@pytest.mark.slow
 def test_each_number_of_open_chains() -> None:
     m = every_kind(3, ["universal", "revolute", "prismatic", "spherical"])
     c = np.random.default_rng(4).normal(size=len(m.coordinate_names))
@@ -432,6 +433,7 @@ def test_platforms_on_legs(name: str, of: str, order: int) -> None:
 # ways to request a configuration, and its results
 
 
+@pytest.mark.slow
 def test_other_inputs_and_other_coordinates() -> None:
     m = movable(kic.load("four-bar"))
     design = ["B.at.x", "C.at.y", "tip.at.x", "D.value", "coupler.mass", {"A.at.x": 0.3, "D.at.x": 0.3}]
@@ -558,6 +560,7 @@ def test_paths_and_assemblies() -> None:
     assert np.isnan(S[:, :, 2]).all()
 
 
+@pytest.mark.slow
 def test_all_results_exist() -> None:
     m = movable(kic.load("five-bar"))
     design = ["B.at.x", "D.at.y", "E.at.x", {"coupler.mass": 0.01}]

@@ -254,6 +254,7 @@ def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
     assert not len(joined(m, [0.3, 0.5, 0.7]).singularities())
 
 
+@pytest.mark.slow
 def test_a_path_that_ends_at_a_dead_centre() -> None:
     m = kic.load("four-bar")
     d = float(m.at().value("D"))
@@ -309,6 +310,7 @@ def test_end_of_a_path_is_on_the_path(step: tuple[float, float, float]) -> None:
     assert not [x for x in unknown.singularities(inputs=plate) if len(x.between) == 2]
 
 
+@pytest.mark.slow
 def test_a_path_of_poses_ends_on_the_path() -> None:
     """The hand of an arm is led outwards, and turned, until the arm is straight."""
     m = kic.load("puma560")

@@ -495,7 +495,7 @@ def test_other_invalid_arguments_raise() -> None:
         (FIVE.at(), "`near`.*'horn-two-link'"),
         (
             ARM.at(np.zeros((3, 2, 2))),
-            r"`near` must be one configuration, got a batch \(3, 2\). Take one: near\[0, 0\]",
+            r"`near` must be one configuration, got a batch \(3, 2\). Use one member: near\[0, 0\]",
         ),
     ]:
         with pytest.raises(kic.InputError, match=message):  # also where no start is needed

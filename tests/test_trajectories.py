@@ -427,9 +427,9 @@ ERRORS = {
     "positive number from 1e-60 to 1e": lambda: tr.quintic([0.0], [1.0], 1e-300),
     "pieces must last from 1e-60": lambda: ONE.scaled(1e-50).scaled(1e-50),
     "velocity 1, acceleration 1e.17. Phases": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1e17),
-    "jerk 1e.17. Phases .* or take trapezoid": lambda: tr.s_curve([0.0], [1.0], 1.0, 1.0, 1e17),
-    "of too different sizes": lambda: tr.trapezoid([0.0], [1e300], 1.0, 1.0),
-    "and let it move, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
+    "jerk 1e.17. Phases .* or use trapezoid": lambda: tr.s_curve([0.0], [1.0], 1.0, 1.0, 1e17),
+    "must be closer in size": lambda: tr.trapezoid([0.0], [1e300], 1.0, 1.0),
+    "move, got inf in shares": lambda: tr.trapezoid([0.0], [1e-310], 1.0, 1.0),
     "`order` must be an integer from 0 to 3, got True": lambda: ONE.extremes(True),
     "`order` must be an integer from 0 to 3, got -1": lambda: ONE.jumps(-1),
     "must be trajectories, got trajectory of": lambda: tr.concatenate(ONE),  # type: ignore[arg-type]
@@ -437,13 +437,13 @@ ERRORS = {
     "'line' or 'ends'": lambda: tr.trapezoid([0.0], [1.0], 1.0, 1.0, together="no"),  # type: ignore[arg-type]
     "must be positive": lambda: tr.trapezoid([0.0], [1.0], -1.0, 1.0),
     "lower and upper ones": lambda: tr.trapezoid([0.0], [1.0], [1.0, 2.0, 3.0], 1.0),
-    "limit coordinate 1 and let it move": lambda: tr.trapezoid([0.0], [1.0], 1.0, np.inf),
+    "must be finite and let coordinate 1 move": lambda: tr.trapezoid([0.0], [1.0], 1.0, np.inf),
     "No coordinate 'B' in 'limits of velocity'": lambda: tr.trapezoid({"A": 0}, {"A": 1}, {"B": 1}, 1),
     "`parts` must be trajectories": lambda: tr.concatenate([]),
     "in the same coordinates": lambda: tr.concatenate([ONE, tr.line({"A": 1.0}, {"A": 0.0})]),
-    "A piece that lasts 1e-06 is lost in the rounding of times at 1e.09": lambda: tr.concatenate(
+    "A piece of duration 1e-06 is lost to the rounding of times at 1e.09": lambda: tr.concatenate(
         [tr.line([0.0], [0.0], 1e9), tr.quintic([0.0], [1.0], 1e-6)]),
-    "let it move, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
+    "move, got 0 in shares": lambda: tr.trapezoid([0.0], [1.0], 1.0, [[0.0], [1.0]]),
     "positions must meet": lambda: tr.concatenate([ONE, ONE]),
     "rates must meet": lambda: tr.concatenate([ONE, tr.line([1.0], [2.0])]),
     "`order` must be an integer from 0 to 3, got 4": lambda: ONE.extremes(4),
@@ -464,5 +464,5 @@ def test_rates_of_a_ball_are_no_derivatives() -> None:
         [kic.Body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))],
         [kic.Joint("hip", "spherical", ("ground", "rod"), at=(0, 0, 0))],
     )
-    with pytest.raises(kic.InputError, match="angular velocities, no derivatives"):
+    with pytest.raises(kic.InputError, match="angular velocities, not derivatives"):
         tr.quintic([0.0, 0.0, 0.0], [0.1, 0.2, 0.3], 1.0).on(m, 5)

@@ -108,6 +108,7 @@ def test_motor_quantities_match_drive(name: str) -> None:
     assert np.abs(e.residual).max() < 1e-9 * max(1.0, np.abs(e.total).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inductance", [0.0, 5e-3])
 def test_energy_balance_across_chart_switches(inductance: float) -> None:
     """A motor turns the crank in coordinates of the rocker through dead centres; terms by quadrature."""
@@ -186,6 +187,7 @@ def test_small_disturbances_match_the_state_space_model() -> None:
     assert 1.8 < np.log10(off[1] / off[0]) < 2.2
 
 
+@pytest.mark.slow
 def test_save_continue_and_interpolate(tmp_path) -> None:
     m = five_bar()
     volts = lambda t, now: [6 * np.sin(9 * t), -3 * now.qd[0]]  # noqa: E731
@@ -308,6 +310,7 @@ def test_nan_voltages_raise_with_the_run() -> None:
     assert caught.value.simulation.current.shape[1] == 1
 
 
+@pytest.mark.slow
 def test_first_step_from_rest_is_short() -> None:
     """Everything is at rest at first, so the integrator would otherwise take the whole run in one step."""
     bars = kic.load("four-bar")

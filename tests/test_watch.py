@@ -148,6 +148,7 @@ def shaken_block(mu: float) -> kic.Mechanism:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "why"), [(0.15, "slip"), (5.0, "lift")])
 def test_redundant_contacts_hold_while_admissible_loads_exist(mu: float, why: str) -> None:
     """Both feet share the sideways load, so they slip at the same time."""

@@ -54,7 +54,7 @@ class EffortBounds:
             name = labels[at[-1]]
             if lower is None:
                 raise InputError(
-                    f"`limits` must be zero or more, got {high[at]:g} for '{name}'. They are magnitudes; "
+                    f"`limits` must not be negative, got {high[at]:g} for '{name}'. They are magnitudes; "
                     "give `lower` as well for efforts of one sign.",
                     name=name,
                 )

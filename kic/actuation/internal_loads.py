@@ -76,7 +76,7 @@ class EffortSpace:
         self.basis = participates * (basis - self._minimum_efforts(np.swapaxes(G, -1, -2) @ basis))
 
     def minimum_effort(self, demand: np.ndarray) -> np.ndarray:
-        """Return efforts (n, A) of least measure that produce generalized efforts (n, M) (eq 4-85)."""
+        """Return efforts (n, A) of minimum norm that produce generalized efforts (n, M) (eq 4-85)."""
         return self._minimum_efforts(demand[..., None])[..., 0]
 
     def _minimum_efforts(self, demand: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ class EffortSpace:
         return self.root @ y
 
     def inverse(self) -> np.ndarray:
-        """Return the left inverse G_q^u (n, M, A); its transpose gives efforts of least measure (eq 4-86)."""
+        """Return the left inverse G_q^u (n, M, A); its transpose gives those of minimum norm (eq 4-86)."""
         return np.linalg.solve(self.R, np.swapaxes(self.root @ self.Q, -1, -2))
 
     def internal_part(self, efforts: np.ndarray) -> np.ndarray:

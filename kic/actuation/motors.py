@@ -68,7 +68,7 @@ def rotor_dynamics(
     if train.friction.any():
         names = [name for name, f in zip(train.names, train.friction, strict=True) if f]
         raise InputError(
-            f"Motors of '{configuration.name}' must not have dry friction here, got {', '.join(names)}: a "
+            f"Motors of '{configuration.name}' must not have dry friction, got {', '.join(names)}: a "
             "model in I*, P* and B cannot include it. Use drive() for torques with friction, or remove "
             "`friction`.",
             motors=tuple(names),

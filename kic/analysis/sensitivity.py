@@ -181,7 +181,7 @@ def sensitivity(
     UnknownNameError
         For a number that the description does not have, with the candidates.
     InputError
-        For a result that is no array of numbers, or real although its mechanism carries a step; for
+        For a result that is not an array of numbers, or real although its mechanism carries a step; for
         computations that do not support complex steps: `joint_forces`, `pose`, `prepare_position`, and
         closures of rounded dimensions (closure_tolerance).
     SingularError

@@ -65,7 +65,7 @@ class Contact:
         Length γ of type "soft": the largest moment about the normal is γ times the normal force. It is
         reduced by tangential forces, (fₜ / μ)² + (m / γ)² ≤ fₙ².
     closed : bool
-        True for an active contact. An open one, such as a lifted foot, has rows but is no constraint.
+        True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class Contact:
     torsion: float | None = None
     """Largest moment about the normal per unit of normal force, a length, of type "soft"."""
     closed: bool = True
-    """True for an active contact. An open one, such as a lifted foot, has rows but is no constraint."""
+    """True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("contact", self.name))

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.description.parts import Joint
-from kic.description.validation import STRICT, Vector, assign, check_name, check_size, listed, vector
+from kic.description.validation import (
+    STRICT,
+    Vector,
+    assign,
+    check_distinct,
+    check_name,
+    check_size,
+    joint_names,
+    vector,
+)
 from kic.display import Summary
 from kic.errors import ModelError, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
@@ -91,16 +100,8 @@ class Coupling:
     def __post_init__(self) -> None:
         assign(self, name=check_name("coupling", self.name))
         who = f"Coupling '{self.name}'"
-        joints = listed(who, "joints", self.joints, "joint names")
-        if not all(isinstance(name, str) for name in joints) or len(joints) < 2:
-            raise ModelError(
-                f"{who}: `joints` must name two joints or more, got {short_repr(self.joints)}. "
-                "Use a fixed joint for one that must not move.",
-                key="joints",
-            )
-        if len(set(joints)) < len(joints):
-            raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
-        assign(self, joints=tuple(map(str, joints)))
+        joints = joint_names(who, self.joints, 2, " Use a fixed joint for one that must not move.")
+        assign(self, joints=joints)
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
             raise ModelError(
@@ -171,10 +172,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     who = f"Coupling '{coupling.name}'"
     found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
-    if len(set(names)) < len(names):
-        raise ModelError(
-            f"{who}: `joints` names a joint twice, got {short_repr(coupling.joints)}.", key="joints"
-        )
+    check_distinct(who, names, coupling.joints)
     if coupling.ratios is not None:
         return tuple(zip(names, coupling.ratios, strict=True))
     one, two = (joint for joint, _ in found)

@@ -123,7 +123,7 @@ class MechanismDescription:
             for i, part in enumerate(parts):
                 if not isinstance(part, part_type):
                     raise ModelError(
-                        f"{who}: `{kind}` must hold {part_type.__name__} parts, got {short_repr(part)}.",
+                        f"{who}: `{kind}` must contain {part_type.__name__} parts, got {short_repr(part)}.",
                         key=f"{kind}[{i}]",
                     )
             assign(self, **{kind: parts})

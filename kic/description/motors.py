@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from kic.description.couplings import coordinate_of
 from kic.description.parts import Joint
-from kic.description.validation import STRICT, assign, check_name, check_size, listed, number
+from kic.description.validation import (
+    STRICT,
+    assign,
+    check_distinct,
+    check_name,
+    check_size,
+    joint_names,
+    number,
+)
 from kic.display import Summary
 from kic.errors import ModelError, short_repr
 from kic.numerics.arrays import reals, strip_complex_step
@@ -84,15 +92,8 @@ class Motor:
     def __post_init__(self) -> None:
         assign(self, name=check_name("motor", self.name))
         who = f"Motor '{self.name}'"
-        joints = listed(who, "joints", self.joints, "joint names")
-        if not joints or not all(isinstance(name, str) for name in joints):
-            raise ModelError(
-                f"{who}: `joints` must name one joint or more, got {short_repr(self.joints)}.",
-                key="joints",
-            )
-        if len(set(joints)) < len(joints):
-            raise ModelError(f"{who}: `joints` names a joint twice, got {short_repr(joints)}.", key="joints")
-        assign(self, joints=tuple(map(str, joints)))
+        joints = joint_names(who, self.joints, 1)
+        assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
             raise ModelError(
@@ -176,8 +177,5 @@ def driven(
     names = tuple(
         name if name in distances else coordinate_of(who, owner, name, joints)[1] for name in motor.joints
     )
-    if len(set(names)) < len(names):
-        raise ModelError(
-            f"{who}: `joints` names a joint twice, got {short_repr(motor.joints)}.", key="joints"
-        )
+    check_distinct(who, names, motor.joints)
     return names

@@ -589,7 +589,7 @@ class Distance:
     fixed : bool
         True for a constraint that keeps the distance, like a massless rod with two ball joints.
     limits : (float, float), optional
-        Least and largest length.
+        Smallest and largest length.
     """
 
     __pydantic_config__ = STRICT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cmath import sqrt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import dist, hypot
 from typing import Any
 
@@ -63,7 +63,7 @@ def direction(owner: str, key: str, value: Any) -> Vector:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
     if not 1e-100 < size < 1e100:
         raise ModelError(
-            f"{owner}: `{key}` must have an ordinary length (any unit will do), got {short_repr(v)}.",
+            f"{owner}: `{key}` must have a moderate length (it need not be 1), got {short_repr(v)}.",
             key=key,
         )
     return v
@@ -127,6 +127,24 @@ def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
     except TypeError:
         pass
     raise ModelError(f"{owner}: `{key}` must be a list of {what}, got {short_repr(value)}.", key=key)
+
+
+def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[str, ...]:
+    """Return the names of different joints, at least one or two."""
+    names = listed(owner, "joints", given, "joint names")
+    if len(names) < least or not all(isinstance(name, str) for name in names):
+        count = "one joint" if least == 1 else "two joints"
+        raise ModelError(
+            f"{owner}: `joints` must name {count} or more, got {short_repr(given)}.{remedy}", key="joints"
+        )
+    check_distinct(owner, names, given)
+    return tuple(map(str, names))
+
+
+def check_distinct(owner: str, names: Sequence[str], given: Any) -> None:
+    """Raise an error if `joints` names a joint or a coordinate twice."""
+    if len(set(names)) < len(names):
+        raise ModelError(f"{owner}: `joints` must not repeat a joint, got {short_repr(given)}.", key="joints")
 
 
 def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:

@@ -74,7 +74,7 @@ def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
     if not (size > TANGENT_MIN).all():
         where = np.argwhere(~(size[..., 0] > TANGENT_MIN))[0].tolist()
         raise InputError(
-            f"`tangents` must not be parallel to the normals, got such a tangent at {where}.", entries=where
+            f"`tangents` must not be parallel to the normals, got a parallel one at {where}.", entries=where
         )
     first = first / size
     n = np.broadcast_to(n, first.shape)
@@ -92,8 +92,8 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
     if out.size and out.max() > OUT_OF_PLANE_MAX:
         where = [int(i) for i in np.unravel_index(int(out.argmax()), out.shape)]
         raise InputError(
-            f"`normals` must lie in the plane, got a component of {float(out.max()):.3g} of the length "
-            f"across it at {where}. Leave `plane` out for contacts in space.",
+            f"`normals` must lie in the plane, got a relative component of {float(out.max()):.3g} "
+            f"along its normal at {where}. Leave `plane` out for contacts in space.",
             entries=where,
         )
     n = n - (n @ plane[0])[..., None] * plane[0]
@@ -129,7 +129,7 @@ def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     bad = [w for w in words if w not in COMPONENT_COUNTS]
     if bad:
         raise InputError(
-            f"`kinds` must be of {', '.join(COMPONENT_COUNTS)}, got {short_repr(bad[0])}.", kind=bad[0]
+            f"`kinds` must be among {', '.join(COMPONENT_COUNTS)}, got {short_repr(bad[0])}.", kind=bad[0]
         )
     if len(words) != count:
         raise InputError(f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}.")
@@ -142,7 +142,7 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
         return tuple(map(str, range(1, count + 1)))
     words = names_of(names, "names")
     if len(words) != count or len(set(words)) < count:
-        raise InputError(f"`names` must be {count} different texts, got {short_repr(names)}.")
+        raise InputError(f"`names` must be {count} distinct strings, got {short_repr(names)}.")
     return words
 
 

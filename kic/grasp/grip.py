@@ -564,7 +564,7 @@ def grip_forces(
     jacobian : (..., m, N) array_like, optional
         Jacobian of the fingers as in `ContactSet.jacobian`: efforts are T = offset + Jᵀ f.
     limits, lower : (..., N) array_like, optional
-        Largest and smallest efforts; without `lower` they are ±limits. Infinite values are no limits.
+        Largest and smallest efforts; without `lower` they are ±limits. Infinite values impose no limit.
     offset : (..., N) array_like, optional
         Efforts of the fingers without contact, such as for their own weight.
     joints : sequence of N str, optional

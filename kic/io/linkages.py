@@ -50,19 +50,19 @@ class FourBarMotion(Printable):
     ----------
     type : str
         "crank-rocker", "rocker-crank" (the rocker rotates), "double-crank" (drag link), "double-rocker" (the
-        coupler rotates), "triple-rocker" (not of Grashof's kind), or "change-point".
+        coupler rotates), "triple-rocker" (non-Grashof), or "change-point".
     grashof : bool
         True if the sum of the shortest and longest length is at most that of the other two (Grashof's
         condition), so that a link rotates fully.
     margin : float
         Sum of the other two lengths, minus that of the shortest and longest.
     crank : (float, float)
-        Least and largest angle of the crank from the ground line (rad). A range of 2π is a full rotation.
+        Smallest and largest angle of the crank from the ground line (rad). A range of 2π is a full rotation.
         Where the mirror image is another range, the one given has positive angles.
     rocker : (float, float)
-        Those of the rocker.
+        Smallest and largest angle of the rocker, likewise.
     transmission : (float, float)
-        Least and largest angle between coupler and rocker (rad), the transmission angle.
+        Smallest and largest angle between coupler and rocker (rad), the transmission angle.
     """
 
     type: FourBarType
@@ -84,7 +84,7 @@ class FourBarMotion(Printable):
         sheet.say(f"Grashof condition {'met' if self.grashof else 'not met'}, margin {self.margin:.4g}")
         ranges = [[f"{np.degrees(x):.2f}" for x in r] for r in (self.crank, self.rocker, self.transmission)]
         sheet.texts(
-            "ranges", ["crank", "rocker", "transmission"], ["least (degrees)", "largest (degrees)"], ranges
+            "ranges", ["crank", "rocker", "transmission"], ["smallest (degrees)", "largest (degrees)"], ranges
         )
         return sheet
 
@@ -294,7 +294,7 @@ def four_bar(
     Returns
     -------
     Mechanism
-        With coordinate A.
+        With the coordinate A.
 
     Raises
     ------
@@ -455,7 +455,7 @@ def five_bar(
         least, largest = max(0.0, abs(p - r), g - a - b), min(p + r, g + a + b)
         if not least < largest:
             raise InputError(
-                f"`distal` must span the elbows, which are {g - a - b:g} apart at least, got {p + r:g} "
+                f"`distal` must span the elbows, which are at least {g - a - b:g} apart, got {p + r:g} "
                 "together."
             )
         width = (least + largest) / 2

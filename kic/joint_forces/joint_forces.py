@@ -160,7 +160,7 @@ class JointForces(Printable, Tabular):
     split : str or None
         Criterion that selects undetermined components; None where they are NaN.
     contacts : tuple of str
-        Names of the K closed contacts, which are bilateral here.
+        Names of the K closed contacts, which are treated as bilateral.
     pulling, slipping : (..., K) bool
         Contacts that would have to pull, and those that push but exceed their friction, as in `GraspMotion`.
         Where loads are undetermined, only the certain ones; `feasible` decides whether admissible loads

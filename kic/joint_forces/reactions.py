@@ -65,7 +65,7 @@ class Actuators:
         height = 0
         for label in outside:
             body, _, row = label.partition(".")
-            if row == "angle":  # rotation about the normal; for spatial motion it is no coordinate
+            if row == "angle":  # rotation about the normal; in spatial motion it is not a coordinate
                 normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
                 made, picked = [Item(RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
             else:

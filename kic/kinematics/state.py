@@ -161,6 +161,7 @@ def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tu
             raise InputError(
                 f"`{key}` must have shape (..., {joint.dof}) for a {joint.type} joint"
                 f"{_FORMS.get(joint.type, '')}, got {a.shape}.",
+                name=key,
                 expected=(joint.dof,),
                 got=a.shape,
             )

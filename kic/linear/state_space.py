@@ -175,7 +175,7 @@ class StateSpaceBuilder:
             feeds.append(feed)
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise InputError(f"`inputs` must have different names, got twice {', '.join(twice)}.")
+            raise InputError(f"`inputs` must be distinct, got {', '.join(twice)} twice.")
         empty = [np.zeros((*self.batch, X, 0))], [np.zeros((*self.batch, len(self.motors), 0))]
         return (
             labels,

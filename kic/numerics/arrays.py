@@ -135,6 +135,7 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
         wanted = ", ".join(["...", *map(str, shape)])
         raise InputError(
             f"`{name}` must have shape ({wanted}), got {a.shape}.",
+            name=name,
             expected=shape,
             got=a.shape,
         )

@@ -31,7 +31,8 @@ def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
     """Return the unit quaternion of the zero rotation, the only one that symbols can represent."""
     if any(x != 0 for x in r.flat):
         raise InputError(
-            "Rotations of ball and free joints must be zero in a symbolic state, got others. Use numbers."
+            "Rotations of ball and free joints must be zero in a symbolic state, got nonzero ones. "
+            "Use numbers."
         )
     q = np.zeros((*r.shape[:-1], 4), dtype=object)
     q[..., 0] = 1

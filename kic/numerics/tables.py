@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -147,12 +148,12 @@ def per(*units: str) -> str:
     return f"1/{units[0]}" if len(units) == 1 else f"1/({' '.join(units)})"
 
 
-class Tabular:
-    """Mixin of results that can be exported; a subclass has the method `_table`."""
+class Tabular(ABC):
+    """Mixin of results that can be exported."""
 
+    @abstractmethod
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         """Return the table of some columns, or of the default ones."""
-        raise NotImplementedError
 
     def to_dataframe(self, names: str | Iterable[str] | None = None) -> Any:
         """Return a pandas DataFrame with names; ``frame.attrs["units"]`` has the units.

@@ -435,7 +435,7 @@ class RedundancyEvaluator:
             bad = np.flatnonzero(known & massless)
             least = float(np.nan_to_num(weight_pivot[bad]).min())
             raise SingularError(
-                f"Some motion of '{name}' moves no mass here (relative pivot of I*: {least:.1e}), hence the "
+                f"Some motion of '{name}' moves no mass here (relative pivot of I*: {least:.1e}), so the "
                 "minimum of the kinetic energy is not unique. Give the bodies mass and inertia, or use "
                 "weight='minimum norm'.",
                 share=least,
@@ -521,7 +521,7 @@ def _check_motion(motion: dict[str, Any], consistent: bool) -> None:
         if consistent:
             raise InputError(_GIVEN_RATES)
         if motion["ud"] is not None or motion["udd"] is None:
-            raise InputError("With rates `qd` give `udd`, the acceleration of the task, and no `ud`.")
+            raise InputError("With `qd`, give `udd`, the acceleration of the task, instead of `ud`.")
     elif motion["ud"] is None:
         raise InputError("Give `ud`, the rates of the task; zeros for a task at rest.")
     if motion["uddd"] is not None and motion["udd"] is None:
@@ -612,7 +612,7 @@ class _ResolutionProblem:
         assert qdd is not None  # for the type checker: `uddd` requires `udd`
         if table.dtype.kind == "c":
             raise InputError(
-                "Jerks are a complex step of accelerations, but the configuration is complex already. Use "
+                "Jerks are a complex step of accelerations, but the configuration is already complex. Use "
                 "real numbers."
             )
         c, h = self._ahead(qd)

@@ -8,30 +8,28 @@ from itertools import pairwise
 import numpy as np
 
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import INK, PURPLE
+from kic.plotting.figures import INK
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
     FINE,
     FLOOR,
+    INK_RGBA,
     LINE,
     WHITE,
-    Colour,
     Shape,
+    Symbols,
     arrow_head,
-    axis_arrows,
     belt_outline,
     circle,
     gear_outline,
     perpendicular,
     rgba,
     rim_radius,
-    tint,
     zigzag,
 )
 from kic.plotting.view import View
 
-_INK = rgba(INK)
 # layers in painting order; faces hide no ground, and joints cover the links that they connect
 _WHEEL, _FACE, _GROUND, _BODY, _ROD, _JOINT, _DOT, _SIGN = range(-1, 7)
 _FACES, _ON_BODY, _ON_BLOCK = -1e4, 2.0, 3.0
@@ -45,16 +43,11 @@ _CHAIN_PERIOD_PT = 13.0  # of a chain line
 _LINK_HALF_WIDTH = 0.52  # in radii of a joint
 
 
-class PlanarSymbols:
-    """Convert marks to shapes in the plane.
-
-    `size` is the radius of a joint in units of length, `points` the points of the page per unit of length;
-    `order` numbers the bodies, which determines tints and overlap.
-    """
+class PlanarSymbols(Symbols):
+    """Convert marks to shapes in the plane."""
 
     def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
-        self.view, self.size, self.points, self.order = view, size, points, order
-        self._shapes: list[Shape] = []
+        super().__init__(view, size, points, order)
         self._segments: list[tuple[np.ndarray, np.ndarray]] = []
         self._pedestal_directions: dict[str, np.ndarray] = {}
         self._arrow_directions: dict[str, np.ndarray] = {}
@@ -75,7 +68,7 @@ class PlanarSymbols:
                 self._segments += [*pairwise(p), *closing, *within]
         self._levels = self._body_levels(marks)
         for mark in marks:
-            getattr(self, f"_{mark.kind}", self._nothing)(mark, self.view.project(mark.places))
+            self._symbol(mark, self.view.project(mark.places))
         return self._shapes
 
     def _body_levels(self, marks: Sequence[Mark]) -> dict[str, float]:
@@ -93,36 +86,19 @@ class PlanarSymbols:
         """Return the highest level of the bodies of a mark."""
         return max(self._levels.get(body, -np.inf) for body in (mark.body, *mark.bodies))
 
-    def _put(
-        self,
-        mark: Mark,
-        xy: np.ndarray,
-        layer: float,
-        face: Colour | None = None,
-        edge: Colour | None = _INK,
-        width: float = LINE,
-        closed: bool = True,
-        named: bool = False,
-        sub: float = 0.0,
-    ) -> None:
-        level = self._level(mark) if layer == _BODY else 0.0
+    def _project(
+        self, mark: Mark, places: np.ndarray, depth: float | None, sub: float
+    ) -> tuple[np.ndarray, tuple[float, ...]]:
+        assert depth is not None  # for the type checker: shapes in the plane have layers
+        level = self._level(mark) if depth == _BODY else 0.0
         # joints of faces lie on the level of the face, but ground pivots stay visible
         if level < 0 and not mark.grounded:
-            layer = _FACE
-        key = (float(layer), level, sub)
-        self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
-
-    def _line(
-        self, mark: Mark, xy: np.ndarray, layer: float, width: float = LINE, colour: Colour = _INK
-    ) -> None:
-        self._put(mark, xy, layer, None, colour, width, closed=False)
-
-    def _nothing(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw nothing, for marks without a symbol."""
+            depth = _FACE
+        return places, (float(depth), level, sub)
 
     def _bar(self, mark: Mark, xy: np.ndarray, closed: bool = False, half: float = _LINK_HALF_WIDTH) -> None:
         """Draw a body of constant width along a path or around a face, with an outline."""
-        width, colour = 2 * half * self.size * self.points, tint(self.order.get(mark.body, 0))
+        width, colour = 2 * half * self.size * self.points, self._colour(mark)
         self._put(mark, xy, _BODY, None, width=width + 2 * LINE * 0.8, closed=closed)
         self._put(mark, xy, _BODY, colour if closed else None, colour, width, closed, sub=1)
 
@@ -204,7 +180,7 @@ class PlanarSymbols:
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
         square = 0.6 * self.size * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        self._put(mark, p[0] + square, _BODY, _INK, named=True, sub=_ON_BLOCK)
+        self._put(mark, p[0] + square, _BODY, INK_RGBA, named=True, sub=_ON_BLOCK)
         if mark.grounded:
             self._hatch(mark, p[0], np.array([0.0, -1.0]), 2.0)
 
@@ -221,7 +197,7 @@ class PlanarSymbols:
             self._line(mark, rail + np.outer([start, end], axis), _GROUND, BOLD)
             self._hatch(mark, rail + (start + end) / 2 * axis, across, (end - start) / (2 * r), line=False)
         block = self._strip(p[0] - 2.1 * r * axis, p[0] + 2.1 * r * axis, 1.25)
-        colour = rgba(DRIVEN, 0.35) if mark.driven else tint(self.order.get(mark.body, 0))
+        colour = rgba(DRIVEN, 0.35) if mark.driven else self._colour(mark)
         self._put(mark, block, _BODY, colour, named=True, sub=_ON_BODY)
         if mark.driven:
             offset = -2.4 * r * across
@@ -311,7 +287,7 @@ class PlanarSymbols:
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley with its rim, or a gear with teeth and its pitch circle as a chain line."""
-        face, rim, radius = tint(self.order.get(mark.body, 0), 0.35), rgba(INK, 0.35), mark.sizes[0]
+        face, rim, radius = self._colour(mark, 0.35), rgba(INK, 0.35), mark.sizes[0]
         if len(mark.sizes) == 1:
             self._put(mark, p[0] + radius * circle(96), _WHEEL, face, rim, LINE)
             return
@@ -336,12 +312,7 @@ class PlanarSymbols:
         self._put(mark, p[0] + path, _ROD, None, rgba(INK), BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw a coupling with general ratios as dashes between the joints."""
-        for a, b in pairwise(p):
-            count = max(1, round(float(np.linalg.norm(b - a)) / (1.6 * self.size)))
-            for k in range(count):
-                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
-                self._line(mark, some, _SIGN, colour=rgba(PURPLE))
+        self._dashes(mark, p, _SIGN)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent, hatched on ground."""
@@ -352,19 +323,16 @@ class PlanarSymbols:
         else:
             tangent = 1.8 * self.size * np.outer([-1, 1], perpendicular(n))
             self._line(mark, p[0] + tangent, _JOINT, BOLD)
-        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, _INK, named=True)
+        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, INK_RGBA, named=True)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:
         self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, rgba(WHITE), named=True)
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, _INK, None, named=True)
+        self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, INK_RGBA, None, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the axes of a frame."""
-        for shaft, head, colour in axis_arrows(p[0], self.view.project(mark.directions), self.size):
-            self._line(mark, shaft, _SIGN, BOLD, colour)
-            self._put(mark, head, _SIGN, colour, None)
+        self._axes(mark, p[0], _SIGN)
 
 
 def _freest_direction(candidates: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:

@@ -10,20 +10,21 @@ import numpy as np
 
 from kic.plotting.depth_sort import depth_sorted
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import INK, PURPLE
+from kic.plotting.figures import INK
 from kic.plotting.link_shapes import hull
 from kic.plotting.symbols import (
     BOLD,
     DRIVEN,
     FINE,
     FLOOR,
+    INK_RGBA,
     LINE,
     STEEL,
     WHITE,
     Colour,
     Shape,
+    Symbols,
     arrow_head,
-    axis_arrows,
     belt_outline,
     circle,
     gear_outline,
@@ -31,12 +32,10 @@ from kic.plotting.symbols import (
     perpendicular_axes,
     rgba,
     rim_radius,
-    tint,
     zigzag,
 )
 from kic.plotting.view import View
 
-_INK = rgba(INK)
 _RIM_WIDTH = 0.6  # points
 _BAR_PIECES_MAX = 60
 # symbols are moved toward the viewer by this many radii, to cover the ends of bars
@@ -49,52 +48,26 @@ _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)],
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
-class SpatialSymbols:
+class SpatialSymbols(Symbols):
     """Convert marks to shapes in an orthographic view, sorted by depth.
 
-    The parameters are those of `PlanarSymbols`, and the direction `down` (3,) toward ground.
+    The other parameters are those of `Symbols`; `down` (3,) is the direction toward ground.
     """
 
     def __init__(
         self, view: View, size: float, points: float, order: Mapping[str, int], down: np.ndarray
     ) -> None:
-        self.view, self.size, self.points, self.order, self.down = view, size, points, order, down
-        self._shapes: list[Shape] = []
+        super().__init__(view, size, points, order)
+        self.down = down
         self._solids = 0
 
-    def _put(
-        self,
-        mark: Mark,
-        places: np.ndarray,
-        near: float,
-        face: Colour | None = None,
-        edge: Colour | None = _INK,
-        width: float = LINE,
-        closed: bool = True,
-        named: bool = False,
-        sub: float = 0.0,
-    ) -> None:
-        """Add a shape of points (n, 3), or (n, 2) if already projected.
-
-        A shape with `sub` belongs to the previous shape at the same depth, above or below it.
-        """
+    def _project(
+        self, mark: Mark, places: np.ndarray, depth: float | None, sub: float
+    ) -> tuple[np.ndarray, tuple[float, ...]]:
+        """Project points (n, 3), by default at their mean depth; points (n, 2) are already projected."""
+        depth = float(self.view.depth(places).mean()) if depth is None else depth
         self._solids += sub == 0
-        xy = self.view.project(places) if places.shape[1] == 3 else places
-        key = (near, self._solids, sub)
-        self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
-
-    def _line(
-        self,
-        mark: Mark,
-        places: np.ndarray,
-        near: float | None = None,
-        width: float = LINE,
-        colour: Colour = _INK,
-        sub: float = 0.0,
-    ) -> None:
-        """Add a line, by default at its mean depth."""
-        near = float(self.view.depth(places).mean()) if near is None else near
-        self._put(mark, places, near, None, colour, width, closed=False, sub=sub)
+        return self.view.project(places) if places.shape[1] == 3 else places, (depth, self._solids, sub)
 
     def _face(self, mark: Mark, places: np.ndarray, face: Colour, edge: Colour | None) -> None:
         """Add a planar polygon; its plane is stored for depth sorting of overlapping shapes."""
@@ -106,9 +79,6 @@ class SpatialSymbols:
         if rank == 2:  # a face seen edge-on hides nothing
             level = float(depth.mean() - middle @ slope)
             self._shapes[-1] = replace(shape, plane=(level, *map(float, slope)))  # type: ignore[arg-type]
-
-    def _colour(self, mark: Mark) -> Colour:
-        return tint(self.order.get(mark.body, 0))
 
     def _bar(self, mark: Mark, a: np.ndarray, b: np.ndarray, half: float, colour: Colour) -> None:
         """Add a round bar, divided into pieces that are sorted independently."""
@@ -223,11 +193,8 @@ class SpatialSymbols:
         """Return shapes of all marks of one configuration in painting order."""
         self._shapes = []
         for mark in marks:
-            getattr(self, f"_{mark.kind}", self._nothing)(mark, mark.places)
+            self._symbol(mark, mark.places)
         return depth_sorted(self._shapes, 0.3 * self.size)
-
-    def _nothing(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw nothing, for marks without a symbol."""
 
     def _link(self, mark: Mark, p: np.ndarray) -> None:
         self._path(mark, p, _LINK_HALF_WIDTH, self._colour(mark))
@@ -282,7 +249,7 @@ class SpatialSymbols:
             self._put(mark, end + ring, depth, face, width=_RIM_WIDTH, named=end is near)
 
     def _plate(self, mark: Mark, p: np.ndarray) -> None:
-        colour = tint(self.order.get(mark.body, 0), 0.62)
+        colour = self._colour(mark, 0.62)
         self._face(mark, p, colour, None)
         for a, b in zip(p, np.roll(p, -1, axis=0), strict=True):
             self._bar(mark, a, b, 0.24, self._colour(mark))
@@ -292,7 +259,7 @@ class SpatialSymbols:
         from scipy.spatial import ConvexHull
 
         made = ConvexHull(p)
-        colour = tint(self.order.get(mark.body, 0), 0.4)
+        colour = self._colour(mark, 0.4)
         facing = made.equations[:, :3] @ self.view.toward
         for corners, front in zip(made.simplices, facing, strict=True):
             if front > 0:
@@ -303,7 +270,7 @@ class SpatialSymbols:
                     continue
                 edge = p[[c for m, c in enumerate(corners) if m != n]]
                 seen = max(facing[k], facing[other]) > 0
-                style = (LINE, _INK) if seen else (FINE, rgba(INK, 0.6))
+                style = (LINE, INK_RGBA) if seen else (FINE, rgba(INK, 0.6))
                 self._line(mark, edge, None, *style)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
@@ -319,7 +286,7 @@ class SpatialSymbols:
         """Draw the axis of a joint slightly beyond both ends."""
         for side in (1.3, -1.3):
             line = p + self.size * np.outer([side, 2.1 * side], axis)
-            self._line(mark, line, width=FINE)
+            self._line(mark, line, None, FINE)
 
     def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
         """Draw an arrow around the axis, at the visible end or at the end away from ground."""
@@ -414,7 +381,7 @@ class SpatialSymbols:
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley as a disc, a gear with teeth."""
         assert mark.directions is not None  # for the type checker: wheels have an axis
-        colour = tint(self.order.get(mark.body, 0), 0.45)
+        colour = self._colour(mark, 0.45)
         if len(mark.sizes) == 1:
             ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
         else:
@@ -440,15 +407,8 @@ class SpatialSymbols:
             self._line(mark, np.stack([one, other]), None, BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw a coupling with general ratios: dashes between the joints, in front of them."""
-        dash = 0.8 * self.size
-        for a, b in pairwise(self.view.project(p)):
-            length = float(np.linalg.norm(b - a))
-            count = max(1, round(length / (2 * dash)))
-            near = float(self.view.depth(p).max()) + 4 * self.size
-            for k in range(count):
-                some = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
-                self._line(mark, some, near, colour=rgba(PURPLE))
+        """Draw a coupling with general ratios in front of the joints."""
+        self._dashes(mark, self.view.project(p), float(self.view.depth(p).max()) + 4 * self.size)
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
@@ -460,13 +420,13 @@ class SpatialSymbols:
         self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
         if mark.grounded:
             self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
-        self._disc(mark, p[0], 1.0, _INK)
+        self._disc(mark, p[0], 1.0, INK_RGBA)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:
         self._disc(mark, p[0], 1.0, rgba(WHITE))
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
-        self._disc(mark, p[0], 1.2, _INK, None, 32)
+        self._disc(mark, p[0], 1.2, INK_RGBA, None, 32)
 
     def _disc(
         self,
@@ -474,7 +434,7 @@ class SpatialSymbols:
         centre: np.ndarray,
         toward: float,
         face: Colour,
-        edge: Colour | None = _INK,
+        edge: Colour | None = INK_RGBA,
         count: int = 48,
     ) -> None:
         """Add a small disc, moved by `toward` radii of a joint toward the viewer."""
@@ -482,9 +442,5 @@ class SpatialSymbols:
         self._put(mark, disc, float(self.view.depth(centre)) + toward * self.size, face, edge, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the axes of a frame."""
         depth = float(self.view.depth(p[0])) + 1.3 * self.size
-        axes = self.view.project(mark.directions)
-        for shaft, head, colour in axis_arrows(self.view.project(p[0]), axes, self.size):
-            self._line(mark, shaft, depth, BOLD, colour)
-            self._put(mark, head, depth, colour, None)
+        self._axes(mark, self.view.project(p[0]), depth)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from kic.plotting.view import View
 
 WHITE, STEEL, FLOOR = "#ffffff", "#d4d7da", "#e4e4e4"
 DRIVEN = VERMILION
@@ -23,6 +27,9 @@ def rgba(colour: str, white: float = 0.0, alpha: float = 1.0) -> Colour:
     """Return a colour mixed with a share of white."""
     r, g, b = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
     return (r + (1 - r) * white, g + (1 - g) * white, b + (1 - b) * white, alpha)
+
+
+INK_RGBA = rgba(INK)
 
 
 def tint(index: int, alpha: float = 1.0) -> Colour:
@@ -77,8 +84,83 @@ class Shape:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
 
         if self.of in ("plate", "solid") and self.closed:  # a face would hide the configurations behind it
-            return replace(self, face=None, edge=pale(rgba(INK)), width=FINE)
+            return replace(self, face=None, edge=pale(INK_RGBA), width=FINE)
         return replace(self, face=pale(self.face), edge=pale(self.edge))
+
+
+class Symbols(ABC):
+    """Base of the converters from marks to shapes.
+
+    `size` is the radius of a joint in units of length, `points` the points of the page per unit of length;
+    `order` numbers the bodies, which determines tints and overlap. A subclass has a method `_kind` for each
+    kind of mark that has a symbol.
+    """
+
+    def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
+        self.view, self.size, self.points, self.order = view, size, points, order
+        self._shapes: list[Shape] = []
+
+    @abstractmethod
+    def _project(
+        self, mark: Mark, places: np.ndarray, depth: float | None, sub: float
+    ) -> tuple[np.ndarray, tuple[float, ...]]:
+        """Return the points (n, 2) in the plane and the sort key of the painting order."""
+
+    def _symbol(self, mark: Mark, places: np.ndarray) -> None:
+        """Add the shapes of a mark, if its kind has a symbol."""
+        draw = getattr(self, f"_{mark.kind}", None)
+        if draw is not None:
+            draw(mark, places)
+
+    def _put(
+        self,
+        mark: Mark,
+        places: np.ndarray,
+        depth: float | None,
+        face: Colour | None = None,
+        edge: Colour | None = INK_RGBA,
+        width: float = LINE,
+        closed: bool = True,
+        named: bool = False,
+        sub: float = 0.0,
+    ) -> None:
+        """Add a shape at a depth or layer; one with `sub` is above or below the previous shape there."""
+        xy, key = self._project(mark, places, depth, sub)
+        self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
+
+    def _line(
+        self,
+        mark: Mark,
+        places: np.ndarray,
+        depth: float | None,
+        width: float = LINE,
+        colour: Colour = INK_RGBA,
+        sub: float = 0.0,
+    ) -> None:
+        """Add an open line."""
+        self._put(mark, places, depth, None, colour, width, closed=False, sub=sub)
+
+    def _dashes(self, mark: Mark, p: np.ndarray, depth: float) -> None:
+        """Add dashes between the joints (n, 2) of a coupling with general ratios."""
+        for a, b in pairwise(p):
+            count = max(1, round(float(np.linalg.norm(b - a)) / (1.6 * self.size)))
+            for k in range(count):
+                dash = np.stack([a + (b - a) * (k + share) / count for share in (0.2, 0.8)])
+                self._line(mark, dash, depth, colour=rgba(PURPLE))
+
+    def _axes(self, mark: Mark, start: np.ndarray, depth: float) -> None:
+        """Add arrows along the axes of a frame at a projected point (2,); those seen end-on are omitted."""
+        axes = self.view.project(mark.directions)
+        for d, colour in zip(4.0 * self.size * axes, (VERMILION, GREEN, BLUE), strict=True):
+            length = float(np.linalg.norm(d))
+            if length > 0.8 * self.size:
+                shaft = np.stack([start, start + d * (1 - 0.5 * self.size / length)])
+                self._line(mark, shaft, depth, BOLD, rgba(colour))
+                self._put(mark, arrow_head(start + d, d, 1.1 * self.size), depth, rgba(colour), None)
+
+    def _colour(self, mark: Mark, alpha: float = 1.0) -> Colour:
+        """Return the light colour of the body of a mark."""
+        return tint(self.order.get(mark.body, 0), alpha)
 
 
 def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.ndarray:
@@ -145,22 +227,6 @@ def arrow_head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
     across = 0.38 * length * perpendicular(along)
     back = tip - length * along
     return np.stack([tip, back + across, back + 0.25 * length * along, back - across])
-
-
-def axis_arrows(
-    start: np.ndarray, axes: np.ndarray, size: float
-) -> list[tuple[np.ndarray, np.ndarray, Colour]]:
-    """Return shaft, head and colour of the projected axes (3, 2) of a frame; those seen end-on are omitted.
-
-    `size` is the radius of a joint.
-    """
-    made = []
-    for d, colour in zip(4.0 * size * axes, (VERMILION, GREEN, BLUE), strict=True):
-        length = float(np.linalg.norm(d))
-        if length > 0.8 * size:
-            shaft = np.stack([start, start + d * (1 - 0.5 * size / length)])
-            made.append((shaft, arrow_head(start + d, d, 1.1 * size), rgba(colour)))
-    return made
 
 
 def perpendicular_axes(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

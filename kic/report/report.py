@@ -500,7 +500,7 @@ def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
 def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] | None) -> list[str] | None:
     """Return the coordinates `wrt` as a list, or None for those of the mechanism.
 
-    Raise an error for a batch or for names that are no coordinates.
+    Raise an error for a batch or for names that are not coordinates.
     """
     if configuration.batch:
         raise InputError(

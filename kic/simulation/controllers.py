@@ -57,7 +57,7 @@ class Control:
     def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
         """Raise InputError for a controller of another kind, or in other coordinates."""
         if self.gives != gives:
-            raise InputError(f"The controller must give {gives}, got one of {self.gives}.")
+            raise InputError(f"The controller must give {gives}, got one that gives {self.gives}.")
         if self.coordinates != coordinates:
             raise InputError(
                 f"The controller must be in the coordinates {', '.join(coordinates)}, got "
@@ -363,9 +363,7 @@ class _Rows:
         self.labels, dof = at.labels, len(self.evaluator.coordinates)
         wrong = [label for label, has in zip(at.labels, at.valued, strict=True) if not has]
         if wrong:
-            raise InputError(
-                f"{', '.join(wrong)} have no values to control. Take a trajectory of other rows."
-            )
+            raise InputError(f"{', '.join(wrong)} have no values to control. Use a trajectory of other rows.")
         if len(at.labels) != trajectory.size or (square and trajectory.size != dof):
             raise InputError(
                 f"The trajectory must have {dof if square else len(at.labels)} rows of "
@@ -430,7 +428,7 @@ class _Rows:
         if not condition < CONDITION_MAX:
             raise SingularError(
                 f"{', '.join(self.labels)} cannot drive {', '.join(self.evaluator.coordinates)} here "
-                f"(condition {condition:.1e}). Plan the trajectory around this configuration, or take other "
+                f"(condition {condition:.1e}). Plan the trajectory around this configuration, or use other "
                 "rows.",
                 condition=condition,
             )

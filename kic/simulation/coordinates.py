@@ -77,7 +77,7 @@ class Evaluation(NamedTuple):
     state : (S,)
         Closed state.
     rows : Results or None
-        The user's coordinates, and joints of motors, if they are no coordinates of the chart.
+        The user's coordinates, and joints of motors, if they are not coordinates of the chart.
     tensors : Results or None
         Interpolated dynamics inside a change point's gap, where the closure is singular.
     """
@@ -595,7 +595,7 @@ class Chart:
         _, a, failed = self._cholesky(I, net)
         if failed:
             raise SingularError(
-                f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} has no inverse: "
+                f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} is singular: "
                 "some motion moves no mass. Give mass and inertia to every body that moves.",
                 coordinates=self.names,
             )

@@ -84,7 +84,7 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
     why = f": {error}" if isinstance(error, _RunFileError | KicError) else ""
     if isinstance(error, BadZipFile):
         why = ". Models are read by kic.load"
-    return ModelFileError(f"{path}: holds no run that kic saved{why.rstrip('.')}.", path=path)
+    return ModelFileError(f"{path}: is not a run saved by kic{why.rstrip('.')}.", path=path)
 
 
 def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -114,13 +114,13 @@ def _array(name: str, data: bytes) -> np.ndarray:
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise _RunFileError(f"'{name}' is no array")
+        raise _RunFileError(f"'{name}' is not an array")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, dtype = read(stream, max_header_size=HEADER_MAX)
     begin = stream.tell()
     if name in TEXTS:
         if dtype.kind != "U" or shape or not 0 < dtype.itemsize <= 4 * TEXT_MAX:
-            raise _RunFileError(f"'{name}' must be a text")
+            raise _RunFileError(f"'{name}' must be a string")
     elif dtype.kind != "f" or dtype.itemsize != 8 or not 1 <= len(shape) <= 2:
         raise _RunFileError(f"'{name}' must be an array of real numbers, got {dtype} of {shape}")
     if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - begin:
@@ -137,12 +137,14 @@ def _attributes(text: str) -> dict[str, Any]:
     if not isinstance(attributes, dict) or not set(KEYS) <= set(attributes) <= {*KEYS, *OPTIONAL_KEYS}:
         raise _RunFileError("its table of attributes is not that of a run")
     if attributes["format"] != FORMAT:
-        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, known is {FORMAT}")
+        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, expected {FORMAT}")
     for key, least in (("steps", 0), ("charts", 1)):
         if type(attributes[key]) is not int or not least <= attributes[key] < 2**63:
-            raise _RunFileError(f"'{key}' must be an integer, {least} at least, got {attributes[key]!r:.20}")
+            raise _RunFileError(
+                f"'{key}' must be an integer of at least {least}, got {attributes[key]!r:.20}"
+            )
     if not isinstance(attributes["stopped"], str):
-        raise _RunFileError("'stopped' must be a text")
+        raise _RunFileError("'stopped' must be a string")
     coordinates, events = attributes["coordinates"], attributes["events"]
     if not isinstance(coordinates, list) or not all(isinstance(name, str) for name in coordinates):
         raise _RunFileError("'coordinates' must be a list of names")
@@ -209,10 +211,10 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
         place = tree.cols[n, STATE]
         length = np.linalg.norm(states[:, place : place + 4], axis=1)
         if (np.abs(length - 1) > VALUE_ATOL).any():
-            raise _RunFileError("its rotations are no unit quaternions")
+            raise _RunFileError("its rotations are not unit quaternions")
     residual = np.abs(closure.rows(states)[0]).max(initial=0.0)
     if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
-        raise _RunFileError(f"its closure error is {residual:.1e}, so it is no run of its mechanism")
+        raise _RunFileError(f"its closure error is {residual:.1e}, so it does not belong to its mechanism")
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.first]
     own = model.is_open_chain and names == model.coordinates

@@ -236,7 +236,7 @@ def _check_integrable(model: CompiledModel, names: tuple[str, ...]) -> None:
             own = " Angles of a body serve, such as those of 'NAME.euler_xyz'."
         raise InputError(
             f"{', '.join(bare)} of '{model.description.name}' have rates but no values and cannot be "
-            f"integrated. Take coordinates `wrt` that have values.{own}",
+            f"integrated. Use coordinates `wrt` that have values.{own}",
             names=tuple(bare),
         )
 
@@ -258,7 +258,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
         got = f"a batch {start.batch}" if start.batch else "one that failed"
         raise InputError(f"`start` must be one configuration, got {got}.")
     if start.state.dtype != np.float64:
-        raise InputError(f"A simulation needs real numbers; the start holds {start.state.dtype}.")
+        raise InputError(f"`start` must hold real numbers, got {start.state.dtype}.", name="start")
     model.closure(names).check(start.state[None])
     rates = np.zeros(len(names)) if qd is None else as_array("qd", qd, len(names), finite=False)
     if rates.dtype != object and not np.isfinite(rates).all():
@@ -281,7 +281,7 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
             f"`t` must be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}."
         )
     if a[-1] - a[0] < DURATION_MIN:
-        raise InputError(f"`t` must span {DURATION_MIN:g} at least, got {short_repr(t)}. Take a longer time.")
+        raise InputError(f"`t` must span at least {DURATION_MIN:g}, got {short_repr(t)}. Use a longer time.")
     if before is not None and a[0] != begin:
         raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
     return a
@@ -358,7 +358,7 @@ def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, 
         raise unknown("coordinate", name, "the motion", names)
     if not model.value_rows(name)[1]:
         raise InputError(
-            f"'{name}' has a rate but no value, which `{what}` needs. Take coordinates that have values.",
+            f"'{name}' has a rate but no value, which `{what}` needs. Use coordinates that have values.",
             name=name,
         )
 

@@ -65,7 +65,7 @@ def pickled(shared: Any) -> bytes:
         raise InputError(
             "The metrics of a sweep must be importable in the executor's processes, and "
             f"{short_repr(shared.metrics)} cannot be pickled ({error}). Define them as functions at the top "
-            "of a module, take those of kic.metrics, or use threads."
+            "of a module, use those of kic.metrics, or use threads."
         ) from None
 
 

@@ -141,7 +141,7 @@ class Sweep(Printable, Tabular):
         Raises
         ------
         InputError
-            For more than two axes that are not cut, a cut beyond the grid, values that are no scalars, or if
+            For more than two axes that are not cut, a cut beyond the grid, values that are not scalars, or if
             there is nothing to show.
         """
         if name is None:

@@ -121,11 +121,13 @@ def sweep(
     _, batch = initial_states(model, near)
     if batch:
         first = ", ".join("0" for _ in batch)
-        raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
+        raise InputError(
+            f"`near` must be one configuration, got a batch {batch}. Use one member: near[{first}]."
+        )
     units = mapping("units", units or {}, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
-            f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
+            f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, use "
             "client.get_executor()."
         )
     targets, _ = model.position_problem(cells.inputs())

@@ -188,16 +188,16 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
     for key, limit in zip(keys, limits.tolist(), strict=True):
         if not limit > 0 or (key == keys[-1] and limit == np.inf):
             raise InputError(
-                f"`{key}` must limit {label} and let it move, got {limit:g} in shares of the displacement.",
+                f"`{key}` must be finite and let {label} move, got {limit:g} in shares of the displacement.",
                 key=key,
             )
     made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
     if made is None:
         values = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
         raise InputError(
-            f"Limits of {label} are of too different sizes, in shares of its displacement: {values}. "
+            f"Limits of {label} must be closer in size, in shares of its displacement, got {values}. "
             f"Phases of its motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
-            + ("." if len(keys) == 2 else ", or take trapezoid()."),
+            + ("." if len(keys) == 2 else ", or use trapezoid()."),
             limits=limits,
         )
     return made
@@ -262,8 +262,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     if off.any():
         k = int(np.argmax(off))
         raise InputError(
-            f"A piece that lasts {before[k]:.3g} is lost in the rounding of times at {made.knots[k]:.9g}, so "
-            "long after the start. Do not concatenate the trajectories.",
+            f"A piece of duration {before[k]:.3g} is lost to the rounding of times at {made.knots[k]:.9g}. "
+            "Do not concatenate the trajectories.",
             piece=k,
         )
     return Trajectory(made, first.naming)

@@ -201,8 +201,8 @@ def rotation(
         k = int(np.argmin(size)) // CHECKS
         raise InputError(
             f"The spline degenerates between t = {knots[k]:.4g} and {knots[k + 1]:.4g}: its quaternion "
-            f"shrinks to {size.min():.2g}. Give more orientations there, times that suit the angles, or "
-            "stops.",
+            f"shrinks to {size.min():.2g}. Give more orientations there, times in proportion to the angles, "
+            "or stops.",
             size=float(size.min()),
         )
     return OrientationTrajectory(whole, None)

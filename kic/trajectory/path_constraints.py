@@ -140,7 +140,7 @@ def sample_path(
     if corner.any():
         k, n = np.argwhere(corner)[0].tolist()
         raise InputError(
-            f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Take a "
+            f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Use a "
             "smooth path, or time its parts and concatenate them.",
             s=float(s[k + 1]),
         )
@@ -272,8 +272,8 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
     if inductive:
         raise InputError(
             f"Motors have inductance ({', '.join(inductive)}), but accelerations of the fastest motion jump, "
-            "and currents in an inductance cannot. Leave it out, replace(motor, inductance=0.0), or take a "
-            "smooth motion and uniform().",
+            "and currents in an inductance cannot. Omit it, replace(motor, inductance=0.0), or use uniform() "
+            "with a smooth motion.",
             motors=tuple(inductive),
         )
 

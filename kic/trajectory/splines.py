@@ -115,7 +115,7 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
     needed = degree + 1 - (degree - 1) // 2 * sum(resting)
     if len(q) < needed:
         raise InputError(
-            f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Take a "
+            f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Use a "
             "lower degree, or ends='rest'.",
             points=len(q),
         )

@@ -178,7 +178,7 @@ class _Entry:
         self.valued: str = name
         if _is_pose(first):
             if not isinstance(part, Body | Frame):
-                raise InputError(f"'{name}' is no body or frame; only these follow poses.", name=name)
+                raise InputError(f"'{name}' is not a body or frame; only these can follow poses.", name=name)
             self.whole = hasattr(first, "translation")
             if not self.whole:
                 self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))

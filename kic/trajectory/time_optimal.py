@@ -198,7 +198,7 @@ def fastest(
     if worst < -VIOLATION_RTOL:
         raise InputError(
             f"The iteration on terms with ṡ did not converge: limits would be exceeded by {-worst:.1e} of "
-            "themselves. Take a finer grid.",
+            "themselves. Use a finer grid.",
             excess=-worst,
         )
     return found
@@ -358,7 +358,7 @@ class _Phase:
             if not v[-1] + v[-2] > 0:
                 raise InputError(
                     f"The limits allow no motion between s = {self.s[k]:.4g} and {self.s[k + 1]:.4g}. "
-                    "Relax the limits, or take another path.",
+                    "Relax the limits, or use another path.",
                     s=float(self.s[k]),
                 )
         return np.array(v)
@@ -368,7 +368,7 @@ class _Phase:
         if why is None:
             why = f"from s = {self.s[k]:.4g} no speed reaches the end with ṡ = {self.end:g}"
         raise InputError(
-            f"The limits cannot be met: {why}. Relax the limits, or take another path.", s=float(self.s[k])
+            f"The limits cannot be met: {why}. Relax the limits, or use another path.", s=float(self.s[k])
         )
 
     def _raise_at_start(self, start: float, ranges: np.ndarray) -> None:

@@ -109,7 +109,7 @@ def uniform(
         if voltage is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
-            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or take another path."
+            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path."
         )
     return trajectory.scaled(1 / fastest)
 

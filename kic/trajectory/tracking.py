@@ -129,14 +129,15 @@ class TrackingResult(Printable, Tabular):
         """
         found = reals(period)
         if found is None or found.ndim or not found > 0:
-            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.")
+            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.", name="period")
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if cycles < 1 or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"`t` must have the multiples of the period {float(found):g} from {self.t[0]:g} on, "
-                f"and one turn at least; it ends at {self.t[-1]:g}."
+                f"`t` must contain {self.t[0]:g} plus multiples of the period {float(found):g}, at least "
+                f"one; it ends at {self.t[-1]:g}.",
+                name="t",
             )
         tree = self.configuration._model.tree
         states = self.configuration.state[places]
@@ -219,10 +220,10 @@ def follow(
     model.require_real("Following a path", "Use Configuration.resolve().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise InputError(f"`t` must be two times or more, each later than the last, got {short_repr(t)}.")
+        raise InputError(f"`t` must be at least two increasing times, got {short_repr(t)}.")
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"`gain` must be a number (1/time), not negative, got {short_repr(gain)}.")
+        raise InputError(f"`gain` must be a non-negative number (1/time), got {short_repr(gain)}.")
     exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
@@ -362,7 +363,7 @@ class _PathFollower:
             k = next(k for k, one in enumerate(why) if one)
             raise ConfigurationError(
                 f"Loops of '{self.model.description.name}' do not close{self._member(k)} at t = {time:g}: "
-                f"{why[k]}. Give more times, or begin nearer to the path.",
+                f"{why[k]}. Give more times, or start nearer to the path.",
                 time=time,
             )
         return states
@@ -398,7 +399,7 @@ class _PathFollower:
             k = int(np.argmax(lost))
             raise ConfigurationError(
                 f"'{self.model.description.name}' does not reach its path{self._member(k)} at t = {time:g}: "
-                f"an error of {left[k]:.1e} (shares of its length, rad) remains. Begin nearer to the path "
+                f"an error of {left[k]:.1e} (shares of its length, rad) remains. Start nearer to the path "
                 "with `near`, give more times, or give `damping`, which permits errors.",
                 time=time,
                 left=float(left[k]),

@@ -595,7 +595,7 @@ class Trajectory(Printable):
         wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=sampled.wrt).quasi
         if wrong:
             raise InputError(
-                f"Rates of {', '.join(sorted(wrong))} are angular velocities, no derivatives, "
+                f"Rates of {', '.join(sorted(wrong))} are angular velocities, not derivatives, "
                 "so they cannot be coordinates of a trajectory. Name other rows, such as those of a point."
             )
         return sampled
