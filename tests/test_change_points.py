@@ -179,6 +179,58 @@ def test_change_points_with_two_dof(make, qd: list[float]) -> None:
     assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
 
 
+def one_leg() -> kic.Mechanism:
+    """Return a leg of the quadruped under a quarter of its trunk, which translates in a vertical plane."""
+    m = kic.load("quadruped")
+    names = ("trunk", "hip_fl", "thigh_fl", "shank_fl")
+    bodies = tuple(
+        replace(b, mass=b.mass / 4) if b.name == "trunk" else b for b in m.bodies if b.name in names
+    )
+    guides = [
+        kic.Joint("X", "prismatic", ("ground", "carriage"), (0, 0, 0.4), (1, 0, 0)),
+        kic.Joint("Z", "prismatic", ("carriage", "trunk"), (0, 0, 0.4), (0, 0, 1)),
+    ]
+    joints = (*(j for j in m.joints if j.name.endswith("_fl")), *guides)
+    return replace(
+        m,
+        bodies=(*bodies, kic.Body("carriage", mass=0.0)),
+        joints=joints,
+        points=tuple(p for p in m.points if p.body in ("ground", *names)),
+        contacts=tuple(c for c in m.contacts if c.name == "step_fl"),
+        coordinates=("swing_fl", "knee_fl"),
+        actuators=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtol"), [(0.0, 1e-6), (0.0, 1e-9), (0.0, 1e-11), (-2.0, 1e-9), (1.0, 1e-9)]
+)
+def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float) -> None:
+    """A falling quadruped: its four legs reach a change point together, where two ranks are lost."""
+    whole, part, t = kic.load("quadruped"), one_leg(), np.linspace(0, 0.32, 33)
+    down = part.at().coefficients(["swing_fl", "knee_fl"], 1, wrt=["X", "Z"]).G @ [0.0, rate]
+    qd = [dict(swing=down[0], knee=down[1], spread=0.0)[n.split("_")[0]] for n in whole.coordinate_names]
+    run = kic.simulate(whole, whole.at(), t, qd=qd, rtol=rtol, atol=rtol, contacts="hold")
+    leg = kic.simulate(part, part.at(), t, qd=down, rtol=1e-11, atol=1e-12, contacts="hold")
+    limit = 1e4 * rtol + 1e-9
+    assert len(run.change_points) == len(leg.change_points) > 0
+    assert np.abs(np.subtract(run.change_points, leg.change_points)).max() < limit
+    for name in ("swing", "knee"):
+        for end in ("fl", "fr", "hl", "hr"):
+            assert np.abs(run[f"{name}_{end}"] - leg[f"{name}_fl"]).max() < limit
+    assert np.abs(run.energy.residual).max() < 1e2 * rtol * run.energy.kinetic.max()
+    assert run.closure.max() < 1e-11
+
+
+def test_motions_beside_a_change_point_do_not_pass_it() -> None:
+    """Legs that are not in step turn sharply beside the change point of all four."""
+    m = kic.load("quadruped")
+    run = kic.simulate(m, m.at(), 0.3, qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], contacts="hold")
+    assert run.change_points == ()
+    assert run.closure.max() < 1e-11
+    assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
+
+
 @pytest.mark.parametrize("method", ["RK45", "LSODA", "Radau"])
 def test_every_integrator_passes_change_points(method: str) -> None:
     m, t = windows(3), np.linspace(0, 1.5, 31)

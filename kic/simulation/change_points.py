@@ -13,6 +13,10 @@ Method.
 3. Interpolate states and dynamics between the samples inside the gap; estimate the error by leaving out the
    outermost samples. Several widths are tried and the most accurate is kept.
 4. For several coordinates, close the loops on parallel lines through the requested point.
+
+Several ranks may be lost at one point, such as where all legs of a symmetric walker fold. Configurations
+then form a cone, and a motion through its vertex continues along the same line. Parallel lines beside the
+vertex do not close, so that motions beside it are integrated without a branch.
 """
 
 from __future__ import annotations
@@ -154,6 +158,12 @@ class Branch:
             shift = self._root(line) - self._zero
             if abs(shift) > self.gap / 4:  # the set of change points is curved
                 line = self._shifted(offset, shift)
+            if not self._meets(line):
+                raise ConfigurationError(
+                    "it passes beside a change point where several motions of its loops meet, and none of "
+                    "them continues it smoothly",
+                    values=x.copy(),
+                )
             self._offset, self._parallel = offset, line
         return self._parallel
 
@@ -190,21 +200,27 @@ class Branch:
         apart = _weights(line.places, 0.0)
         apart[inner] -= _weights(line.places[inner], 0.0)
         worst = float((np.abs(apart @ line.states) / chart.state_scale).max(initial=0.0))
-        # P* is of second order and loses the most digits; its scale is that of I*
+        # P* is of second order and loses the most digits; its scale is that of I*. Only its part along the
+        # motion counts: where several ranks are lost at once, such as in symmetric mechanisms, the
+        # configurations form a cone about the direction, and P* across it has a pole
         r, n, scale = line.table(chart.evaluator), len(line.places), chart.position_scale
         inertia = r.I * scale[:, None] * scale
         large = float(np.abs(inertia).max(initial=0.0)) or 1.0
-        for part in (inertia, r.P * scale[:, None, None] * scale[:, None] * scale):
+        for part in (inertia, scale[:, None] * (r.P @ (scale * self._direction)) * scale):
             worst = max(worst, float(np.abs(apart @ part.reshape(n, -1)).max(initial=0.0)) / large)
         return worst
 
+    def _meets(self, line: _Line) -> bool:
+        """Return True if interpolated configurations on a line across the change point close."""
+        limit, chart = RESIDUAL_FACTOR * self._chart.closure_limit, self._chart
+        return all(
+            chart.residual(chart.normalized(_weights(line.places, s) @ line.states)) <= limit
+            for s in self._root(line) + self.gap * np.array([-0.5, 0.0, 0.5])
+        )
+
     def meets(self) -> bool:
         """Return True if interpolated configurations close, which they do only where branches meet."""
-        limit = RESIDUAL_FACTOR * self._chart.closure_limit
-        return all(
-            self._chart.residual(self.state(self._at(s))) <= limit
-            for s in self.gap * np.array([-0.5, 0.0, 0.5])
-        )
+        return self._meets(self._line)
 
 
 def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
