@@ -223,7 +223,7 @@ class Configuration(Printable, Tabular):
         values = values.reshape(*self.batch, len(rows.labels))
         if rows.angles:
             self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
-        return values[..., 0] if len(rows.labels) == 1 else values
+        return values[..., 0][()] if len(rows.labels) == 1 else values
 
     def pose(self, name: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
@@ -697,7 +697,8 @@ class Configuration(Printable, Tabular):
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
-            Velocities and accelerations of the coordinates, by default zero.
+            Velocities and accelerations of the coordinates, by default zero. Plain numbers are accepted
+            for one coordinate.
         wrt, applied, failures
             As in `dynamics`.
         loads : bool
@@ -708,6 +709,7 @@ class Configuration(Printable, Tabular):
         Returns
         -------
         (..., M) ndarray
+            (...,) if the given `qd` and `qdd` are plain numbers.
 
         Raises
         ------
@@ -719,6 +721,12 @@ class Configuration(Printable, Tabular):
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
+
+        With one degree of freedom, numbers give a number:
+
+        >>> crank = kic.load("four-bar").at(1.2)
+        >>> crank.inverse_dynamics(6.0, 0.0).round(4), crank.inverse_dynamics([6.0], [0.0]).round(4)
+        (np.float64(0.0691), array([0.0691]))
         """
         from kic.evaluator import inverse_dynamics
 
@@ -738,13 +746,15 @@ class Configuration(Printable, Tabular):
         Parameters
         ----------
         qd, effort : (..., M) array_like, optional
-            Velocities of the coordinates and efforts at them, by default zero.
+            Velocities of the coordinates and efforts at them, by default zero. Plain numbers are accepted
+            for one coordinate.
         wrt, applied, failures, motors
             As in `dynamics`.
 
         Returns
         -------
         (..., M) ndarray
+            (...,) if the given `qd` and `effort` are plain numbers.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_L
 from kic.kinematics.queries import OutputTable, Table, compiled, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, check_order, numbers
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, check_order, dropped, numbers
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import IdentityTransfer, Transfer
@@ -566,10 +566,11 @@ def inverse_dynamics(
 
         rotors = rotor_dynamics(configuration, wrt, failures)
     T = _along(configuration, want, {"qd": qd, "qdd": qdd}, wrt, applied, failures)
-    if rotors is None:
-        return T
-    size = len(rotors.coordinates)
-    return T + rotors.inverse_dynamics(*(np.zeros(size) if a is None else a for a in (qd, qdd)))
+    if rotors is not None:
+        size = len(rotors.coordinates)
+        v, a = (np.zeros(size) if x is None else as_array("qd, qdd", x, size) for x in (qd, qdd))
+        T = T + rotors.inverse_dynamics(v, a)
+    return dropped(T, qd, qdd)
 
 
 def forward_dynamics(
@@ -588,8 +589,9 @@ def forward_dynamics(
         d = configuration.dynamics(wrt, applied, failures, motors)
         size = len(d.coordinates)
         v, force = (as_array(k, np.zeros(size) if a is None else a, size) for k, a in given.items())
-        return d.forward_dynamics(v, force)
-    return _along(configuration, BOTH | WANT_FORWARD, given, wrt, applied, failures)
+        return dropped(d.forward_dynamics(v, force), qd, effort)
+    found = _along(configuration, BOTH | WANT_FORWARD, given, wrt, applied, failures)
+    return dropped(found, qd, effort)
 
 
 def output_motion(

@@ -135,7 +135,9 @@ class Mechanism(Printable, MechanismDescription):
             NaN in every result and False in ``.ok``.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
-            swings ("S1.swing"); by default none. Members beyond them have no solution.
+            swings ("S1.swing"); by default none. Members beyond them have no solution. The solution is
+            checked, not the way to it from `near`, as in other inverse kinematics; `path` checks each member
+            of a way that you give.
 
         Raises
         ------
@@ -212,7 +214,7 @@ class Mechanism(Printable, MechanismDescription):
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
         limits
-            As in `at`; a path ends at the first member beyond them.
+            As in `at`, checked at each member; a path ends at the first one beyond them.
 
         Raises
         ------

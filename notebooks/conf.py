@@ -13,6 +13,7 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.ext import autosummary
 from sphinx.roles import XRefRole
 
 HERE = Path(__file__).parent
@@ -78,6 +79,7 @@ myst_heading_anchors = 3
 # the interface: every public name has a page, types and names in backticks are links
 reference_pages.write(HERE / "reference" / "api")
 autosummary_generate = True
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("p.", "pp.", "App.")  # do not end a summary
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -150,12 +152,22 @@ def escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
         lines[k] = "".join(part if part.startswith("`") else part.replace("|", r"\|") for part in parts)
 
 
+# accents are placed well by few browsers and fonts; combining characters by all
+ACCENT = re.compile(r"<mover[^>]*>\s*<mi>(\w)</mi>\s*<mo[^>]*>(˙˙˙|˙|¨)</mo>\s*</mover>")
+COMBINING = {"˙": "\u0307", "¨": "\u0308", "˙˙˙": "\u20db"}
+
+
+def accented(match: re.Match[str]) -> str:
+    """Return a symbol with dots as one identifier."""
+    return f'<mi style="font-style: italic">{match[1]}{COMBINING[match[2]]}</mi>'
+
+
 def mathml(self: Any, node: nodes.Element) -> None:
     """Write a formula as MathML, which browsers display without scripts."""
     text = re.sub(r"\\tag\{([^}]*)\}", r"\\qquad\\text{(\1)}", node.astext())
     text = re.sub(r"(\\t?frac)(\d)(\d)", r"\1{\2}{\3}", text).replace(r"\dots", r"\ldots")
     block = isinstance(node, nodes.math_block)
-    formula = tex2mathml(text.strip(), as_block=block)
+    formula = ACCENT.sub(accented, tex2mathml(text.strip(), as_block=block))
     self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 

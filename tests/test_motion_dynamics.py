@@ -243,3 +243,42 @@ def test_errors() -> None:
     g = light.prepare_forward_dynamics()
     with pytest.raises(kic.SingularError):
         g(light.at([0.3, 0.5]).state, np.zeros(2), np.zeros(2))
+
+
+def test_numbers_give_numbers_where_there_is_one_coordinate() -> None:
+    """Plain numbers drop the axis of coordinates from efforts and accelerations; arrays keep it."""
+    m = kic.load("four-bar")
+    c, turn = m.at(1.2), m.path({"A": np.linspace(1.2, 1.5, 4)})
+    for of in (c, c.dynamics(), turn, turn.dynamics()):
+        T, a = of.inverse_dynamics([6.0], [2.0]), of.forward_dynamics([6.0], [0.3])
+        assert T.shape == a.shape == (*of.batch, 1)
+        assert np.array_equal(of.inverse_dynamics(6.0, 2.0), T[..., 0])
+        assert np.array_equal(of.forward_dynamics(6.0, 0.3), a[..., 0])
+        assert np.shape(of.inverse_dynamics(np.float64(6.0), 2)) == of.batch
+        # one array among the arguments keeps the axis
+        assert (
+            of.inverse_dynamics([6.0], 2.0).shape == of.forward_dynamics(6.0, [0.3]).shape == (*of.batch, 1)
+        )
+    assert isinstance(c.inverse_dynamics(6.0, 2.0), float)
+    assert isinstance(c.value("A"), float)
+    assert isinstance(c.value("tip.x"), float)
+    assert c.inverse_dynamics().shape == (1,)
+    assert c.inverse_dynamics(6.0).shape == ()
+    assert np.array_equal(c.inverse_dynamics(6.0, wrt="D"), c.inverse_dynamics([6.0], wrt=["D"])[0])
+    # tensors keep their axes
+    assert c.coefficients("tip.x", wrt="D").H.shape == c.dynamics("D").P.shape == (1, 1, 1)
+    # more efforts than coordinates keep theirs
+    assert c.actuator_dynamics(["A", "D"]).inverse_dynamics(6.0, 0.0).shape == (2,)
+    motor = kic.load("four-bar-motor").at()
+    T = motor.inverse_dynamics([3.0], [1.0], motors=True)
+    assert motor.inverse_dynamics(3.0, 1.0, motors=True) == T[0]
+    assert motor.inverse_dynamics(3.0, motors=True) == motor.inverse_dynamics([3.0], [0.0], motors=True)[0]
+    assert motor.forward_dynamics(3.0, 0.2, motors=True).shape == ()
+    runs = [
+        kic.simulate(m, c, 0.05, qd=qd, effort=effort)
+        for qd, effort in (
+            ([2.0], [0.2]), (2.0, 0.2), (2.0, lambda t, now: 0.2), (2.0, lambda t, now: np.array([0.2]))
+        )
+    ]  # fmt: skip
+    for run in runs[1:]:
+        assert np.array_equal(run.q, runs[0].q)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from commands import run, run_line
 from platforms import LEGS, STROKE, boom, platform_on_distances
 from scipy.spatial.transform import Rotation
 
@@ -190,3 +192,49 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(kic.ModelError) as caught:
         kic.Distance("d", ("a", "b"), fixed=True, limits=(0, 1))
     assert caught.value.key == "limits"
+
+
+def test_at_checks_the_solution_and_path_the_way() -> None:
+    """The tip of a crank-rocker leaves its limits between two configurations that are within them."""
+    m = kic.load("four-bar")
+    start = m.at({"A": 0.5})
+    A = np.linspace(0.5, 0.5 + 2 * np.pi, 61)
+    turn = m.path({"A": A}, near=start)
+    height = turn.value("tip.y")
+    limits = {"tip.y": (height.min() - 1.0, height[0] + 1e-6)}
+    assert height.max() > height[0] + 1e-3
+    assert m.at({"A": A[-1]}, near=start, limits=limits).ok
+    with pytest.raises(kic.ConfigurationError) as caught:
+        m.path({"A": A}, near=start, limits=limits)
+    assert caught.value.failed[0] == (int(np.argmax(height > limits["tip.y"][1])),)
+    assert list(caught.value.beyond[0]) == ["tip.y"]
+
+
+@pytest.mark.parametrize("command", ["report", "mobility", "linearize", "simulate", "draw -o arm.svg"])
+def test_commands_respect_limits(command: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kic.save(boom(coordinates=["A"]), "boom.toml")
+    name, *rest = command.split()
+    within, beyond = ([name, "boom.toml", "--at", f"A={A}", *rest] for A in (0.3, 0.7))
+    run(*beyond)  # without the option there are no limits
+    assert "exceeds its limits: beyond the limits of 'A' by 0.1 (above 0.6)" in run(
+        *beyond, "--limits", code=1
+    )
+    if name != "simulate":
+        assert run(*within, "--limits") == run(*within)
+    message = run(name, "four-bar", *rest, "--limits", code=1)
+    assert "--limits is given, but 'four-bar' has no limits." in message
+    assert "dict" not in message
+
+
+def test_runs_and_motions_of_commands_end_at_limits(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kic.save(boom(coordinates=["A"]), "boom.toml")
+    data = json.loads(run_line("simulate boom.toml --at A=0.3 --for 5 --limits --json"))
+    assert "A" in data["stopped"]
+    assert data["q"][-1] == pytest.approx([-0.2])
+    assert json.loads(run_line("simulate boom.toml --at A=0.3 --for 0.1 --json"))["stopped"] == ""
+    message = run_line("draw boom.toml --move A=0..0.7 --limits -o boom.svg", code=1)
+    assert "beyond the limits of 'A'" in message
+    assert not (tmp_path / "boom.svg").exists()
+    run_line("draw boom.toml --move A=0..0.6 --limits -o boom.svg")

@@ -47,6 +47,7 @@ def draw(
     model: str,
     given: tuple[str, ...],
     near: tuple[str, ...],
+    limits: bool,
     file: str,
     move: str | None,
     trace: tuple[str, ...],
@@ -72,11 +73,11 @@ def draw(
 
     mechanism = load_model(model)
     view_angles, traced = _view(view), split_names(trace, "--trace")
-    configuration = configuration_of(mechanism, given, near)
+    configuration = configuration_of(mechanism, given, near, limits)
     if traced and not move:
         raise usage_error("--trace requires a motion. Give --move NAME=FROM..TO.", "--trace")
     if move:
-        configuration = _moved(mechanism, configuration, move)
+        configuration = _moved(mechanism, configuration, move, limits)
     made: Any
     if file.lower().endswith(tuple(f".{kind}" for kind in FORMATS)):
         if not move:
@@ -104,7 +105,7 @@ def _view(text: str | None) -> Any:
     return azimuth, elevation
 
 
-def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Configuration:
+def _moved(mechanism: Mechanism, configuration: Configuration, text: str, limits: bool) -> Configuration:
     """Return configurations along the motion of one coordinate, or of a row for mechanisms with one dof."""
     import numpy as np
 
@@ -127,10 +128,10 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str) -> Con
     start, end = (parse_number(mechanism, name, text, "--move") for text in (first, last))
     values = np.linspace(start, end, MOTION_SAMPLES)
     if name not in names:
-        return mechanism.path({name: values}, near=configuration)
+        return mechanism.path({name: values}, near=configuration, limits=limits)
     path = np.tile(coordinate_values(configuration), (MOTION_SAMPLES, 1))
     path[:, names.index(name)] = values
-    return mechanism.path(dict(zip(names, path.T, strict=True)), near=configuration)
+    return mechanism.path(dict(zip(names, path.T, strict=True)), near=configuration, limits=limits)
 
 
 def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuration:

@@ -39,6 +39,7 @@ def linearize(
     model: str,
     given: tuple[str, ...],
     near: tuple[str, ...],
+    limits: bool,
     wrt: tuple[str, ...],
     rates: tuple[str, ...],
     equilibrium: bool,
@@ -65,12 +66,12 @@ def linearize(
     """
     mechanism = load_model(model)
     names = split_names(wrt, "--wrt") or None
-    configuration = configuration_of(mechanism, given, near)
+    configuration = configuration_of(mechanism, given, near, limits)
     found = None
     if equilibrium:
         if rates:
             raise usage_error("an equilibrium is at rest; leave --rate out.", "--rate")
-        found = mechanism.find_equilibrium(configuration, wrt=names)
+        found = mechanism.find_equilibrium(configuration, wrt=names, limits=limits)
         configuration = found.configuration
     qd = (
         parse_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")

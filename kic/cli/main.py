@@ -55,6 +55,8 @@ _OPTION_NAMES = (
     ("look with assemblies(), or keep the others with failures='mask'", "or look with assemblies()", ""),
     ("look with assemblies()", "look with assemblies() in Python", ""),
     ("is kept as `simulation`", "is kept with --save FILE", "--save"),
+    ("`limits` is True, but", "--limits is given, but", "--limits"),
+    (", or pass a dict of names to (lower, upper)", "", "--limits"),
     ("start nearer with `near`", "start nearer with --at", "--at"),
     *(
         (f"`{name}{equals}`", f"--{name}", f"--{name}")

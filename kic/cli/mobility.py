@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @model_argument
 @configuration_options
 @json_option
-def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json: bool) -> None:
+def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, as_json: bool) -> None:
     """Print the degrees of freedom of MODEL, a shipped name or a file, and their derivation.
 
     Lists the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
@@ -42,7 +42,8 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], as_json:
     passive_freedoms, each with bodies, coordinates, summary.
     """
     mechanism = load_model(model)
-    account = mechanism.mobility(configuration_of(mechanism, given, near) if given or near else None)
+    at = configuration_of(mechanism, given, near, limits) if given or near or limits else None
+    account = mechanism.mobility(at)
     if as_json:
         click.echo(json.dumps({"name": mechanism.name, **_data(account)}, allow_nan=False))
         return

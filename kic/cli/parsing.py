@@ -36,13 +36,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 
 def configuration_options(command: Any) -> Any:
-    """Add the options ``--at`` and ``--near`` to a command."""
+    """Add the options ``--at``, ``--near`` and ``--limits`` to a command."""
     shared: dict[str, Any] = {"multiple": True, "metavar": "VALUES", "shell_complete": completing.coordinates}
     text = "Coordinates, in order or by name; repeatable. Default: the reference configuration."
     at = click.option("--at", "given", help=text, **shared)
     text = "Configuration from which --at is reached, so that its assembly mode is kept; written like --at."
     near = click.option("--near", "near", help=text, **shared)
-    return at(near(command))
+    text = "Respect the limits of joints and distances that the model describes; beyond them is an error."
+    limits = click.option("--limits", "limits", is_flag=True, help=text)
+    return at(near(limits(command)))
 
 
 def names_option(option: str, name: str, text: str) -> Any:
@@ -82,18 +84,18 @@ def width() -> int:
 
 
 def configuration_of(
-    mechanism: Mechanism, given: tuple[str, ...], near: tuple[str, ...] = ()
+    mechanism: Mechanism, given: tuple[str, ...], near: tuple[str, ...] = (), limits: bool = False
 ) -> Configuration:
-    """Return the configuration of ``--at``, reached from that of ``--near``.
+    """Return the configuration of ``--at``, reached from that of ``--near``, within ``--limits``.
 
     Without options this is the reference configuration.
     """
     if not near:
-        return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None)
+        return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None, limits=limits)
     if not given:
         raise usage_error("--near requires --at.", "--near")
     start = mechanism.at(_inputs(mechanism, near, None, "--near"))
-    return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start)
+    return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start, limits=limits)
 
 
 def _inputs(

@@ -41,6 +41,7 @@ def report(
     model: str,
     given: tuple[str, ...],
     near: tuple[str, ...],
+    limits: bool,
     of: tuple[str, ...],
     wrt: tuple[str, ...],
     order: int,
@@ -84,7 +85,7 @@ def report(
     from kic.report.report import report as full_report
 
     outputs_shown = outputs or default_outputs(mechanism)
-    configuration = configuration_of(mechanism, given, near)
+    configuration = configuration_of(mechanism, given, near, limits)
     if as_json:
         data = report_data(mechanism, configuration, outputs_shown, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
@@ -94,7 +95,7 @@ def report(
 
         options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
         words = [word for option, texts in options for text in texts for word in (option, text)]
-        words += ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
+        words += ["--limits"] * limits + ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
         source = model_file(model).read_text(encoding="utf-8-sig")
         repeat = shlex.join(["kic", "report", model, *words])
         _write(page, report_page(configuration, outputs_shown, order, chosen, source, repeat))

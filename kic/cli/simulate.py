@@ -61,6 +61,7 @@ def simulate(
     model: str,
     given: tuple[str, ...],
     near: tuple[str, ...],
+    limits: bool,
     duration: float,
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
@@ -93,6 +94,8 @@ def simulate(
     --voltage includes the motors: rotors, damping and circuits. Currents start at 0 or at the --current
     values; the current of a motor without inductance follows the voltage from the start.
 
+    With --limits a run starts within the limits of the model and stops at the first one that it reaches.
+
     An interrupted run (Ctrl-C) prints and saves its results up to the interruption. If a run cannot be
     continued, --save still writes the results up to that time.
 
@@ -111,7 +114,7 @@ def simulate(
         raise InputError(f"--for must be a finite time larger than 0, got {duration:g}.")
     names = split_names(wrt, "--wrt") or None
     outputs = split_names(of, "--of")
-    start = configuration_of(mechanism, given, near)
+    start = configuration_of(mechanism, given, near, limits)
     coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
     motors = tuple(motor.name for motor in mechanism.motors)
     for name in outputs:
@@ -128,6 +131,7 @@ def simulate(
             current=parse_plain_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
             on_change_point=on_change_point,
+            limits=limits,
         )
     except SimulationError as error:
         if file is not None and (kept := error.numbers.get("simulation")) is not None:

@@ -73,7 +73,7 @@ def gather(
     for i, answer in enumerate(answers):
         if answer is not None:
             whole[i] = answer[key]
-    return whole.reshape((*batch, *tail))
+    return whole.reshape((*batch, *tail))[()]  # a number for one member
 
 
 def single_grasps(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGrasp]:

@@ -335,7 +335,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         """
         if self.G.dtype == object:
             raise InputError("`G` must hold numbers, got symbols. Substitute numbers.")
-        return jets.diagnose(self.G, self.H, self.scaling)[0]
+        return np.asarray(jets.diagnose(self.G, self.H, self.scaling)[0])[()]
 
     def _check_regular(self) -> None:
         """Raise an error for a singular G, with the rows that depend on each other and the lost motion."""

@@ -152,6 +152,21 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     return ordinary(name, a) if bounded else a
 
 
+def dropped(result: np.ndarray, *given: Any) -> np.ndarray:
+    """Return results (..., 1) without their last axis if all arguments that were given are plain numbers.
+
+    `as_array` accepts plain numbers where there is one degree of freedom, and None stands for no argument.
+
+    Examples
+    --------
+    >>> dropped(np.array([3.0]), 1.0, None), dropped(np.array([3.0]), [1.0], 2.0)
+    (np.float64(3.0), array([3.]))
+    """
+    there = [value for value in given if value is not None]
+    plain = bool(there) and all(np.ndim(value) == 0 for value in there)
+    return np.asarray(result)[..., 0][()] if plain else result
+
+
 def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))

@@ -294,6 +294,8 @@ def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[st
     if given is None or callable(given):
         return given
     a = reals(given)
+    if a is not None and a.ndim == 0 and len(names) == 1:
+        a = a[None]
     if a is None or a.shape != (len(names),):
         raise InputError(
             f"`{what}` must be a function of (t, now) or {len(names)} finite numbers, one for each "
