@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
-    from kic.io.robot_text import UrdfText, to_mjcf, to_urdf
+    from kic.io.robot_writers import UrdfText, to_mjcf, to_urdf
     from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
@@ -189,7 +189,7 @@ _NAMES = {
     "io.linkages": "linkages",
     "io.mjcf": "from_mujoco",
     "io.order": "JointOrder",
-    "io.robot_text": "UrdfText to_mjcf to_urdf",
+    "io.robot_writers": "UrdfText to_mjcf to_urdf",
     "io.sdf": "from_sdf",
     "io.toml": "load save schema",
     "io.urdf": "from_urdf",

@@ -464,6 +464,70 @@ class Mechanism(Printable, MechanismDescription):
         model = self._model.real
         return Mobility(model.closure(()), model.reference_state)
 
+    def assemble(
+        self,
+        loops: Iterable[Any],
+        start: Mapping[str, float] | None = None,
+        coordinates: Iterable[str] | None = None,
+    ) -> Mechanism:
+        """Close loops that are open in the description, in the nearest closed configuration.
+
+        Damped Gauss–Newton steps start from the described configuration, and then from samples within the
+        limits of the joints; the nearest of the first solutions is taken. Loops that are closed already, and
+        couplings, stay so.
+
+        Parameters
+        ----------
+        loops : sequence of (str, str) or (str, str, str)
+            Pairs of frames or points that coincide where a loop is closed. The third word is the type of the
+            closing joint: "spherical" (the default), "revolute" about the z axis of the first frame, "fixed",
+            "cylindrical", "prismatic", "universal" (the second axis is the x axis of the second frame) or
+            "planar" (along z and x of the first). Points have the axes of the world.
+        start : dict of str to float, optional
+            Values of joints from which the search starts.
+        coordinates : sequence of str, optional
+            Joints of the default coordinates. By default those of the description if they can drive the
+            closed mechanism, else the best conditioned.
+
+        Returns
+        -------
+        Mechanism
+            Described in the closed configuration, with a joint "a to b" for each loop. Coordinates keep their
+            values; free and spherical joints are at their zero. `remarks` says by how much each loop was
+            open.
+
+        Raises
+        ------
+        ModelError
+            If no configuration closes the loops. It has the name of the `loop` that remains open, and the
+            residual (`left`) as a share of the characteristic length. Also for contacts, fixed distances and
+            swings, which refer to the described configuration.
+        InputError, UnknownNameError
+            For invalid loops, values or names.
+
+        Examples
+        --------
+        A double pendulum, drawn straight, becomes a four-bar linkage by a second pin:
+
+        >>> z = (0, 0, 1)
+        >>> chain = kic.Mechanism(
+        ...     "chain",
+        ...     [kic.Body("crank"), kic.Body("coupler"), kic.Body("rocker")],
+        ...     [
+        ...         kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), z),
+        ...         kic.Joint("B", "revolute", ("crank", "coupler"), (1, 0, 0), z),
+        ...         kic.Joint("C", "revolute", ("coupler", "rocker"), (3, 0, 0), z),
+        ...     ],
+        ...     [kic.Point("end", "rocker", (5, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))],
+        ... )
+        >>> m = chain.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+        >>> m.dof, bool(abs(m.at().value("end") - [2, 0, 0]).max() < 1e-12)
+        (1, True)
+        """
+        from kic.assembly import assemble
+
+        return assemble(self, loops, start, coordinates)
+
     def independent_sets(
         self,
         at: Configuration | None = None,

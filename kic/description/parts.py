@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -117,6 +118,20 @@ def as_matrix(six: Six) -> np.ndarray:
     """Return the symmetric matrix (3, 3) of xx yy zz xy xz yz."""
     xx, yy, zz, xy, xz, yz = six
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return mass, centre of mass and inertia about it (3, 3) of rigidly connected parts, from theirs."""
+    known = [(mass, np.asarray(com), np.asarray(inertia)) for mass, com, inertia in parts]
+    total = sum(mass for mass, *_ in known)
+    com = known[0][1]
+    if total and len(known) > 1:
+        com = sum((mass * c for mass, c, _ in known), np.zeros(3)) / total
+    J = np.zeros((3, 3))
+    for mass, c, own in known:
+        arm = c - com
+        J = J + own + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return total, com, J
 
 
 AXES = ("world", "body")
