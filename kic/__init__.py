@@ -98,7 +98,17 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
+    from kic.description.parts import (
+        Body,
+        CenterOfMass,
+        Distance,
+        Force,
+        Frame,
+        Joint,
+        Moment,
+        Point,
+        Spring,
+    )
     from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
@@ -170,7 +180,7 @@ _NAMES = {
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
     "description.motors": "Motor",
-    "description.parts": "Body Distance Force Frame Joint Moment Point Spring",
+    "description.parts": "Body CenterOfMass Distance Force Frame Joint Moment Point Spring",
     "description.units": "Units",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",

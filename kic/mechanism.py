@@ -59,7 +59,7 @@ class Mechanism(Printable, MechanismDescription):
     name : str
         Short name.
     bodies, joints, points, distances, forces, moments, springs : sequences
-    couplings, contacts, motors, frames : sequences
+    couplings, contacts, motors, frames, centers : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -835,6 +835,9 @@ class Mechanism(Printable, MechanismDescription):
             ]
             heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
             sheet.texts("frames", [f.name for f in self.frames], heads, carried)
+        if self.centers:
+            carried = [[", ".join(x.bodies or ("all",))] for x in self.centers]
+            sheet.texts("centres of mass", [x.name for x in self.centers], ["bodies"], carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:

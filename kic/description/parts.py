@@ -557,6 +557,57 @@ class Frame:
         return self.origin
 
 
+# name of the centre of mass of all bodies, unless another part has it
+COM = "com"
+
+
+@dataclass(frozen=True)
+class CenterOfMass:
+    """Centre of mass of all moving bodies or of some, as an output with the rows x y z.
+
+    Every mechanism has that of all its bodies, called "com", unless another part has this name.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    bodies : sequence of str, optional
+        Bodies, with their point masses; by default all that move.
+
+    Raises
+    ------
+    ModelError
+        For an empty list, or unknown bodies.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> arm = kic.CenterOfMass("arm", ["link1", "link2"])
+    >>> m = replace(kic.load("puma560"), centers=[arm])
+    >>> m.at([0.0] * 6).coefficients("arm").G.shape
+    (3, 6)
+    """
+
+    __pydantic_config__ = STRICT
+    name: str
+    """Name, unique in the mechanism."""
+    bodies: tuple[str, ...] | None = None
+    """Bodies, with their point masses; by default all that move."""
+
+    def __post_init__(self) -> None:
+        assign(self, name=check_name("centre of mass", self.name))
+        if self.bodies is not None:
+            who = f"Centre of mass '{self.name}'"
+            names = listed(who, "bodies", self.bodies, "names of bodies")
+            if not names or len(set(names)) < len(names):
+                raise ModelError(
+                    f"{who}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it out "
+                    "for all bodies.",
+                    key="bodies",
+                )
+            assign(self, bodies=tuple(text(who, "bodies", name) for name in names))
+
+
 def _right_handed(who: str, given: Any) -> Axes:
     """Return three orthogonal unit vectors, from vectors that may be rounded, or a SciPy `Rotation`."""
     a = reals(given.as_matrix().T if hasattr(given, "as_matrix") else given)
