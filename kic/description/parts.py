@@ -415,6 +415,8 @@ class Joint:
     def _per_coordinate(self, who: str, key: str) -> tuple[float, ...]:
         """Return one number for each coordinate; a single stiffness or damping applies to all."""
         given, count = getattr(self, key), self.dof
+        if type(given) is float and not given:
+            return (0.0,) * count
         a = reals(given)
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each coordinate" if count > 1 else ""

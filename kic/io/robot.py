@@ -16,7 +16,7 @@ from kic.assembly import Loop, LoopFrame, close_loops, default_coordinates
 from kic.description.couplings import Coupling
 from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
-from kic.description.parts import Body, Frame, Joint, Point, Spring, check_inertia, combined_inertia
+from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import ModelError, ModelFileError
 from kic.io.xml import Source
@@ -319,14 +319,7 @@ class _Builder:
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
         frames, points, springs = self._frames()
-        tree = Mechanism(
-            self.names.new(robot.name, "mechanism", 0),
-            tuple(bodies),
-            tuple(joints),
-            tuple(points),
-            frames=tuple(frames),
-            gravity=robot.gravity,  # type: ignore[arg-type]
-        )
+        name = self.names.new(robot.name, "mechanism", 0)
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
             Coupling(
@@ -334,23 +327,33 @@ class _Builder:
             )
             for c in robot.couplings
         ]
-        if loops or rows:
-            starts = [
-                {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
-            ]
-            if start is not None:
-                start = {self.joint_names.get(k, k): v for k, v in start.items()}
-            tree, remarks = close_loops(tree, loops, rows, starts, start)
-            robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
-        made = replace(
-            tree,
+        motors, actuators = tuple(self._motors()), self._actuators()
+        is_open = not loops and not rows
+        made = Mechanism(
+            name,
+            tuple(bodies),
+            tuple(joints),
+            tuple(points),
+            frames=tuple(frames),
             springs=tuple(springs),
-            couplings=tuple(couplings),
-            motors=tuple(self._motors()),
-            actuators=self._actuators(),
+            motors=motors,
+            gravity=robot.gravity,  # type: ignore[arg-type]
+            coordinates=tuple(coordinates) if is_open and coordinates is not None else None,
+            actuators=actuators,
+            remarks=tuple(robot.remarks),
         )
-        made = replace(made, coordinates=self._coordinates(made, coordinates))
-        return replace(made, remarks=tuple(robot.remarks))
+        if is_open:
+            return made
+        starts = [
+            {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
+        ]
+        if start is not None:
+            start = {self.joint_names.get(k, k): v for k, v in start.items()}
+        made, remarks = close_loops(made, loops, rows, starts, start)
+        robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
+        made = replace(made, couplings=tuple(couplings))
+        chosen = self._coordinates(made, coordinates)
+        return replace(made, coordinates=chosen, remarks=tuple(robot.remarks))
 
     def _bodies(self) -> list[Body]:
         """Return the bodies, with the inertia of all links that they carry, in world axes."""
@@ -373,25 +376,16 @@ class _Builder:
                 made.append(Body(self.bodies[carrier], at=origin))
                 continue
             mass, com, inertia = self._merged(links)
-            reason = ""
+            given = (self.bodies[carrier], mass, tuple(com) if mass else None, inertia, origin)
             try:
-                check_inertia(f"Body '{carrier}'", inertia, mass)
+                body = Body(*given)  # type: ignore[arg-type]
             except ModelError as error:
-                reason = "as in the file"
+                try:
+                    body = Body(*given, inertia_exception="as in the file")  # type: ignore[arg-type]
+                except ModelError:
+                    raise robot.source.error(own.line, str(error)) from None
                 robot.remark(own.line, f"inertia of link '{carrier}' is kept as it is. {error}")
-            try:
-                made.append(
-                    Body(
-                        self.bodies[carrier],
-                        mass,
-                        tuple(com) if mass else None,
-                        inertia,  # type: ignore[arg-type]
-                        origin,
-                        inertia_exception=reason,
-                    )
-                )
-            except ModelError as error:
-                raise robot.source.error(own.line, str(error)) from None
+            made.append(body)
         return made
 
     def _merged(self, links: Sequence[Link]) -> tuple[float, np.ndarray, np.ndarray]:

@@ -140,9 +140,12 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         for c in range(3):
             U[c] = u[c]
             W[c] = w[c]
-    elif kind != OMEGA:
+    elif kind == WEIGHTED_POINT:
         for c in range(3):
             t[row + c] += weight * w[c]
+    elif kind != OMEGA:
+        for c in range(3):
+            t[row + c] = w[c]
 
 
 @helper
