@@ -98,7 +98,17 @@ if TYPE_CHECKING:
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
-    from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
+    from kic.description.parts import (
+        Body,
+        CenterOfMass,
+        Distance,
+        Force,
+        Frame,
+        Joint,
+        Moment,
+        Point,
+        Spring,
+    )
     from kic.description.units import Units
     from kic.dynamics.contributions import Contributions
     from kic.dynamics.drive_train import MotorDemand
@@ -128,7 +138,7 @@ if TYPE_CHECKING:
     from kic.io.library import model_names
     from kic.io.mjcf import from_mujoco
     from kic.io.order import JointOrder
-    from kic.io.robot_text import UrdfText, to_mjcf, to_urdf
+    from kic.io.robot_writers import UrdfText, to_mjcf, to_urdf
     from kic.io.sdf import from_sdf
     from kic.io.toml import load, save, schema
     from kic.io.urdf import from_urdf
@@ -170,7 +180,7 @@ _NAMES = {
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
     "description.motors": "Motor",
-    "description.parts": "Body Distance Force Frame Joint Moment Point Spring",
+    "description.parts": "Body CenterOfMass Distance Force Frame Joint Moment Point Spring",
     "description.units": "Units",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",
@@ -189,7 +199,7 @@ _NAMES = {
     "io.linkages": "linkages",
     "io.mjcf": "from_mujoco",
     "io.order": "JointOrder",
-    "io.robot_text": "UrdfText to_mjcf to_urdf",
+    "io.robot_writers": "UrdfText to_mjcf to_urdf",
     "io.sdf": "from_sdf",
     "io.toml": "load save schema",
     "io.urdf": "from_urdf",

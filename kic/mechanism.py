@@ -59,7 +59,7 @@ class Mechanism(Printable, MechanismDescription):
     name : str
         Short name.
     bodies, joints, points, distances, forces, moments, springs : sequences
-    couplings, contacts, motors, frames : sequences
+    couplings, contacts, motors, frames, centers : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
         Acceleration of gravity (length/time²), in any direction; none by default.
@@ -466,6 +466,70 @@ class Mechanism(Printable, MechanismDescription):
         model = self._model.real
         return Mobility(model.closure(()), model.reference_state)
 
+    def assemble(
+        self,
+        loops: Iterable[Any],
+        start: Mapping[str, float] | None = None,
+        coordinates: Iterable[str] | None = None,
+    ) -> Mechanism:
+        """Close loops that are open in the description, in the nearest closed configuration.
+
+        Damped Gauss–Newton steps start from the described configuration, and then from samples within the
+        limits of the joints; the nearest of the first solutions is taken. Loops that are closed already, and
+        couplings, stay so.
+
+        Parameters
+        ----------
+        loops : sequence of (str, str) or (str, str, str)
+            Pairs of frames or points that coincide where a loop is closed. The third word is the type of the
+            closing joint: "spherical" (the default), "revolute" about the z axis of the first frame, "fixed",
+            "cylindrical", "prismatic", "universal" (the second axis is the x axis of the second frame) or
+            "planar" (along z and x of the first). Points have the axes of the world.
+        start : dict of str to float, optional
+            Values of joints from which the search starts.
+        coordinates : sequence of str, optional
+            Joints of the default coordinates. By default those of the description if they can drive the
+            closed mechanism, else the best conditioned.
+
+        Returns
+        -------
+        Mechanism
+            Described in the closed configuration, with a joint "a to b" for each loop. Coordinates keep their
+            values; free and spherical joints are at their zero. `remarks` says by how much each loop was
+            open.
+
+        Raises
+        ------
+        ModelError
+            If no configuration closes the loops. It has the name of the `loop` that remains open, and the
+            residual (`left`) as a share of the characteristic length. Also for contacts, fixed distances and
+            swings, which refer to the described configuration.
+        InputError, UnknownNameError
+            For invalid loops, values or names.
+
+        Examples
+        --------
+        A double pendulum, drawn straight, becomes a four-bar linkage by a second pin:
+
+        >>> z = (0, 0, 1)
+        >>> chain = kic.Mechanism(
+        ...     "chain",
+        ...     [kic.Body("crank"), kic.Body("coupler"), kic.Body("rocker")],
+        ...     [
+        ...         kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), z),
+        ...         kic.Joint("B", "revolute", ("crank", "coupler"), (1, 0, 0), z),
+        ...         kic.Joint("C", "revolute", ("coupler", "rocker"), (3, 0, 0), z),
+        ...     ],
+        ...     [kic.Point("end", "rocker", (5, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))],
+        ... )
+        >>> m = chain.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+        >>> m.dof, bool(abs(m.at().value("end") - [2, 0, 0]).max() < 1e-12)
+        (1, True)
+        """
+        from kic.assembly import assemble
+
+        return assemble(self, loops, start, coordinates)
+
     def independent_sets(
         self,
         at: Configuration | None = None,
@@ -773,6 +837,9 @@ class Mechanism(Printable, MechanismDescription):
             ]
             heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
             sheet.texts("frames", [f.name for f in self.frames], heads, carried)
+        if self.centers:
+            carried = [[", ".join(x.bodies or ("all",))] for x in self.centers]
+            sheet.texts("centres of mass", [x.name for x in self.centers], ["bodies"], carried)
         couplings.add_couplings(sheet, self.terms)
         contacts.add_contacts(sheet, self.contacts)
         if self.fixed_distances:

@@ -229,6 +229,7 @@ def everything() -> kic.Mechanism:
             kic.Contact("t2", "pinned", ("a", "h"), (0, 1, 1 / 3), closed=False)],
         motors=[kic.Motor("M1", ["R", "C.2"], [60, -3], 1e-4, 1e-3, 0.02, 1.5, 2e-3, 0.05, 0.06),
             kic.Motor("M2", ["V"])],
+        centers=[kic.CenterOfMass("mean", ["h"])],
         frames=[kic.Frame("tool", "h", (1, 2, 1 / 3), [(0, 1, 0), (0, 0, 1), (1, 0, 0)]),
             kic.Frame("camera", "ground", (0, 0, 1))],
         gravity=(0, 0, -386.0886),

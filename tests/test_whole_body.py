@@ -96,3 +96,64 @@ def test_some_bodies_in_batches_and_closed_mechanisms():
     )
     with pytest.raises(kic.UnknownNameError):
         c.center_of_mass("nobody")
+
+
+def test_centre_of_mass_by_name_to_third_order():
+    arm = kic.CenterOfMass("arm", ["link2", "link3"])
+    m = replace(kic.load("puma560"), centers=[arm])
+    phi = np.random.default_rng(1).normal(size=6)
+    c = m.at(phi)
+    rows = c.coefficients(["com", "arm"], order=3)
+    assert rows.rows == ("com.x", "com.y", "com.z", "arm.x", "arm.y", "arm.z")
+    # each order is the complex step of the one below
+    for k, step in enumerate(1e-30j * np.eye(6)):
+        ahead = m.at(phi + step).coefficients(["com", "arm"], order=3)
+        for low, high in (("values", rows.G[:, k]), ("G", rows.H[:, k]), ("H", rows.D[:, k])):
+            assert np.abs(getattr(ahead, low).imag / 1e-30 - high).max() < 1e-14
+    # the mean of the bodies' own centres, which are points of their own
+    bodies = [b for b in m.bodies if b.name in arm.bodies]
+    points = [kic.Point(f"{b.name} centre", b.name, b.com) for b in bodies]
+    own = replace(m, points=(*m.points, *points)).at(phi)
+    masses = np.array([b.mass for b in bodies])
+    for key in ("values", "G", "H", "D"):
+        parts = [getattr(own.coefficients(p.name, order=3), key) for p in points]
+        mean = sum(w * x for w, x in zip(masses, parts, strict=True)) / masses.sum()
+        assert np.abs(getattr(rows, key)[3:] - mean).max() < 1e-14
+    assert np.abs(c.center_of_mass(arm.bodies, order=3).D - rows.D[3:]).max() < 1e-14
+
+
+def test_centre_of_mass_as_input_and_coordinate():
+    m = kic.load("four-bar")
+    crank = np.linspace(1.2, 2.6, 30)
+    x = m.path({"A": crank}).value("com.x")
+    assert np.all(np.diff(x) < 0)
+    back = m.path({"com.x": x}, near=m.at({"A": crank[0]})).value("A")
+    assert np.abs(back - crank).max() < 1e-10
+    c = m.at({"A": 2.0})
+    G = c.coefficients("com.x", order=2, wrt="A")
+    one, other = c.dynamics(wrt="A"), c.dynamics(wrt="com.x")
+    assert abs(one.I - G.G[0, 0] ** 2 * other.I) < 1e-12 * abs(one.I)
+    # velocity to jerk along a motion, and prepared evaluators
+    rows = c.coefficients("com", order=3)
+    found = c.motion("com", [0.7], [0.3], [-0.4])
+    third = rows.jerk([0.7], [0.3], [-0.4])
+    rates = (c.value("com"), rows.velocity([0.7]), rows.acceleration([0.7], [0.3]), third)
+    for one, other in zip(found, rates, strict=True):
+        assert np.abs(one - other).max() < 1e-13
+    prepared = m.prepare(of=["com"], order=2)(c.state)
+    assert np.abs(prepared.com.H - rows.H).max() < 1e-14
+
+
+def test_centre_of_mass_needs_masses():
+    m = kic.load("four-bar")
+    light = replace(m, bodies=[kic.Body(b.name, at=(0, 0, 0)) for b in m.bodies])
+    with pytest.raises(kic.InertiaError):
+        light.at().value("com.x")
+    with pytest.raises(kic.ModelError) as caught:
+        replace(m, centers=[kic.CenterOfMass("some", ["nobody"])])
+    assert caught.value.name == "nobody"
+    with pytest.raises(kic.ModelError):
+        kic.CenterOfMass("none", [])
+    # a part of this name takes the place of the whole
+    named = replace(m, centers=[kic.CenterOfMass("com", [m.bodies[0].name])])
+    assert np.abs(named.at().value("com") - m.bodies[0].com).max() < 1e-14

@@ -1,4 +1,4 @@
-"""Whole-body quantities: centre of mass with its derivatives, and centroidal momentum."""
+"""Centre of mass with its derivatives, and centroidal momentum."""
 
 from __future__ import annotations
 
@@ -8,36 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.errors import InertiaError, unknown
+from kic.description.parts import COM, CenterOfMass
+from kic.errors import unknown
 from kic.kernels.layout import DIRECTION, OMEGA, POINT
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
-from kic.kinematics.outputs import plain_rows
+from kic.kinematics.outputs import center_part, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, check_order, map_valid_members, scatter
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
-    from kic.transfer.compiled_model import CompiledModel
 
-COM_ROWS = ("com.x", "com.y", "com.z")
 MOMENTUM_ROWS = ("p.x", "p.y", "p.z", "L.x", "L.y", "L.z")
-
-
-def _chosen(model: CompiledModel, bodies: str | Iterable[str] | None) -> np.ndarray:
-    """Return the rows of the mass table that belong to some bodies, with their point masses."""
-    description, masses = model.description, model.masses
-    if bodies is None:
-        return np.arange(len(masses.names))
-    names = names_of(bodies, "bodies", least=1)
-    there = [body.name for body in description.bodies]
-    for name in names:
-        if name not in there:
-            raise unknown("body", name, description.name, there)
-    carriers = {point.name: point.body for point in description.points}
-    picked = [k for k, name in enumerate(masses.names) if carriers.get(name, name) in names]
-    return np.array(picked, dtype=np.intp)
 
 
 def center_of_mass(
@@ -49,32 +33,24 @@ def center_of_mass(
 ) -> Coefficients:
     """Compute the centre of mass and its derivatives. See `Configuration.center_of_mass`."""
     model = configuration._model
-    order, picked = check_order(order), _chosen(model, bodies)
+    order = check_order(order)
+    if bodies is not None:
+        there = [body.name for body in model.description.bodies]
+        bodies = names_of(bodies, "bodies", least=1)
+        for name in bodies:
+            if name not in there:
+                raise unknown("body", name, model.description.name, there)
+    part = center_part(model.tree, CenterOfMass(COM, bodies))
     transfer: Any = model.transfer_for(wrt)
-    numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
-    total = numbers[:, 0].sum()
-    if not total:
-        raise InertiaError(
-            "The chosen bodies have no mass. Choose others.", bodies=tuple(names_of(bodies or ()))
-        )
-    items = [Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
-    query = transfer.query(plain_rows(model.tree, items), order)
+    query = transfer.query(plain_rows(model.tree, part.items), order)
     good, T = map_valid_members(
         configuration.ok, failures, lambda members: transfer.evaluate(query, configuration._states[members]).T
     )
     values, *tensors = query.outputs.split(scatter(T, good), configuration.batch)
-    tensors = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
-    weights = numbers[:, 0] / total
-
-    def mean(a: np.ndarray, axis: int) -> np.ndarray:
-        split = a.reshape(*a.shape[:axis], len(weights), 3, *a.shape[axis + 1 :])
-        return np.tensordot(weights, split, axes=(0, axis))
-
-    rank = len(configuration.batch)
-    values, G, *rest = (mean(a, rank) for a in (values, *tensors))
+    G, *rest = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
     H, D = (*rest, None, None)[:2]
     quasi = () if transfer.holonomic else transfer.quasi | model._turning
-    return Coefficients(COM_ROWS, transfer.labels, G, H, D, values, quasi=quasi)
+    return Coefficients(tuple(part.labels), transfer.labels, G, H, D, values, quasi=quasi)
 
 
 @dataclass(frozen=True)

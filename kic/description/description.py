@@ -11,7 +11,18 @@ from typing import Self
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.motors import Motor, driven
-from kic.description.parts import Body, Distance, Force, Frame, Joint, Moment, Point, Spring
+from kic.description.parts import (
+    COM,
+    Body,
+    CenterOfMass,
+    Distance,
+    Force,
+    Frame,
+    Joint,
+    Moment,
+    Point,
+    Spring,
+)
 from kic.description.units import Units
 from kic.description.validation import (
     GROUND,
@@ -31,7 +42,7 @@ from kic.numerics.arrays import has_complex_step, strip_complex_step
 
 KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
-    "motors", "frames",
+    "motors", "frames", "centers",
 )  # fmt: skip
 _SINGULAR = {
     "bodies": "body",
@@ -45,17 +56,31 @@ _SINGULAR = {
     "contacts": "contact",
     "motors": "motor",
     "frames": "frame",
+    "centers": "centre of mass",
 }
-Part = Body | Joint | Point | Distance | Force | Moment | Spring | Coupling | Contact | Motor | Frame
+Part = (
+    Body
+    | Joint
+    | Point
+    | Distance
+    | Force
+    | Moment
+    | Spring
+    | Coupling
+    | Contact
+    | Motor
+    | Frame
+    | CenterOfMass
+)
 _KIND = dict(
     zip(
-        (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor, Frame),
+        (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor, Frame, CenterOfMass),
         KINDS,
         strict=True,
     )
 )
 # kinds with rows that are values, beside joints
-VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts")
+VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
     Point: ("x", "y", "z"),
@@ -94,6 +119,8 @@ class MechanismDescription:
     """Motors with gears, rotors and circuits."""
     frames: tuple[Frame, ...] = ()
     """Frames of interest, such as that of a tool."""
+    centers: tuple[CenterOfMass, ...] = ()
+    """Centres of mass of some bodies; that of all is called "com"."""
     gravity: Vector = (0.0, 0.0, 0.0)
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
@@ -170,8 +197,8 @@ class MechanismDescription:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     raise ModelError(
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings, contacts, motors and frames share one namespace; "
-                        "rename one.",
+                        "distances, loads, couplings, contacts, motors, frames and centres of mass "
+                        "share one namespace; rename one.",
                         key=f"{kind}[{i}].name",
                         name=name,
                     )
@@ -195,6 +222,10 @@ class MechanismDescription:
                 who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
                 for point in part.points:
                     self._check_known(who, f"{kind}[{i}].points", "point", point, points)
+        for i, center in enumerate(self.centers):
+            for body in center.bodies or ():
+                who = f"Centre of mass '{center.name}'"
+                self._check_known(who, f"centers[{i}].bodies", "body", body, bodies)
         for i, force in enumerate(self.forces):
             self._check_known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
 
@@ -439,7 +470,7 @@ class MechanismDescription:
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS
-        part = self.parts.get(name)
+        part = self.parts.get(name, CenterOfMass(COM) if name == COM else None)
         if part is not None and (not kinds or _KIND[type(part)] in kinds):
             return part
         label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -117,6 +118,20 @@ def as_matrix(six: Six) -> np.ndarray:
     """Return the symmetric matrix (3, 3) of xx yy zz xy xz yz."""
     xx, yy, zz, xy, xz, yz = six
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return mass, centre of mass and inertia about it (3, 3) of rigidly connected parts, from theirs."""
+    known = [(mass, np.asarray(com), np.asarray(inertia)) for mass, com, inertia in parts]
+    total = sum(mass for mass, *_ in known)
+    com = known[0][1]
+    if total and len(known) > 1:
+        com = sum((mass * c for mass, c, _ in known), np.zeros(3)) / total
+    J = np.zeros((3, 3))
+    for mass, c, own in known:
+        arm = c - com
+        J = J + own + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return total, com, J
 
 
 AXES = ("world", "body")
@@ -400,6 +415,8 @@ class Joint:
     def _per_coordinate(self, who: str, key: str) -> tuple[float, ...]:
         """Return one number for each coordinate; a single stiffness or damping applies to all."""
         given, count = getattr(self, key), self.dof
+        if type(given) is float and not given:
+            return (0.0,) * count
         a = reals(given)
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each coordinate" if count > 1 else ""
@@ -540,6 +557,57 @@ class Frame:
     def reference(self) -> Vector:
         """Reference point of the rows x y z: the origin."""
         return self.origin
+
+
+# name of the centre of mass of all bodies, unless another part has it
+COM = "com"
+
+
+@dataclass(frozen=True)
+class CenterOfMass:
+    """Centre of mass of all moving bodies or of some, as an output with the rows x y z.
+
+    Every mechanism has that of all its bodies, called "com", unless another part has this name.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    bodies : sequence of str, optional
+        Bodies, with their point masses; by default all that move.
+
+    Raises
+    ------
+    ModelError
+        For an empty list, or unknown bodies.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> arm = kic.CenterOfMass("arm", ["link1", "link2"])
+    >>> m = replace(kic.load("puma560"), centers=[arm])
+    >>> m.at([0.0] * 6).coefficients("arm").G.shape
+    (3, 6)
+    """
+
+    __pydantic_config__ = STRICT
+    name: str
+    """Name, unique in the mechanism."""
+    bodies: tuple[str, ...] | None = None
+    """Bodies, with their point masses; by default all that move."""
+
+    def __post_init__(self) -> None:
+        assign(self, name=check_name("centre of mass", self.name))
+        if self.bodies is not None:
+            who = f"Centre of mass '{self.name}'"
+            names = listed(who, "bodies", self.bodies, "names of bodies")
+            if not names or len(set(names)) < len(names):
+                raise ModelError(
+                    f"{who}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it out "
+                    "for all bodies.",
+                    key="bodies",
+                )
+            assign(self, bodies=tuple(text(who, "bodies", name) for name in names))
 
 
 def _right_handed(who: str, given: Any) -> Axes:

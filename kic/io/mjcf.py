@@ -12,17 +12,18 @@ import numpy as np
 from kic.errors import InputError, short_repr
 from kic.io.robot import (
     WORLD,
-    Drive,
     Link,
     Robot,
+    RobotActuator,
     RobotCoupling,
     RobotFrame,
     RobotJoint,
     RobotLoop,
+    RobotSpring,
+    joint_motion,
     mechanism_of,
     transform,
 )
-from kic.io.urdf import motion
 from kic.io.xml import Element, Source, parse, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.optional import import_optional
@@ -231,10 +232,8 @@ class _Reader:
             robot.remark(0, "forces of the fluid are left out.", lost=True)
         for s in range(m.nsite):
             name = self.name("site", s, f"site{s}")
-            place = transform(m.site_pos[s], _matrix(m.site_quat[s]))
-            robot.frames.append(
-                RobotFrame(name, self.links[m.site_bodyid[s]], place, self.line("site", name))
-            )
+            pose = transform(m.site_pos[s], _matrix(m.site_quat[s]))
+            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name)))
         self._tendons()
         for e in range(m.neq):
             self._equality(e)
@@ -275,33 +274,33 @@ class _Reader:
             robot.remark(
                 line, f"mass of body '{name}' is unknown: the file of its mesh is missing.", lost=True
             )
-        place = transform(m.body_pos[b], _matrix(m.body_quat[b]))
+        pose = transform(m.body_pos[b], _matrix(m.body_quat[b]))
         parent = self.links[m.body_parentid[b]]
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if m.body_mocapid[b] >= 0:
             robot.remark(line, f"mocap body '{name}' is fixed to the world.", lost=True)
         if not joints:
             fixed = f"{name} fixed"
-            robot.add_joint(RobotJoint(fixed, "fixed", parent, name, place, line))
+            robot.add_joint(RobotJoint(fixed, "fixed", parent, name, pose, line))
         for k, j in enumerate(joints):
             child = name if j == joints[-1] else f"{name} before {self.joint_name[j + 1]}"
             if child != name:
                 robot.add_link(Link(child, line))
-            robot.add_joint(self._joint(j, parent, child, place if k == 0 else np.eye(4), springs, dampers))
+            robot.add_joint(self._joint(j, parent, child, pose if k == 0 else np.eye(4), springs, dampers))
             parent = child
         robot.add_link(link)
         self.links.append(name)
 
     def _joint(
-        self, j: int, parent: str, child: str, place: np.ndarray, springs: bool, dampers: bool
+        self, j: int, parent: str, child: str, pose: np.ndarray, springs: bool, dampers: bool
     ) -> RobotJoint:
         """Return a joint. A free body is placed in the world's frame: its pose is that of the joint."""
         m, robot, kind, name = self.m, self.robot, self._type(j), self.joint_name[j]
         line = self.line("joint", name)
         dof, q = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
         if kind == "free":
-            place = np.eye(4)
-        joint = RobotJoint(name, kind, parent, child, place, line, at=tuple(m.jnt_pos[j].tolist()))
+            pose = np.eye(4)
+        joint = RobotJoint(name, kind, parent, child, pose, line, at=tuple(m.jnt_pos[j].tolist()))
         if kind == "free":
             joint.at = (0.0, 0.0, 0.0)
         if kind in ("revolute", "prismatic"):
@@ -367,7 +366,7 @@ class _Reader:
     def _lock(self, joint: str, change: float, name: str, line: int) -> None:
         """Fix a joint at a value."""
         own = self.robot.joints[joint]
-        own.place = own.place @ motion(own, change)
+        own.pose = own.pose @ joint_motion(own, change)
         own.type = "fixed"
         self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
 
@@ -412,7 +411,9 @@ class _Reader:
             if straight and low == high and not others:
                 if any(numbers):
                     ends = [self.name("site", int(m.wrap_objid[w]), f"site{m.wrap_objid[w]}") for w in span]
-                    robot.springs.append((name, *ends, numbers[0], float(low), numbers[1], line))  # type: ignore[arg-type]
+                    robot.springs.append(
+                        RobotSpring(name, (ends[0], ends[1]), numbers[0], float(low), numbers[1], line)
+                    )
             elif any(numbers) or others:
                 robot.remark(
                     line, f"spring, damper, friction and armature of tendon '{name}' are left out.", lost=True
@@ -454,7 +455,7 @@ class _Reader:
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
             robot.remark(line, text, lost=True)
-        robot.drives.append(Drive(name, tuple(terms), tuple(terms.values()), line))
+        robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
 
 
 _ACTUATORS = (

@@ -11,6 +11,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
+from kic.io.robot import clean_name
 from kic.numerics.arrays import as_array
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class PeerJoint:
     """Joint in another package: its type and its first entries in q and v.
 
-    `place` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
+    `pose` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
     `quaternion` the order of a quaternion in q, as indices of x y z w.
     """
 
@@ -29,7 +30,7 @@ class PeerJoint:
     kind: str
     q: int
     v: int
-    place: np.ndarray
+    pose: np.ndarray
     link: str
     quaternion: tuple[int, ...] = (0, 1, 2, 3)
 
@@ -183,7 +184,7 @@ class JointOrder:
             below = np.eye(4)
             below[:3, 3] = own.at
         above = self._link_frame(first, first.removesuffix("_body"))
-        return (np.eye(4) if above is None else above) @ joint.place, below
+        return (np.eye(4) if above is None else above) @ joint.pose, below
 
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
         """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
@@ -244,11 +245,6 @@ class JointOrder:
         return out
 
 
-def _clean(name: str) -> str:
-    """Return the name that a joint of a file has in kic."""
-    return "".join(c if c.isprintable() and c != "." else "_" for c in name).strip()
-
-
 def _neutral(model: Any) -> np.ndarray:
     """Return the neutral q of a Pinocchio model."""
     import pinocchio
@@ -271,13 +267,13 @@ def _pinocchio(model: Any) -> list[PeerJoint]:
         if kind == "circle" and (joint.nq, joint.nv) != (2, 1):
             raise InputError(f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic.")
         links = [
-            _clean(f.name)
+            clean_name(f.name)
             for f in model.frames
             if f.parentJoint == k and f.type == pinocchio.FrameType.BODY and f.placement.isIdentity()
         ]
-        place = np.asarray(model.jointPlacements[k].homogeneous)
+        pose = np.asarray(model.jointPlacements[k].homogeneous)
         made.append(
-            PeerJoint(_clean(model.names[k]), kind, joint.idx_q, joint.idx_v, place, (links or [""])[0])
+            PeerJoint(clean_name(model.names[k]), kind, joint.idx_q, joint.idx_v, pose, (links or [""])[0])
         )
     return made
 
@@ -293,17 +289,17 @@ def _mujoco(model: Any) -> list[PeerJoint]:
         kind = ("free", "spherical", "single", "single")[int(model.jnt_type[k])]
         b = int(model.jnt_bodyid[k])
         link = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, b) or f"body{b}"
-        place = np.eye(4)
+        pose = np.eye(4)
         if kind == "spherical":
-            place[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
+            pose[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
         made.append(
             PeerJoint(
-                _clean(name),
+                clean_name(name),
                 kind,
                 int(model.jnt_qposadr[k]),
                 int(model.jnt_dofadr[k]),
-                place,
-                _clean(link),
+                pose,
+                clean_name(link),
                 (3, 0, 1, 2),
             )
         )

@@ -1,8 +1,7 @@
-"""Robots as files describe them: links with local frames in a tree, and loops that close it elsewhere.
+"""Robots as files describe them: a tree of links with their own frames, and joints that close its loops.
 
-URDF, SDF and MJCF give each link a frame relative to its parent's, at the zero of all joints, where loops are
-usually open. `Robot` holds that; `mechanism_of` merges links without relative motion, closes the loops, and
-returns the mechanism in this closed configuration.
+URDF, SDF and MJCF give the frame of each link relative to that of its parent, at the zero of all joints.
+Loops are usually open there. `mechanism_of` merges links without relative motion and closes the loops.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from kic.assembly import Loop, LoopFrame, close_loops, default_coordinates
 from kic.description.couplings import Coupling
 from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
-from kic.description.parts import Body, Frame, Joint, Point, Spring, as_matrix, check_inertia
+from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
 from kic.description.validation import GROUND
-from kic.errors import KicError, ModelError, ModelFileError, SingularError
-from kic.io.assembly import Loop, LoopFrame, closed_state
+from kic.errors import ModelError, ModelFileError
 from kic.io.xml import Source
-from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -43,7 +41,7 @@ class Link:
 
 @dataclass
 class RobotJoint:
-    """Joint above a link: `place` (4, 4) is the link's frame in that of its parent, at the zero of the file.
+    """Joint above a link: `pose` (4, 4) is the link's frame in that of its parent, at the zero of the file.
 
     Point and axes are given in the link's frame. `zero` has the values of the coordinates there.
     """
@@ -52,7 +50,7 @@ class RobotJoint:
     type: str
     parent: str
     child: str
-    place: np.ndarray
+    pose: np.ndarray
     line: int
     at: tuple[float, ...] = (0.0, 0.0, 0.0)
     axis: tuple[float, ...] | None = None
@@ -101,12 +99,24 @@ class RobotFrame:
 
     name: str
     link: str
-    place: np.ndarray
+    pose: np.ndarray
     line: int
 
 
 @dataclass
-class Drive:
+class RobotSpring:
+    """Spring and damper between the origins of two frames."""
+
+    name: str
+    frames: tuple[str, str]
+    stiffness: float
+    rest: float
+    damping: float
+    line: int
+
+
+@dataclass
+class RobotActuator:
     """Actuator of joints: shaft speed Σ ratio φ̇."""
 
     name: str
@@ -128,9 +138,8 @@ class Robot:
     couplings: list[RobotCoupling] = field(default_factory=list)
     loops: list[RobotLoop] = field(default_factory=list)
     frames: list[RobotFrame] = field(default_factory=list)
-    drives: list[Drive] = field(default_factory=list)
-    springs: list[tuple[str, str, str, float, float, float, int]] = field(default_factory=list)
-    """Springs: name, two frames, stiffness, rest length, damping, line."""
+    actuators: list[RobotActuator] = field(default_factory=list)
+    springs: list[RobotSpring] = field(default_factory=list)
     gravity: tuple[float, ...] = GRAVITY
     starts: list[dict[str, Any]] = field(default_factory=list)
     """Values of joints from which the loops may be closed, beside the zero of the file."""
@@ -141,7 +150,7 @@ class Robot:
         """Add a remark; if a part is lost, a strict reader raises instead."""
         if lost and self.strict:
             raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
-        self.remarks.append(f"{self.source.place(line)}: {what}")
+        self.remarks.append(f"{self.source.location(line)}: {what}")
 
     def add_link(self, link: Link) -> None:
         """Add a link with a new name."""
@@ -165,6 +174,24 @@ def transform(at: Any = (0.0, 0.0, 0.0), axes: Any = None) -> np.ndarray:
     return T
 
 
+def set_inertia(link: Link, T: np.ndarray, moments: Mapping[str, float]) -> None:
+    """Set the inertia of a link from its entries ixx … about the origin of a frame (4, 4), in its axes."""
+    x = moments
+    J = [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
+    link.com, link.inertia = T[:3, 3], T[:3, :3] @ np.array(J) @ T[:3, :3].T
+
+
+def joint_motion(joint: RobotJoint, value: float) -> np.ndarray:
+    """Return the displacement (4, 4) of a link by its joint, in the link's frame at zero."""
+    from scipy.spatial.transform import Rotation
+
+    axis, at = np.array(joint.axis), np.array(joint.at)
+    if joint.type == "prismatic":
+        return transform(value * axis)
+    R = Rotation.from_rotvec(value * axis).as_matrix()
+    return transform(at - R @ at, R)
+
+
 def rpy(angles: Iterable[float]) -> np.ndarray:
     """Return the rotation of roll, pitch and yaw about fixed axes x, y, z."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(tuple(angles)), np.sin(tuple(angles))
@@ -177,6 +204,11 @@ def rpy(angles: Iterable[float]) -> np.ndarray:
     )
 
 
+def clean_name(name: str) -> str:
+    """Return a name without dots and control characters."""
+    return "".join(c if c.isprintable() and c != "." else "_" for c in name).strip()
+
+
 class _Names:
     """Names of one namespace: dots are replaced, and a name in use gets a suffix."""
 
@@ -185,7 +217,7 @@ class _Names:
 
     def new(self, name: str, kind: str, line: int) -> str:
         """Return a free name, with a remark if it differs from that of the file."""
-        clean = "".join(c if c.isprintable() and c != "." else "_" for c in name).strip() or kind
+        clean = clean_name(name) or kind
         found, count = clean, 1
         while found in self.used:
             found = f"{clean}_{kind}" if count == 1 else f"{clean}_{kind}{count}"
@@ -228,7 +260,7 @@ def _place(robot: Robot) -> _Placed:
     while front:
         link = front.pop()
         for joint in below.get(link, ()):
-            pose[joint.child] = pose[link] @ joint.place
+            pose[joint.child] = pose[link] @ joint.pose
             carrier[joint.child] = carrier[link] if joint.type == "fixed" else joint.child
             front.append(joint.child)
     lost = [link for link in robot.links if link not in pose]
@@ -287,14 +319,7 @@ class _Builder:
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
         frames, points, springs = self._frames()
-        tree = Mechanism(
-            self.names.new(robot.name, "mechanism", 0),
-            tuple(bodies),
-            tuple(joints),
-            tuple(points),
-            frames=tuple(frames),
-            gravity=robot.gravity,  # type: ignore[arg-type]
-        )
+        name = self.names.new(robot.name, "mechanism", 0)
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
             Coupling(
@@ -302,30 +327,33 @@ class _Builder:
             )
             for c in robot.couplings
         ]
-        tolerance = 0.0
-        if loops or rows:
-            limits = {self.joint_names[j.name]: (j.lower, j.upper) for j in self.moving}
-            starts = [
-                {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
-            ]
-            if start is not None:
-                start = {self.joint_names.get(k, k): v for k, v in start.items()}
-            found = closed_state(tree._model, loops, rows, limits, starts, start, robot.source)
-            robot.remarks += [f"{robot.source.name}: {text}" for text in found.remarks]
-            tolerance = found.tolerance
-            tree, closing = _described_at(tree, found.state, loops)
-            joints = [*tree.joints, *closing]
-        made = replace(
-            tree,
-            joints=tuple(joints),
+        motors, actuators = tuple(self._motors()), self._actuators()
+        is_open = not loops and not rows
+        made = Mechanism(
+            name,
+            tuple(bodies),
+            tuple(joints),
+            tuple(points),
+            frames=tuple(frames),
             springs=tuple(springs),
-            couplings=tuple(couplings),
-            motors=tuple(self._motors()),
-            actuators=self._actuators(),
-            closure_tolerance=tolerance,
+            motors=motors,
+            gravity=robot.gravity,  # type: ignore[arg-type]
+            coordinates=tuple(coordinates) if is_open and coordinates is not None else None,
+            actuators=actuators,
+            remarks=tuple(robot.remarks),
         )
-        made = replace(made, coordinates=self._coordinates(made, coordinates))
-        return replace(made, remarks=tuple(robot.remarks))
+        if is_open:
+            return made
+        starts = [
+            {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
+        ]
+        if start is not None:
+            start = {self.joint_names.get(k, k): v for k, v in start.items()}
+        made, remarks = close_loops(made, loops, rows, starts, start)
+        robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
+        made = replace(made, couplings=tuple(couplings))
+        chosen = self._coordinates(made, coordinates)
+        return replace(made, coordinates=chosen, remarks=tuple(robot.remarks))
 
     def _bodies(self) -> list[Body]:
         """Return the bodies, with the inertia of all links that they carry, in world axes."""
@@ -348,40 +376,25 @@ class _Builder:
                 made.append(Body(self.bodies[carrier], at=origin))
                 continue
             mass, com, inertia = self._merged(links)
-            reason = ""
+            given = (self.bodies[carrier], mass, tuple(com) if mass else None, inertia, origin)
             try:
-                check_inertia(f"Body '{carrier}'", inertia, mass)
+                body = Body(*given)  # type: ignore[arg-type]
             except ModelError as error:
-                reason = "as in the file"
+                try:
+                    body = Body(*given, inertia_exception="as in the file")  # type: ignore[arg-type]
+                except ModelError:
+                    raise robot.source.error(own.line, str(error)) from None
                 robot.remark(own.line, f"inertia of link '{carrier}' is kept as it is. {error}")
-            try:
-                made.append(
-                    Body(
-                        self.bodies[carrier],
-                        mass,
-                        tuple(com) if mass else None,
-                        inertia,  # type: ignore[arg-type]
-                        origin,
-                        inertia_exception=reason,
-                    )
-                )
-            except ModelError as error:
-                raise robot.source.error(own.line, str(error)) from None
+            made.append(body)
         return made
 
     def _merged(self, links: Sequence[Link]) -> tuple[float, np.ndarray, np.ndarray]:
         """Return mass, centre of mass and inertia about it of rigidly connected links, in world axes."""
-        mass = sum(link.mass or 0.0 for link in links)
         poses = [self.placed.pose[link.name] for link in links]
-        centres = [T[:3, :3] @ link.com + T[:3, 3] for T, link in zip(poses, links, strict=True)]
-        com = centres[0]
-        if mass and len(links) > 1:
-            com = sum((link.mass or 0.0) * c for link, c in zip(links, centres, strict=True)) / mass
-        inertia = np.zeros((3, 3))
-        for link, T, c in zip(links, poses, centres, strict=True):
-            arm = c - com
-            inertia += T[:3, :3] @ link.inertia @ T[:3, :3].T
-            inertia += (link.mass or 0.0) * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+        mass, com, inertia = combined_inertia(
+            (link.mass or 0.0, T[:3, :3] @ link.com + T[:3, 3], T[:3, :3] @ link.inertia @ T[:3, :3].T)
+            for T, link in zip(poses, links, strict=True)
+        )
         return mass, com, (inertia + inertia.T) / 2
 
     def _joint(self, joint: RobotJoint) -> Joint:
@@ -435,21 +448,22 @@ class _Builder:
             frames.append(self._frame(found, name, np.eye(4)))
         for frame in robot.frames:
             found = self.names.new(frame.name, "frame", frame.line)
-            frames.append(self._frame(found, frame.link, frame.place))
+            frames.append(self._frame(found, frame.link, frame.pose))
             carriers[frame.name] = frames[-1]
         points, springs = list[Point](), list[Spring]()
-        for name, a, b, stiffness, rest, damping, line in robot.springs:
+        for spring in robot.springs:
             ends = []
-            for k, end in enumerate((carriers[a], carriers[b])):
-                ends.append(self.names.new(f"{name}_{k + 1}", "point", line))
+            for k, frame_name in enumerate(spring.frames):
+                end = carriers[frame_name]
+                ends.append(self.names.new(f"{spring.name}_{k + 1}", "point", spring.line))
                 points.append(Point(ends[-1], end.body, end.origin))
-            own = self.names.new(name, "spring", line)
-            springs.append(Spring(own, (ends[0], ends[1]), stiffness, rest, damping))
+            own = self.names.new(spring.name, "spring", spring.line)
+            springs.append(Spring(own, (ends[0], ends[1]), spring.stiffness, spring.rest, spring.damping))
         return frames, points, springs
 
-    def _frame(self, name: str, link: str, place: np.ndarray) -> Frame:
+    def _frame(self, name: str, link: str, pose: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
-        T = self.placed.pose[link] @ place
+        T = self.placed.pose[link] @ pose
         axes: Any = tuple(map(tuple, T[:3, :3].T.tolist()))
         return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), axes)
 
@@ -458,12 +472,12 @@ class _Builder:
         made = []
         for loop in self.robot.loops:
             ends = []
-            for link, place in zip(loop.links, loop.frames, strict=True):
+            for link, pose in zip(loop.links, loop.frames, strict=True):
                 if link != WORLD and link not in self.robot.links:
                     raise self.robot.source.error(
                         loop.line, f"loop '{loop.name}': there is no link '{link}'."
                     )
-                ends.append(LoopFrame(self.body_of(link), self.placed.pose[link] @ place))
+                ends.append(LoopFrame(self.body_of(link), self.placed.pose[link] @ pose))
             if ends[0].body == ends[1].body:
                 raise self.robot.source.error(
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
@@ -497,124 +511,26 @@ class _Builder:
 
     def _actuators(self) -> tuple[str, ...] | None:
         """Return the actuated joints; None if the file has no actuators."""
-        driven = [j for drive in self.robot.drives for j in drive.joints]
+        driven = [j for actuator in self.robot.actuators for j in actuator.joints]
         return tuple(dict.fromkeys(self.joint_names[j] for j in driven)) or None
 
     def _motors(self) -> list[Motor]:
         """Return the actuators as ideal motors."""
         made = []
-        for drive in self.robot.drives:
-            joints = tuple(self.joint_names[j] for j in drive.joints)
-            made.append(Motor(self.names.new(drive.name, "motor", drive.line), joints, drive.ratios))
+        for actuator in self.robot.actuators:
+            joints = tuple(self.joint_names[j] for j in actuator.joints)
+            made.append(Motor(self.names.new(actuator.name, "motor", actuator.line), joints, actuator.ratios))
         return made
 
     def _coordinates(self, made: Mechanism, wanted: Iterable[str] | None) -> tuple[str, ...] | None:
         """Return the default coordinates: those given, the actuated joints, or the best conditioned."""
         if wanted is not None:
             return tuple(wanted)
-        if made._model.tree.open:
-            return None
-        if not made.dof:
-            return ()
-        tried = self._actuators() or ()
-        loose = tuple(j.name for j in made.joints if j.type == "free")
-        for names in (tuple(dict.fromkeys((*loose, *tried))), tried):
-            if names and _drives(made, names):
-                self.robot.remark(0, f"the default coordinates are the actuated joints: {', '.join(names)}.")
-                return names
-        try:
-            found = made.independent_sets(count=1)
-            names = found[0].names
-        except (KicError, IndexError):
-            return None
-        self.robot.remark(0, f"the default coordinates were chosen by their condition: {', '.join(names)}.")
+        actuated = self._actuators() or ()
+        free = tuple(j.name for j in made.joints if j.type == "free")
+        sets = (tuple(dict.fromkeys((*free, *actuated))), actuated)
+        names = default_coordinates(made, sets)
+        if names:
+            how = "are the actuated joints" if names in sets else "were chosen by their condition"
+            self.robot.remark(0, f"the default coordinates {how}: {', '.join(names)}.")
         return names
-
-
-def _drives(mechanism: Mechanism, names: tuple[str, ...]) -> bool:
-    """Return True if joints can drive the mechanism in its reference configuration."""
-    try:
-        own = replace(mechanism, coordinates=names)
-        if sum(j.dof for j in own.joints if j.name in names) != own.dof:
-            return False
-        own.at().coefficients(own.joints[0].name, order=1)
-    except (KicError, SingularError):
-        return False
-    return True
-
-
-def _described_at(tree: Mechanism, state: np.ndarray, loops: Sequence[Loop]) -> tuple[Mechanism, list[Joint]]:
-    """Return an open mechanism described in another configuration, and the joints that close its loops there.
-
-    Free and ball joints are at their zero in the new description.
-    """
-    from kic.configuration import Configuration
-
-    model = tree._model
-    configuration = Configuration(model, (), state[None])
-    moved = {GROUND: np.eye(4)} | {b.name: configuration.pose(b.name).as_matrix() for b in tree.bodies}
-    values = dict(zip(model.tree.columns, phi_of_columns(model, state), strict=True))
-
-    def point(body: str, x: Any) -> Any:
-        return None if x is None else tuple((moved[body][:3, :3] @ x + moved[body][:3, 3]).tolist())
-
-    def vector(body: str, x: Any) -> Any:
-        return None if x is None else tuple((moved[body][:3, :3] @ x).tolist())
-
-    bodies = []
-    for body in tree.bodies:
-        R = moved[body.name][:3, :3]
-        inertia = None
-        if body.inertia is not None:
-            J = R @ as_matrix(body.inertia) @ R.T  # type: ignore[arg-type]
-            inertia = (J + J.T) / 2
-        bodies.append(
-            replace(
-                body,
-                com=point(body.name, body.com),
-                at=point(body.name, body.at),
-                inertia=inertia,
-            )
-        )
-    joints = []
-    for joint in tree.joints:
-        first, second = joint.bodies
-        ball = joint.type in ("spherical", "free")
-        joints.append(
-            replace(
-                joint,
-                at=point(second, joint.at),
-                axis=vector(first, joint.axis),
-                axis2=vector(second if joint.type == "universal" else first, joint.axis2),
-                value=0.0 if ball else tuple(values[c] for c in joint.components),
-            )
-        )
-    points = [replace(p, at=point(p.body, p.at)) for p in tree.points]
-    frames = [
-        replace(f, origin=point(f.body, f.origin), axes=tuple(vector(f.body, e) for e in f.axes))
-        for f in tree.frames
-    ]
-    closing = []
-    for loop in loops:
-        frame = moved[loop.first.body] @ loop.first.place
-        other = moved[loop.second.body] @ loop.second.place
-        axes = {}
-        if loop.type in ("revolute", "prismatic", "cylindrical", "universal", "planar"):
-            axes["axis"] = tuple((frame[:3, :3] @ loop.axis).tolist())
-        if loop.type in ("universal", "planar"):
-            axes["axis2"] = tuple((frame[:3, :3] @ loop.axis2).tolist())
-        at = tuple(((frame[:3, 3] + other[:3, 3]) / 2).tolist())
-        laws = {"damping": loop.damping, "friction": loop.friction}
-        closing.append(Joint(loop.name, loop.type, (loop.first.body, loop.second.body), at, **axes, **laws))  # type: ignore[arg-type]
-    made = replace(
-        tree, bodies=tuple(bodies), joints=tuple(joints), points=tuple(points), frames=tuple(frames)
-    )
-    return made, closing
-
-
-def phi_of_columns(model: Any, state: np.ndarray) -> np.ndarray:
-    """Return the coordinates (M,) of a state, in the order of the columns of the tree."""
-    tree = model.tree
-    phi = np.empty(tree.size)
-    phi[[tree.column[c] for c in model.coordinates]] = phi_of(tree, state[None])[0]
-    return phi

@@ -18,6 +18,7 @@ from kic.io.robot import (
     RobotLoop,
     mechanism_of,
     rpy,
+    set_inertia,
     transform,
 )
 from kic.io.xml import Element, parse, read_source
@@ -111,9 +112,9 @@ class _Model:
     def read(self, floating_base: bool) -> None:
         """Fill the robot."""
         robot, element = self.robot, self.element
-        place = element.find("pose")
-        if place is not None:
-            self.poses["__model__"] = self._numbers(place)
+        own = element.find("pose")
+        if own is not None:
+            self.poses["__model__"] = self._numbers(own)
         for child in element.children:
             if child.tag in ("link", "joint", "frame"):
                 name = child.get("name")
@@ -210,16 +211,13 @@ class _Model:
         x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
         if moments is not None:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
-        place = own.find("pose")
-        T = np.eye(4) if place is None else self._numbers(place)
-        J = np.array(
-            [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
-        )
-        link.com, link.inertia = T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T
+        own_pose = own.find("pose")
+        T = np.eye(4) if own_pose is None else self._numbers(own_pose)
+        set_inertia(link, T, x)
         return link
 
     def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
-        """Return a joint, with its axes in the world and without a place in the tree."""
+        """Return a joint, with its axes in the world before it is in the tree."""
         name, kind = element.get("name"), element.get("type")
         if kind not in _TYPES:
             element.fail(f"joint '{name}': `type` must be one of {', '.join(_TYPES)}, got '{kind}'.")
@@ -313,7 +311,7 @@ class _Model:
             kind = "free" if floating else "fixed"
             root = RobotJoint(FREE_JOINT, kind, WORLD, links[0], pose[links[0]], 0)
             if floating:
-                root.place = np.eye(4)  # the pose of the joint is that of the link
+                root.pose = np.eye(4)  # the pose of the joint is that of the link
             robot.add_joint(root)
             reached.add(links[0])
         left = list(joints)
@@ -335,7 +333,7 @@ class _Model:
             place = self.pose(joint.name)
             own = np.linalg.inv(pose[below])
             joint.parent, joint.child = WORLD if above == "world" else above, below
-            joint.place = np.linalg.inv(pose[above]) @ pose[below]
+            joint.pose = np.linalg.inv(pose[above]) @ pose[below]
             joint.at = tuple((own @ place)[:3, 3].tolist())
             for key in ("axis", "axis2"):
                 axis = getattr(joint, key)

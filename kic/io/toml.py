@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from dataclasses import MISSING, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from math import radians
@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from kic.assembly import LOOP_TYPES
 from kic.description.description import KINDS, MechanismDescription
 from kic.description.parts import Six
 from kic.description.validation import STRICT, Vector
@@ -120,18 +121,27 @@ def _short(path: Path) -> str:
     return text if len(text) <= 300 else f"{text[:200]}…{text[-50:]}"
 
 
+@dataclass(frozen=True)
+class OpenLoop:
+    """Loop that is open in the file and closed by `Mechanism.assemble`."""
+
+    __pydantic_config__ = STRICT
+    frames: tuple[str, str]
+    """The two frames or points that coincide where the loop is closed."""
+    type: Literal[LOOP_TYPES] = "spherical"  # type: ignore[valid-type]
+    """Type of the closing joint: revolute about the z axis of the first frame, for example."""
+
+
 @lru_cache(maxsize=2)
 def _file_type(dh: bool) -> Any:
-    """Return the type of a file: a description, or one with DH rows instead of joints."""
-    if not dh:
-        return MechanismDescription
+    """Return the type of a file: a description with open loops, and perhaps DH rows instead of joints."""
     hints = get_type_hints(MechanismDescription)
-    kept = [
-        (f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in ("name", "joints")
-    ]
+    left_out = ("name", "joints") if dh else ("name",)
+    kept = [(f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in left_out]
+    first: list[Any] = [("name", str)] + [("dh", DH)] * dh
     return make_dataclass(
-        "DHFile",
-        [("name", str), ("dh", DH), *kept],
+        "DHFile" if dh else "ModelFile",
+        [*first, *kept, ("loops", tuple[OpenLoop, ...], ())],
         frozen=True,
         namespace={"__pydantic_config__": MechanismDescription.__pydantic_config__},
     )
@@ -160,10 +170,13 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         # a date becomes True, which is invalid for every key
         checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
         values = {f.name: getattr(checked, f.name) for f in fields(checked)}
-        if not dh:
-            return Mechanism(**values)
-        arm = values.pop("dh")
-        return from_dh(values.pop("name"), arm.rows, arm.convention, **values)
+        loops = [(*loop.frames, loop.type) for loop in values.pop("loops")]
+        if dh:
+            arm = values.pop("dh")
+            made = from_dh(values.pop("name"), arm.rows, arm.convention, **values)
+        else:
+            made = Mechanism(**values)
+        return made.assemble(loops) if loops else made
     except RecursionError:
         raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
     except ValidationError as error:
@@ -199,7 +212,7 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
             if error["type"] == "missing":
                 message = f"`{name}` is missing."
             else:
-                keys = [f.name for f in fields(here)] + (["dh"] if here is MechanismDescription else [])
+                keys = [f.name for f in fields(here)] + (["dh"] if here is _file_type(False) else [])
                 close = get_close_matches(name, keys, n=1)
                 guess = f" Did you mean '{close[0]}'?" if close else ""
                 message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
@@ -320,11 +333,18 @@ def schema() -> dict[str, Any]:
         try:
             description = TypeAdapter(MechanismDescription).json_schema()
             dh = TypeAdapter(DH).json_schema()
+            loop = TypeAdapter(OpenLoop).json_schema()
         finally:
             del STRICT["use_attribute_docstrings"]
     description["$defs"].update(dh.pop("$defs"))
     description["$defs"]["DH"] = dh
     description["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
+    description["$defs"]["OpenLoop"] = loop
+    description["properties"]["loops"] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/OpenLoop"},
+        "description": "Loops that are open in the description.",
+    }
     description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
     description["title"] = "kic model"
     for part in description["$defs"].values():

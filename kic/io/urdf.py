@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from kic.assembly import loop_words
 from kic.errors import InputError, short_repr
 from kic.io.robot import (
     FREE_JOINT,
     GRAVITY,
     WORLD,
-    Drive,
     Link,
     Robot,
+    RobotActuator,
     RobotCoupling,
     RobotJoint,
     RobotLoop,
+    joint_motion,
     mechanism_of,
     rpy,
+    set_inertia,
     transform,
 )
 from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
 
-LOOP_TYPES = ("spherical", "revolute", "fixed", "cylindrical", "prismatic", "universal", "planar")
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -63,7 +65,7 @@ def from_urdf(
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
-        Acceleration of gravity, which URDF does not say.
+        Acceleration of gravity, which URDF does not contain.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
         file's transmissions if they can drive it, else the best conditioned.
@@ -119,7 +121,9 @@ def from_urdf(
     _transmissions(root, robot)
     _roots(robot, floating_base)
     for k, loop in enumerate(loops):
-        robot.loops.append(_loop(robot, k, loop))
+        first, second, kind = loop_words(k, loop)
+        links = _link_of(robot, first), _link_of(robot, second)
+        robot.loops.append(RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
     return mechanism_of(robot, coordinates, start)
 
 
@@ -135,15 +139,6 @@ def placement(element: Element | None) -> np.ndarray:
             element.fail("`quat_xyzw` must not be zero.")
         return transform(element.vector("xyz", "0 0 0"), Rotation.from_quat(q).as_matrix())
     return transform(element.vector("xyz", "0 0 0"), rpy(element.vector("rpy", "0 0 0")))
-
-
-def inertial(element: Element | None, link: Link, T: np.ndarray, numbers: Mapping[str, float]) -> None:
-    """Set the inertia of a link from numbers ixx … in the axes of a frame."""
-    moments = [[numbers["ixx"], numbers["ixy"], numbers["ixz"]],
-               [numbers["ixy"], numbers["iyy"], numbers["iyz"]],
-               [numbers["ixz"], numbers["iyz"], numbers["izz"]]]  # fmt: skip
-    link.com = T[:3, 3]
-    link.inertia = T[:3, :3] @ np.array(moments) @ T[:3, :3].T
 
 
 def _link(element: Element) -> Link:
@@ -162,7 +157,7 @@ def _link(element: Element) -> Link:
     numbers = dict.fromkeys(keys, 0.0)
     if moments is not None:
         numbers = {key: moments.number(key, "0" if key in ("ixy", "ixz", "iyz") else None) for key in keys}
-    inertial(own, link, placement(own.find("origin")), numbers)
+    set_inertia(link, placement(own.find("origin")), numbers)
     return link
 
 
@@ -239,7 +234,7 @@ def _mimics(root: Element, robot: Robot) -> None:
         elif any(joint.type not in ("revolute", "prismatic") for joint in joints):
             mimic.fail(f"joint '{name}' mimics '{other}'; both must be revolute or prismatic.")
         if not factor:
-            joints[0].place = joints[0].place @ motion(joints[0], offset)
+            joints[0].pose = joints[0].pose @ joint_motion(joints[0], offset)
             joints[0].type = "fixed"
             robot.remark(
                 mimic.line, f"joint '{name}' mimics one that does not move, and is fixed at {offset:g}."
@@ -248,17 +243,6 @@ def _mimics(root: Element, robot: Robot) -> None:
         robot.couplings.append(
             RobotCoupling(f"{name} mimics {other}", (name, other), (1.0, -factor), offset, mimic.line)
         )
-
-
-def motion(joint: RobotJoint, value: float) -> np.ndarray:
-    """Return the displacement (4, 4) of a link by its joint, in the link's frame at zero."""
-    from scipy.spatial.transform import Rotation
-
-    axis, at = np.array(joint.axis), np.array(joint.at)
-    if joint.type == "prismatic":
-        return transform(value * axis)
-    R = Rotation.from_rotvec(value * axis).as_matrix()
-    return transform(at - R @ at, R)
 
 
 def _transmissions(root: Element, robot: Robot) -> None:
@@ -277,7 +261,8 @@ def _transmissions(root: Element, robot: Robot) -> None:
                 element.line, f"transmission '{name}' of a {joint.type} joint is left out.", lost=True
             )
         else:
-            robot.drives.append(Drive(name, (joint.name,), ((reductions or [1.0])[0] or 1.0,), element.line))
+            reduction = (reductions or [1.0])[0] or 1.0
+            robot.actuators.append(RobotActuator(name, (joint.name,), (reduction,), element.line))
 
 
 def _below(element: Element, tag: str) -> list[Element]:
@@ -321,23 +306,9 @@ def _roots(robot: Robot, floating_base: bool) -> None:
         }
 
 
-def _loop(robot: Robot, k: int, given: Any) -> RobotLoop:
-    """Return the closing joint of two frames."""
-    words = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
-        raise InputError(
-            f"`loops[{k}]` must be two frames, and a type of joint if not spherical, got {short_repr(given)}."
-        )
-    kind = words[2] if len(words) == 3 else "spherical"
-    if kind not in LOOP_TYPES:
-        raise InputError(
-            f"`loops[{k}]`: the type must be one of {', '.join(LOOP_TYPES)}, got {short_repr(kind)}."
-        )
-    links = []
-    for word in words[:2]:
-        link = word if word in robot.links else getattr(robot.joints.get(word), "child", None)
-        if link is None:
-            raise InputError(f"`loops[{k}]`: '{robot.name}' has no link or joint '{word}'.", name=word)
-        links.append(link)
-    name = f"{words[0]} to {words[1]}"
-    return RobotLoop(name, kind, (links[0], links[1]), (np.eye(4), np.eye(4)), 0)
+def _link_of(robot: Robot, name: str) -> str:
+    """Return a link, or the link below a joint."""
+    link = name if name in robot.links else getattr(robot.joints.get(name), "child", None)
+    if link is None:
+        raise InputError(f"`loops`: '{robot.name}' has no link or joint '{name}'.", name=name)
+    return link

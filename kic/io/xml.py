@@ -31,15 +31,15 @@ class Source:
         """Short name of the file."""
         return f"{self.kind} text" if self.path is None else self.path.name
 
-    def place(self, line: int) -> str:
+    def location(self, line: int) -> str:
         """Return the name with a line."""
         return f"{self.name}:{line}" if line else self.name
 
     def error(self, line: int, message: str) -> ModelFileError:
         """Return an error at a line."""
         whole = f"{self.kind} text" if self.path is None else str(self.path)
-        place = f"{whole}:{line}" if line else whole
-        return ModelFileError(f"{place}: {message}", path=self.path, key="", line=line)
+        location = f"{whole}:{line}" if line else whole
+        return ModelFileError(f"{location}: {message}", path=self.path, key="", line=line)
 
 
 @dataclass

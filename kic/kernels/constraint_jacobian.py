@@ -39,6 +39,7 @@ from kic.kernels.layout import (
     ROW,
     STATE,
     SYSTEM,
+    WEIGHTED_POINT,
 )
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
@@ -98,6 +99,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
     u, sort = carried_vector(F, base, take(vectors, i, 6)), POINT
     gap, other = sub(head, tail), tail
     rows = 3 if kind <= OMEGA else 1
+    weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
     if kind == DIRECTION or kind == DOT1:
         head, sort = carried_vector(F, body, take(vectors, i, 0)), DIRECTION
         gap, other = head, zero(head)
@@ -109,7 +111,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
         gap = head
     if rows == 3:
         for c in range(3):
-            value[row + c] = gap[c]
+            value[row + c] += weight * gap[c]
     elif kind == DISTANCE:
         value[row] = root(dot(gap, gap))
         u = scale(1 / value[row], gap)
@@ -128,7 +130,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             base = cols[n, PARENT]
         if rows == 3:
             for c in range(3):
-                g[row + c, n] = v[c]
+                g[row + c, n] += weight * v[c]
         else:
             x = dot(u, v)
             if sign < 0 and affects(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):

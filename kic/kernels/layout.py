@@ -50,6 +50,7 @@ SERIES_WIDTH = 18
 # plan, items: kind, frames and row; numbers, vectors: local B, local A, extra
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
 ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
+WEIGHTED_POINT = -1  # a term that is added to 3 rows: extra[0] times the position of a point fixed in B
 POINT = 0  # 3 rows: position of a point fixed in frame B, minus that of one in A if A is given
 DIRECTION = 1  # 3 rows: a vector fixed in frame B (used inside products)
 OMEGA = 2  # 3 rows: angular velocity of B, minus that of A if A is given

@@ -71,6 +71,7 @@ from kic.kernels.layout import (
     WANT_INERTIA,
     WANT_LOADS,
     WANT_SERIES,
+    WEIGHTED_POINT,
 )
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
@@ -224,12 +225,13 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         a1, a2, a3 = carried_series(V, base, sort, e, order)
         one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
     if kind <= OMEGA:
+        weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
         for c in range(3):
-            t[rows + row + c] = one[c]
+            t[rows + row + c] += weight * one[c]
             if order > 1:
-                t[rows + rows + row + c] = two[c]
+                t[rows + rows + row + c] += weight * two[c]
             if order > 2:
-                t[3 * rows + row + c] = three[c]
+                t[3 * rows + row + c] += weight * three[c]
         return
     if kind == DISTANCE:
         length = root(dot(gap, gap))

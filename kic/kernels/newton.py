@@ -51,6 +51,7 @@ from kic.kernels.layout import (
     SCALE,
     STATE,
     SYSTEM,
+    WEIGHTED_POINT,
 )
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import section
@@ -211,7 +212,9 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
     extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
     if lever == 0:
         return
-    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    mean = kind == WEIGHTED_POINT  # a sum with terms on any column
+    last = cols.shape[0] - 1 if mean else items[i, FRAME_B]
+    body, base = last, max(items[i, FRAME_A], -1)
     unit, slid, t, other = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
@@ -220,7 +223,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
             slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
         if body > base:
             t += turn_of(cols, d, n)
-            body = cols[n, PARENT]
+            body = n - 1 if mean else cols[n, PARENT]
         else:
             other += turn_of(cols, d, n)
             base = cols[n, PARENT]
@@ -237,7 +240,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
         second *= 1 + f
         third *= 1 + f * (3 + 3 * f)
         fourth *= 1 + f * (7 + f * (18 + 15 * f))
-    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    body, base = last, max(items[i, FRAME_A], -1)
     mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
@@ -258,7 +261,7 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
             beyond += arm * f
             yours += f
         if body > base:
-            body = cols[n, PARENT]
+            body = n - 1 if mean else cols[n, PARENT]
         else:
             base = cols[n, PARENT]
     extra[3 * i] = HERMITE_FACTOR * fourth * (t * t * t * t + other * other * other * other)

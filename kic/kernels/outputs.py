@@ -45,6 +45,7 @@ from kic.kernels.layout import (
     ROWS,
     SIZE,
     STATE,
+    WEIGHTED_POINT,
 )
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
@@ -107,7 +108,8 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     if kind == DIRECTION:
         head = carried_vector(F, body, take(vectors, i, 0))
     w = sub(head, tail) if base != NONE else head
-    sort = kind
+    sort = POINT if kind == WEIGHTED_POINT else kind
+    weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
     if product:
         sort = POINT
         if kind == DOT1:
@@ -121,11 +123,11 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
             W[place] = 0
     # a single call site, because each is compiled into a copy
     for part in range(3):
-        frame, e, sign = body, head, 1
+        frame, e, sign = body, head, weight
         if part == 1:
             if base == NONE or kind == DOT1:
                 continue
-            frame, e, sign = base, tail, -1
+            frame, e, sign = base, tail, -weight
         elif part == 2:
             if not product or kind == DISTANCE:
                 continue
@@ -138,6 +140,9 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         for c in range(3):
             U[c] = u[c]
             W[c] = w[c]
+    elif kind == WEIGHTED_POINT:
+        for c in range(3):
+            t[row + c] += weight * w[c]
     elif kind != OMEGA:
         for c in range(3):
             t[row + c] = w[c]

@@ -7,16 +7,16 @@ rows of the same kind.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling
 from kic.description.motors import Motor
-from kic.description.parts import Body, Distance, Frame, Joint, Point
+from kic.description.parts import Body, CenterOfMass, Distance, Frame, Joint, Point
 from kic.description.validation import GROUND
-from kic.errors import InputError, unknown
+from kic.errors import InertiaError, InputError, unknown
 from kic.kernels.layout import (
     COORDINATE,
     DISTANCE,
@@ -27,6 +27,7 @@ from kic.kernels.layout import (
     POINT,
     PRISMATIC,
     REVOLUTE,
+    WEIGHTED_POINT,
 )
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.euler import EULER, GIMBAL_LOCK_ATOL, euler_part
@@ -184,6 +185,8 @@ def _part(tree: Tree, key: str) -> Part:
         return Part([point_item(tree, part)], [f"{name}.{c}" for c in _XYZ], [True] * 3)
     if isinstance(part, Body | Frame):
         return _frame(tree, part)
+    if isinstance(part, CenterOfMass):
+        return center_part(tree, part)
     if isinstance(part, Distance):
         return Part([distance_item(tree, part)], [name], [True])
     if isinstance(part, Contact):
@@ -193,6 +196,42 @@ def _part(tree: Tree, key: str) -> Part:
     if isinstance(part, Motor):
         raise InputError(f"'{name}' is a motor without rows. Name its joints: {', '.join(part.joints)}.")
     raise InputError(f"'{name}' is a load without rows. Name its point or body.")
+
+
+def center_part(tree: Tree, center: CenterOfMass) -> Part:
+    """Return the items of a centre of mass, one point for the masses of each frame."""
+    description = tree.description
+    masses: dict[int, list[tuple[float, np.ndarray]]] = {}
+    for body in description.bodies:
+        frame = tree.frame[body.name]
+        if frame < 0 or (center.bodies is not None and body.name not in center.bodies):
+            continue
+        if body.mass is None:
+            raise InertiaError(
+                f"Body '{body.name}' has no mass, which the centre of mass '{center.name}' needs. Write mass "
+                "= 0 for a massless body.",
+                bodies=(body.name,),
+            )
+        carried = [(body.mass, body.com)] if body.com is not None else []
+        carried += [(p.mass, p.at) for p in description.points if p.body == body.name]
+        found = [(mass, tree.local_point(frame, at)) for mass, at in carried if mass]
+        if found:
+            masses.setdefault(frame, []).extend(found)
+    total = sum(mass for found in masses.values() for mass, _ in found)
+    if not total:
+        raise InertiaError(
+            f"The bodies of centre of mass '{center.name}' have no mass. Choose others.",
+            bodies=center.bodies or (),
+        )
+    items = []
+    for frame, found in masses.items():
+        mass = sum(mass for mass, _ in found)
+        local = sum((one * at for one, at in found), np.zeros(3)) / mass
+        items.append(
+            Item(WEIGHTED_POINT, frame, local_b=tuple(local), extra=(mass / total, 0.0, 0.0), goes_on=True)
+        )
+    items[-1] = replace(items[-1], goes_on=False)
+    return Part(items, [f"{center.name}.{c}" for c in _XYZ], [True] * 3)
 
 
 def _joint(tree: Tree, joint: Joint) -> Part:

@@ -81,8 +81,10 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
     """Return a rotation whose third column is `axis`; it is exact for axes along x, y or z."""
     first = np.zeros(3, axis.dtype)
     first[np.argmin(np.abs(axis.real))] = 1  # a complex step does not change the choice
-    first = unit(first - (first @ axis) * axis)
-    return np.stack([first, np.cross(axis, first), axis], axis=1)
+    x, y, z = first = unit(first - (first @ axis) * axis)
+    a, b, c = axis
+    # np.cross takes most of the time that a long chain is read in
+    return np.array([[x, b * z - c * y, a], [y, c * x - a * z, b], [z, a * y - b * x, c]])
 
 
 class Tree:

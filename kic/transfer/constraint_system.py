@@ -33,6 +33,7 @@ from kic.kernels.layout import (
     RELATIVE_OMEGA,
     SCALE,
     WANT_CURVATURE,
+    WEIGHTED_POINT,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
 from kic.kinematics.items import Item, heights
@@ -44,7 +45,7 @@ from kic.numerics.arrays import scatter
 # largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
 # rows of these are lengths
-_LONG = (POINT, DISTANCE, DOT2)
+_LONG = (WEIGHTED_POINT, POINT, DISTANCE, DOT2)
 # one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
 SMALL, SMALLEST = 0.1, 1e-7
 # an order of elimination prefers zeros to size within this share
@@ -216,6 +217,9 @@ class ConstraintSystem:
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
         self.moving = [moving(tree, item) for item in items]
+        for k in range(1, len(items)):  # the last of several points has the columns of their mean
+            if items[k].kind == WEIGHTED_POINT and items[k - 1].goes_on:
+                self.moving[k] = sorted({*self.moving[k], *self.moving[k - 1]})
         sizes = own_sizes(tree, items, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
@@ -250,6 +254,10 @@ class ConstraintSystem:
         for k in np.flatnonzero(made):
             sliders = [n for n in self.moving[k] if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
+        source = self.rows.source
+        for last in range(1, len(made)):
+            if source[last].kind == WEIGHTED_POINT and source[last - 1].goes_on:
+                made[last] = max(made[last], made[last - 1])
         return made / self.item_scale
 
     @property

@@ -1,4 +1,4 @@
-"""Mechanisms as the text of URDF and MJCF files, for other packages."""
+"""Writers of mechanisms as URDF and MJCF, for other packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from kic.description.parts import Body, Joint, as_matrix
+from kic.description.parts import Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import InputError, ModelError, short_repr
 from kic.kernels.layout import BALL, PRISMATIC
@@ -23,7 +23,7 @@ _MJCF_LEFT = ("distances", "forces", "moments", "contacts", "motors")
 
 @dataclass(frozen=True)
 class UrdfText:
-    """Text of a URDF file, and the loops that it cannot say.
+    """Text of a URDF file, and the loops that it cannot express.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     Returns
     -------
     UrdfText
-        The text, its loops, and gravity. Parts that the format cannot say are named in a comment.
+        The text, its loops, and gravity. Parts that the format cannot express are named in a comment.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
         place[child] = origin
         if any(s.kind == BALL for s in made) and joint.type != "free":
             raise ModelError(
-                f"Joint '{joint.name}' is {joint.type}; URDF has no such joint. Use to_mjcf().",
+                f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use to_mjcf().",
                 joint=joint.name,
             )
         above = parent
@@ -152,7 +152,7 @@ def to_mjcf(mechanism: Mechanism) -> str:
     Returns
     -------
     str
-        The text. Parts that the format cannot say are named in a comment.
+        The text. Parts that the format cannot express are named in a comment.
 
     Raises
     ------
@@ -202,8 +202,8 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     fixed: tuple[Any, ...] = (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed))
     for part in fixed:
         raise ModelError(
-            f"{mechanism.describe(part.name).capitalize()} is a constraint that the format cannot say. Open "
-            "the contact, or replace a fixed distance by a body with ball joints.",
+            f"{mechanism.describe(part.name).capitalize()} is a constraint that the format cannot express. "
+            "Open the contact, or replace a fixed distance by a body with ball joints.",
             name=part.name,
         )
     return mechanism
@@ -241,19 +241,13 @@ def _numbers(values: Iterable[float]) -> str:
     return " ".join(repr(float(x)) for x in values)
 
 
-def _merged(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] | None:
+def _inertia(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] | None:
     """Return mass, centre of mass and inertia of a body with its point masses; None without mass."""
     if body.mass is None:
         return None
     parts = [(float(body.mass), np.array(body.com or (0.0, 0.0, 0.0)), as_matrix(body.inertia or (0.0,) * 6))]  # type: ignore[arg-type]
     parts += [(p.mass, np.array(p.at), np.zeros((3, 3))) for p in m.points if p.body == body.name and p.mass]
-    mass = float(sum(part[0] for part in parts))
-    com: Any = parts[0][1] if len(parts) == 1 or not mass else sum(w * c for w, c, _ in parts) / mass
-    J = np.zeros((3, 3))
-    for w, c, own in parts:
-        arm = c - com
-        J += own + w * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return mass, com, J
+    return combined_inertia(parts)
 
 
 def _euler(R: np.ndarray) -> np.ndarray:
@@ -269,7 +263,7 @@ def _euler(R: np.ndarray) -> np.ndarray:
 
 def _urdf_link(m: Mechanism, body: Body, origin: np.ndarray) -> list[str]:
     """Return a link with its inertia."""
-    made = _merged(m, body)
+    made = _inertia(m, body)
     if made is None:
         return [f"  <link name={quoteattr(body.name)}/>"]
     mass, com, J = made
@@ -336,7 +330,7 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
             raise ModelError(
-                f"Coupling '{name}' relates several joints, which the format cannot say.", name=name
+                f"Coupling '{name}' relates several joints, which the format cannot express.", name=name
             )
         # default coordinates stay independent
         pairs.sort(key=lambda pair: pair[0][0] in m.coordinate_names)
@@ -348,7 +342,7 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
 
 def _mjcf_inertial(m: Mechanism, body: Body, origin: np.ndarray) -> str:
     """Return the inertia of a body."""
-    made = _merged(m, body)
+    made = _inertia(m, body)
     if made is None or not made[0] > 0:
         raise ModelError(
             f"Body '{body.name}' has no mass, and MuJoCo allows no massless body that moves. Give it one.",
@@ -460,8 +454,8 @@ def _mjcf_equalities(m: Mechanism) -> list[str]:
                 lines.append(f'    <connect name={name} {pair} anchor="{_numbers(other)}"/>')
         else:
             raise ModelError(
-                f"Joint '{joint.name}' is {joint.type} and closes a loop, which MJCF cannot say. Name other "
-                "coordinates, so that another joint closes it.",
+                f"Joint '{joint.name}' is {joint.type} and closes a loop, which MJCF cannot express. Name "
+                "other coordinates, so that another joint closes it.",
                 joint=joint.name,
             )
     values = {c: x for j in m.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]

@@ -1,0 +1,144 @@
+"""Mechanisms that are described with open loops, and closed by `Mechanism.assemble`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import kic
+
+Z = (0, 0, 1)
+
+
+def chain(reach: float = 2.0, **more) -> kic.Mechanism:
+    """Return three bars in a line, whose end is a four-bar linkage's second pin."""
+    bodies = [
+        kic.Body(name, mass=1.0 + k, com=(x, 0.1, 0), inertia=(0.1, 0.2, 0.25, 0.01, 0, 0))
+        for k, (name, x) in enumerate((("crank", 0.5), ("coupler", 2.0), ("rocker", 4.0)))
+    ]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), Z, **more),
+        kic.Joint("B", "revolute", ("crank", "coupler"), (1, 0, 0), Z),
+        kic.Joint("C", "revolute", ("coupler", "rocker"), (3, 0, 0), Z),
+    ]
+    points = [kic.Point("end", "rocker", (5, 0, 0), mass=0.3), kic.Point("pin", "ground", (reach, 0, 0))]
+    return kic.Mechanism("chain", bodies, joints, points, gravity=(0, -9.81, 0))
+
+
+def test_coordinates_keep_their_values_and_dynamics_their_numbers():
+    open_chain = chain()
+    m = open_chain.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+    assert (m.dof, [j.name for j in m.joints]) == (1, ["A", "B", "C", "end to pin"])
+    c = m.at({m.coordinate_names[0]: m.at().value(m.coordinate_names[0]) + 0.1})
+    values = {name: float(c.value(name)) for name in "ABC"}
+    free = open_chain.at(values)
+    assert np.abs(free.value("end") - [2, 0, 0]).max() < 1e-12
+    # the closed mechanism is the chain, transferred by its own coefficients
+    A = c.coefficients(["A", "B", "C"])
+    d = free.dynamics()
+    assert np.abs(c.dynamics().I - A.G.T @ d.I @ A.G).max() < 1e-12
+    assert np.abs(c.dynamics().load - A.G.T @ d.load).max() < 1e-12
+    assert any("'end to pin' by" in remark for remark in m.remarks)
+
+
+def test_nearest_solution_within_limits():
+    for low, high in ((0.2, 1.5), (-1.5, -0.2)):
+        m = chain(limits=(low, high)).assemble([("end", "pin", "revolute")])
+        assert low < m.at().value("A") < high
+
+
+def test_loop_that_contradicts_itself_is_named():
+    with pytest.raises(kic.ModelError) as caught:
+        chain(reach=9.0).assemble([("end", "pin")])
+    assert caught.value.loop == "end to pin"
+    # the chain reaches 5 of 9, and the residual is relative to the characteristic length
+    assert caught.value.left > 0.1
+    with pytest.raises(kic.InputError):
+        chain().assemble([("end",)])
+    with pytest.raises(kic.UnknownNameError):
+        chain().assemble([("end", "nobody")])
+    with pytest.raises(kic.InputError):
+        chain().assemble([("end", "pin", "screw")])
+
+
+def test_closed_loops_couplings_and_body_axes_stay():
+    m = kic.load("four-bar")
+    arm = replace(
+        m,
+        bodies=(*m.bodies, kic.Body("one"), kic.Body("two")),
+        joints=(
+            *m.joints,
+            kic.Joint("P", "revolute", ("ground", "one"), (-1, 0, 0), Z),
+            kic.Joint("Q", "revolute", ("one", "two"), (-1.5, 0.3, 0), Z, value=0.4),
+        ),
+        points=(
+            *m.points,
+            kic.Point("hand", "two", (-1.5, 1.0, 0)),
+            kic.Point("goal", "ground", (-1.2, 0.5, 0)),
+        ),
+        couplings=(kic.Coupling("gear", ("P", "A"), ratios=(1, -2)),),
+        forces=(kic.Force("push", "hand", (1.0, 0, 0), axes="body"),),
+        coordinates=("A", "Q"),
+    )
+    loop = [(p.name, q) for p in arm.points if p.name == "hand" for q in ("goal",)]
+    made = arm.assemble(loop)
+    c = made.at()
+    assert made.dof == 0
+    assert np.abs(c.value("hand") - c.value("goal")).max() < 1e-9
+    # 1 (P - P0) - 2 (A - A0) = 0
+    change = {name: float(c.value(name) - arm.at().value(name)) for name in ("P", "A", "Q")}
+    assert abs(change["P"] - 2 * change["A"]) < 1e-9
+    (force,) = (f for f in made.forces if f.name == "push")
+    turned = Rotation.from_rotvec([0, 0, change["P"] + change["Q"]]).apply([1.0, 0, 0])
+    assert np.abs(turned - force.force).max() < 1e-9
+    # the loop of the linkage is still closed: its joint is at one place on both bodies
+    linkage = replace(m, coordinates=("A",)).at({"A": c.value("A")})
+    for body in m.bodies:
+        for row in "xy":
+            assert abs(c.value(f"{body.name}.{row}") - linkage.value(f"{body.name}.{row}")) < 1e-9
+
+
+def test_universal_loop_keeps_its_second_axis():
+    bodies = [kic.Body(name) for name in "abcd"]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), (0.1, 0.2, 1)),
+        kic.Joint("B", "spherical", ("a", "b"), (1, 0, 0)),
+        kic.Joint("C", "revolute", ("ground", "d"), (0, 2, 0), (1, 0.3, 0.2)),
+    ]
+    joints.append(kic.Joint("K", "prismatic", ("d", "c"), axis=(0, 0, 1)))
+    tilt = Rotation.from_rotvec([0.3, -0.2, 0.5])
+    frames = [kic.Frame("u", "b", (1, 1.2, 0.1)), kic.Frame("v", "c", (0.4, 1.4, 0.4), axes=tilt)]
+    m = kic.Mechanism("u", bodies, joints, frames=frames).assemble([("u", "v", "universal")])
+    c = m.at()
+    u, v = (c.pose(name) for name in "uv")
+    assert np.abs(u.translation - v.translation).max() < 1e-10
+    # z of the first frame stays perpendicular to x of the second
+    for step in (0.0, 0.05):
+        c = m.at({m.coordinate_names[0]: c.value(m.coordinate_names[0]) + step}) if m.dof == 1 else c
+        u, v = (c.pose(name).rotation.as_matrix() for name in "uv")
+        assert abs(u[:, 2] @ v[:, 0]) < 1e-10
+
+
+def test_parts_of_the_described_configuration_are_refused():
+    m = chain()
+    foot = kic.Contact("step", "pinned", ("rocker", "ground"), (5, 0, 0))
+    with pytest.raises(kic.ModelError):
+        replace(m, contacts=(foot,)).assemble([("end", "pin")])
+
+
+def test_toml_with_open_loops(tmp_path):
+    path = tmp_path / "linkage.toml"
+    kic.save(chain(), path)
+    path.write_text(path.read_text() + '\n[[loops]]\nframes = ["end", "pin"]\ntype = "revolute"\n')
+    m = kic.load(path)
+    assert m.dof == 1
+    assert np.abs(m.at().value("end") - [2, 0, 0]).max() < 1e-12
+    kic.save(m, path)
+    assert kic.load(path) == m
+    path.write_text(path.read_text() + '\n[[loops]]\nframes = ["end"]\n')
+    with pytest.raises(kic.ModelFileError) as caught:
+        kic.load(path)
+    assert caught.value.key.startswith("loops[0]")
