@@ -9,7 +9,19 @@ from __future__ import annotations
 from kic.kernels.frames import carried_point, frames, motion
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import BODIES, CENTRE, COLUMNS, EVERY, FRAME_WIDTH, HEADER, MASS, OMEGA, POINT, SIZE
+from kic.kernels.layout import (
+    BODIES,
+    CARRIER,
+    CENTRE,
+    COLUMNS,
+    EVERY,
+    FRAME_WIDTH,
+    HEADER,
+    MASS,
+    OMEGA,
+    POINT,
+    SIZE,
+)
 from kic.kernels.offsets import section, table_width
 from kic.kernels.outputs import add_vector_rows
 from kic.kernels.scalar_rows import column1, column2
@@ -81,7 +93,7 @@ def links(plan, numbers, states, X, whole, scratch, T):
             second_motion(cols, F, X[b], Z, one, size, EVERY, whole)
             into = Z, X[b], one, EVERY
         for i in range(bodies.shape[0]):
-            frame = bodies[i, 0]
+            frame = bodies[i, CARRIER]
             if frame >= 0:
                 body_tables(cols, F, into, frame, take(inertias, i, CENTRE), size, L, A)
                 j = rotated_inertia(F, frame, inertias, i)

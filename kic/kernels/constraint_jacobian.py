@@ -20,6 +20,7 @@ from kic.kernels.layout import (
     DISTANCE,
     DOT1,
     DOT2,
+    EXTRA,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
@@ -29,11 +30,15 @@ from kic.kernels.layout import (
     ITEMS,
     KIND,
     LINEAR_TERM,
+    LOCAL_A,
+    LOCAL_B,
     OMEGA,
     PARENT,
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
+    RATIO,
+    RATIO_OFFSET,
     RELATIVE_OMEGA,
     REVOLUTE,
     ROW,
@@ -56,10 +61,10 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
             value[row] = states[b, cols[n, STATE]]
         return
     if items[i, ITEM] == LINEAR_TERM:
-        g[row, n] += vectors[i, 6]
-        value[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
+        g[row, n] += vectors[i, RATIO]
+        value[row] += vectors[i, RATIO] * states[b, cols[n, STATE]] - vectors[i, RATIO_OFFSET]
         return
-    normal = take(vectors, i, 6)
+    normal = take(vectors, i, EXTRA)
     value[row] = vectors[i, 0]
     while n >= 0:
         if cols[n, KIND] == REVOLUTE:
@@ -95,16 +100,19 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
         angle_gradient(kind, row, value, g)
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
-    head, tail = carried_point(F, body, take(vectors, i, 0)), carried_point(F, base, take(vectors, i, 3))
-    u, sort = carried_vector(F, base, take(vectors, i, 6)), POINT
+    head, tail = (
+        carried_point(F, body, take(vectors, i, LOCAL_B)),
+        carried_point(F, base, take(vectors, i, LOCAL_A)),
+    )
+    u, sort = carried_vector(F, base, take(vectors, i, EXTRA)), POINT
     gap, other = sub(head, tail), tail
     rows = 3 if kind <= OMEGA else 1
     weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
     if kind == DIRECTION or kind == DOT1:
-        head, sort = carried_vector(F, body, take(vectors, i, 0)), DIRECTION
+        head, sort = carried_vector(F, body, take(vectors, i, LOCAL_B)), DIRECTION
         gap, other = head, zero(head)
         if kind == DOT1:
-            u = carried_vector(F, base, take(vectors, i, 3))
+            u = carried_vector(F, base, take(vectors, i, LOCAL_A))
     elif kind == OMEGA or kind == RELATIVE_OMEGA:
         sort, gap = OMEGA, zero(head)
     elif items[i, FRAME_A] < -1:

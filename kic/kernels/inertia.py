@@ -14,6 +14,7 @@ from kic.kernels.jit import helper
 from kic.kernels.layout import (
     ARMATURE,
     AXIS,
+    CARRIER,
     CENTRE,
     GROUP,
     KIND,
@@ -55,7 +56,7 @@ def composites(cols, F, bodies, inertias, C):
         for k in range(COMPOSITE_WIDTH):
             C[n, k] = 0
     for i in range(bodies.shape[0]):
-        n = bodies[i, 0]
+        n = bodies[i, CARRIER]
         if n < 0:
             continue
         m = inertias[i, MASS]

@@ -40,14 +40,17 @@ OFFSET, TURN0, DRAWN = 0, 3, 12
 # in work, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
-# series (M + 1, 18), of frames along a motion, ground first: angular velocity and velocity of the origin,
-# then their first and second derivatives with respect to time
+# series (M + 1, 18), of frames along a motion, ground first: turning, and motion of the origin
+ANGULAR_VELOCITY, VELOCITY, ANGULAR_ACCELERATION, ACCELERATION, ANGULAR_JERK, JERK = 0, 3, 6, 9, 12, 15
 SERIES_WIDTH = 18
+
+# wrenches (M, 6) on frames: moment about the frame's origin, and force
+WRENCH_MOMENT, WRENCH_FORCE = 0, 3
 
 # scratch, one array for each call, because kernels do not allocate: the frames; then that of `dynamics`,
 # or two tables of three rows, and the frames' blocks in other coordinates (see `transferred_influence`)
 
-# plan, items: kind, frames and row; numbers, vectors: local B, local A, extra
+# plan, items: kind, frames and row
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
 ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
 WEIGHTED_POINT = -1  # a term that is added to 3 rows: extra[0] times the position of a point fixed in B
@@ -64,24 +67,37 @@ LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus
 ANGLE = 10  # 1 row: angle whose sine and cosine, times any length, are the two rows before it
 ARCSINE = 11  # 1 row: angle whose sine is the row before it
 NONE = -2  # no frame A
+# numbers, vectors of items: fixed in B, fixed in A, and a third; of LINEAR_TERM its factor and offset
+LOCAL_B, LOCAL_A, EXTRA = 0, 3, 6
+RATIO, RATIO_OFFSET = 6, 7
 SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
 LEVER = 10  # of a system's item: its longest lever arm, divided by its scale
 
 # pairs (a, b) of second order that a table holds, in this order: all, or those with b <= a
 EVERY, LOWER = 0, 1
 
-# plan, bodies: the frame that carries each; numbers, inertias: mass, centre of mass (3), inertia about it
+# plan, bodies and forces: the frame that carries each
+CARRIER = 0
+# numbers, inertias of bodies: mass, centre of mass (3), inertia about it
 # xx yy zz xy xz yz, in the frame's axes
 MASS, CENTRE, MOMENTS = 0, 1, 4
 
-# plan, forces: frame, FORCE or MOMENT, axes; numbers, places: the local point
+# plan, forces: carrier, FORCE or MOMENT, axes; numbers, places: the local point
+FORCE_KIND, FORCE_AXES = 1, 2
 FORCE, MOMENT = 0, 1
 WORLD_AXES, BODY_AXES = 0, 1
 
 # plan, springs: frames of the two ends; numbers: the two local points, stiffness, free length, damping
-# numbers, laws (M): stiffness, free value, damping of each column, and its armature; numbers, last row:
-# gravity, and the absolute tolerance on unused closure rows; laws, of systems: scale of each coordinate
-ALLOWED, COLUMN_SCALE, ARMATURE = 4, 3, 5
+END_A, END_B = 0, 1
+POINT_A, POINT_B, STIFFNESS, FREE_LENGTH, DAMPING = 0, 3, 6, 7, 8
+# numbers, laws (M) of each column: spring, damper and armature of its joint; of systems, also its scale
+JOINT_STIFFNESS, FREE_VALUE, JOINT_DAMPING, COLUMN_SCALE, ARMATURE = 0, 1, 2, 3, 5
+# numbers, last row: gravity, and the absolute tolerance on unused closure rows
+GRAVITY, ALLOWED = 0, 4
+
+# choice (6, n) of a square system: rows used, columns in the order of elimination and items of those rows;
+# closure rows that are not used, and their items; which coordinate each row used is, or -1
+USED_ROW, ELIMINATED, USED_ITEM, UNUSED_ROW, UNUSED_ITEM, INPUT = 0, 1, 2, 3, 4, 5
 
 # quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
 # column of the tree, and the largest residual of an unused closure row, all dimensionless

@@ -7,7 +7,31 @@ from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
 from kic.kernels.influence import affects, first
 from kic.kernels.jit import helper
-from kic.kernels.layout import AXIS, BODY_AXES, KIND, MOMENT, OMEGA, PARENT, POINT, PRISMATIC, STATE
+from kic.kernels.layout import (
+    AXIS,
+    BODY_AXES,
+    CARRIER,
+    DAMPING,
+    END_A,
+    END_B,
+    FORCE_AXES,
+    FORCE_KIND,
+    FREE_LENGTH,
+    FREE_VALUE,
+    GRAVITY,
+    JOINT_DAMPING,
+    JOINT_STIFFNESS,
+    KIND,
+    MOMENT,
+    OMEGA,
+    PARENT,
+    POINT,
+    POINT_A,
+    POINT_B,
+    PRISMATIC,
+    STATE,
+    STIFFNESS,
+)
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
@@ -37,20 +61,20 @@ def applied_loads(cols, F, forces, places, applied, b, t):
     """Add forces and moments given in world or in body axes (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(forces.shape[0]):
-        frame = forces[i, 0]
+        frame = forces[i, CARRIER]
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
-        if forces[i, 2] == BODY_AXES:
+        if forces[i, FORCE_AXES] == BODY_AXES:
             f = carried_vector(F, frame, f)
-        kind = OMEGA if forces[i, 1] == MOMENT else POINT
+        kind = OMEGA if forces[i, FORCE_KIND] == MOMENT else POINT
         virtual_work(cols, F, frame, kind, carried_point(F, frame, take(places, i, 0)), f, t)
 
 
 @helper
 def spring_pull(w, numbers, i):
     """Return the tension of spring i per length of the vector w between its ends."""
-    if numbers[i, 7] == 0:
-        return numbers[i, 6]
-    return numbers[i, 6] * (1 - numbers[i, 7] / root(dot(w, w)))
+    if numbers[i, FREE_LENGTH] == 0:
+        return numbers[i, STIFFNESS]
+    return numbers[i, STIFFNESS] * (1 - numbers[i, FREE_LENGTH] / root(dot(w, w)))
 
 
 @helper
@@ -60,11 +84,11 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
     numbers (n, 9): the two local points, stiffness, free length, damping. `stretch` (M,) is scratch.
     """
     for i in range(springs.shape[0]):
-        a, b = springs[i, 0], springs[i, 1]
-        pa = carried_point(F, a, take(numbers, i, 0))
-        pb = carried_point(F, b, take(numbers, i, 3))
+        a, b = springs[i, END_A], springs[i, END_B]
+        pa = carried_point(F, a, take(numbers, i, POINT_A))
+        pb = carried_point(F, b, take(numbers, i, POINT_B))
         w = sub(pb, pa)
-        damping = numbers[i, 8]
+        damping = numbers[i, DAMPING]
         f = scale(spring_pull(w, numbers, i), w)
         virtual_work(cols, F, a, POINT, pa, f, t)
         virtual_work(cols, F, b, POINT, pb, scale(-1, f), t)
@@ -84,8 +108,8 @@ def joint_loads(cols, laws, states, b, size, t):
     """Add springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
     for n in range(size):
         if cols[n, KIND] <= PRISMATIC:
-            t[n] -= laws[n, 0] * (states[b, cols[n, STATE]] - laws[n, 1])
-        t[size + n * size + n] += laws[n, 2]
+            t[n] -= laws[n, JOINT_STIFFNESS] * (states[b, cols[n, STATE]] - laws[n, FREE_VALUE])
+        t[size + n * size + n] += laws[n, JOINT_DAMPING]
 
 
 @helper
@@ -97,7 +121,7 @@ def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, sta
     size = cols.shape[0]
     for place in range(size + size * size):
         t[place] = 0
-    gravity_loads(cols, F, C, take(rest, size, 0), t)
+    gravity_loads(cols, F, C, take(rest, size, GRAVITY), t)
     applied_loads(cols, F, forces, places, applied, b, t)
     spring_loads(cols, F, springs, numbers, size, t, stretch)
     joint_loads(cols, rest, states, b, size, t)

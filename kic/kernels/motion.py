@@ -16,34 +16,54 @@ from kic.kernels.functions import root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
+    ACCELERATION,
     ALLOWED,
     ANGLE,
+    ANGULAR_ACCELERATION,
+    ANGULAR_JERK,
+    ANGULAR_VELOCITY,
     ARCSINE,
     ARMATURE,
     AXIS,
     BODIES,
     BODY_AXES,
+    CARRIER,
     CENTRE,
     COLUMN_SCALE,
     COLUMNS,
     COORDINATE,
+    DAMPING,
     DIRECTION,
     DISTANCE,
     DOT1,
+    ELIMINATED,
+    END_A,
+    END_B,
+    EXTRA,
+    FORCE_AXES,
+    FORCE_KIND,
     FORCES,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
+    FREE_VALUE,
     GOOD_PIVOT,
+    GRAVITY,
     HEADER,
     HEIGHT,
+    INPUT,
     ITEM,
     ITEMS,
+    JERK,
+    JOINT_DAMPING,
+    JOINT_STIFFNESS,
     KIND,
     LARGEST,
     LEFT,
     LEFT_OUT,
     LINEAR_TERM,
+    LOCAL_A,
+    LOCAL_B,
     MASS,
     MOMENT,
     NONE,
@@ -54,7 +74,10 @@ from kic.kernels.layout import (
     PIVOT,
     PLANE_ANGLE,
     POINT,
+    POINT_A,
+    POINT_B,
     PRISMATIC,
+    RATIO,
     RELATIVE_OMEGA,
     REVOLUTE,
     ROTATION,
@@ -66,12 +89,19 @@ from kic.kernels.layout import (
     SPRINGS,
     STATE,
     SYSTEM,
+    UNUSED_ITEM,
+    UNUSED_ROW,
+    USED_ITEM,
+    USED_ROW,
+    VELOCITY,
     WANT,
     WANT_FORWARD,
     WANT_INERTIA,
     WANT_LOADS,
     WANT_SERIES,
     WEIGHTED_POINT,
+    WRENCH_FORCE,
+    WRENCH_MOMENT,
 )
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
@@ -93,22 +123,22 @@ def carried_series(V, frame, kind, e, order):
     `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
     """
     n = frame + 1
-    w = take(V, n, 0)
+    w = take(V, n, ANGULAR_VELOCITY)
     first = w if kind == OMEGA else cross(w, e)
     second = third = scale(0, w)
     if order > 1:
-        a = take(V, n, 6)
+        a = take(V, n, ANGULAR_ACCELERATION)
         second = a if kind == OMEGA else add(cross(a, e), cross(w, first))
         if order > 2:
-            third = take(V, n, 12)
+            third = take(V, n, ANGULAR_JERK)
             if kind != OMEGA:
                 third = add(add(cross(third, e), scale(2, cross(a, first))), cross(w, second))
                 if kind == POINT:
-                    third = add(third, take(V, n, 15))
+                    third = add(third, take(V, n, JERK))
         if kind == POINT:
-            second = add(second, take(V, n, 9))
+            second = add(second, take(V, n, ACCELERATION))
     if kind == POINT:
-        first = add(first, take(V, n, 3))
+        first = add(first, take(V, n, VELOCITY))
     return first, second, third
 
 
@@ -122,33 +152,33 @@ def frame_series(cols, F, x, V, k):
         one, two, three = carried_series(V, up, POINT, r, k)
         x1 = x[n]
         if k == 1:
-            w = take(V, up + 1, 0)
+            w = take(V, up + 1, ANGULAR_VELOCITY)
             if slides:
                 one = axpy(x1, s, one)
             else:
                 w = axpy(x1, s, w)
-            put(V, n + 1, 0, w)
-            put(V, n + 1, 3, one)
+            put(V, n + 1, ANGULAR_VELOCITY, w)
+            put(V, n + 1, VELOCITY, one)
             continue
         x2 = x[mobile + n]
         s1, s2, _ = carried_series(V, axis_carrier(cols, n), DIRECTION, s, k - 1)
         if k == 2:
-            a = take(V, up + 1, 6)
+            a = take(V, up + 1, ANGULAR_ACCELERATION)
             if slides:
                 two = axpy(2 * x1, s1, axpy(x2, s, two))
             else:
                 a = axpy(x1, s1, axpy(x2, s, a))
-            put(V, n + 1, 6, a)
-            put(V, n + 1, 9, two)
+            put(V, n + 1, ANGULAR_ACCELERATION, a)
+            put(V, n + 1, ACCELERATION, two)
             continue
         x3 = x[2 * mobile + n]
-        a = take(V, up + 1, 12)
+        a = take(V, up + 1, ANGULAR_JERK)
         if slides:
             three = axpy(3 * x1, s2, axpy(3 * x2, s1, axpy(x3, s, three)))
         else:
             a = axpy(x1, s2, axpy(2 * x2, s1, axpy(x3, s, a)))
-        put(V, n + 1, 12, a)
-        put(V, n + 1, 15, three)
+        put(V, n + 1, ANGULAR_JERK, a)
+        put(V, n + 1, JERK, three)
 
 
 @helper
@@ -158,12 +188,12 @@ def linear_series(cols, F, x, items, vectors, i, order, t, rows):
     if items[i, ITEM] == PLANE_ANGLE:
         while n >= 0:
             if cols[n, KIND] == REVOLUTE:
-                sign = dot(take(vectors, i, 6), take(F, n, AXIS))
+                sign = dot(take(vectors, i, EXTRA), take(F, n, AXIS))
                 for k in range(order):
                     t[(k + 1) * rows + row] += sign * x[k * mobile + n]
             n = cols[n, PARENT]
         return
-    factor = vectors[i, 6] if items[i, ITEM] == LINEAR_TERM else 1 + 0 * vectors[i, 6]
+    factor = vectors[i, RATIO] if items[i, ITEM] == LINEAR_TERM else 1 + 0 * vectors[i, RATIO]
     for k in range(order):
         t[(k + 1) * rows + row] += factor * x[k * mobile + n]
 
@@ -206,7 +236,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         angle_series(kind, row, order, t, rows)
         return
     body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
-    head = take(vectors, i, 0)
+    head = take(vectors, i, LOCAL_B)
     if kind == DIRECTION or kind == DOT1:
         head, sort = carried_vector(F, body, head), DIRECTION
     else:
@@ -218,7 +248,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         e = sub(head, take(F, body, ORIGIN))
     one, two, three = carried_series(V, body, sort, e, order)
     if base != NONE and sort != DIRECTION:
-        e = carried_point(F, base, take(vectors, i, 3))
+        e = carried_point(F, base, take(vectors, i, LOCAL_A))
         gap = sub(head, e)
         if base >= 0:
             e = sub(e, take(F, base, ORIGIN))
@@ -240,7 +270,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
         y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
     else:
-        u = carried_vector(F, base, take(vectors, i, 3 if kind == DOT1 else 6))
+        u = carried_vector(F, base, take(vectors, i, LOCAL_A if kind == DOT1 else EXTRA))
         u1, u2, u3 = carried_series(V, base, DIRECTION, u, order)
         y1 = dot(u, one)
         y2 = dot(u1, one) + dot(u, two)
@@ -260,8 +290,8 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
 @helper
 def add_wrench(forces, n, arm_, f):
     """Add a force at an arm from the origin of frame n."""
-    put(forces, n, 0, add(take(forces, n, 0), cross(arm_, f)))
-    put(forces, n, 3, add(take(forces, n, 3), f))
+    put(forces, n, WRENCH_MOMENT, add(take(forces, n, WRENCH_MOMENT), cross(arm_, f)))
+    put(forces, n, WRENCH_FORCE, add(take(forces, n, WRENCH_FORCE), f))
 
 
 @helper
@@ -271,16 +301,16 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     A wrench (6) is the moment about the frame's origin, then the force. power[0] receives that of weights.
     """
     for i in range(bodies.shape[0]):
-        n = bodies[i, 0]
+        n = bodies[i, CARRIER]
         m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
-        w, a = take(V, n + 1, 0), take(V, n + 1, 6)
+        w, a = take(V, n + 1, ANGULAR_VELOCITY), take(V, n + 1, ANGULAR_ACCELERATION)
         first, second, _ = carried_series(V, n, POINT, c, 2)
         f = scale(0, second)
         if want & WANT_INERTIA:
             j = rotated_inertia(F, n, inertias, i)
             f = scale(m, second)
             moment = add(times_symmetric(j, a), cross(w, times_symmetric(j, w)))
-            put(forces, n, 0, add(take(forces, n, 0), moment))
+            put(forces, n, WRENCH_MOMENT, add(take(forces, n, WRENCH_MOMENT), moment))
         if want & WANT_LOADS:
             weight = scale(m, gravity)
             f = sub(f, weight)
@@ -293,15 +323,15 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
     """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(pulls.shape[0]):
-        n = pulls[i, 0]
+        n = pulls[i, CARRIER]
         if n < 0:
             continue
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
-        if pulls[i, 2] == BODY_AXES:
+        if pulls[i, FORCE_AXES] == BODY_AXES:
             f = carried_vector(F, n, f)
-        if pulls[i, 1] == MOMENT:
-            put(forces, n, 0, sub(take(forces, n, 0), f))
-            power[0] += dot(take(V, n + 1, 0), f)
+        if pulls[i, FORCE_KIND] == MOMENT:
+            put(forces, n, WRENCH_MOMENT, sub(take(forces, n, WRENCH_MOMENT), f))
+            power[0] += dot(take(V, n + 1, ANGULAR_VELOCITY), f)
         else:
             e = turn(F, n, ROTATION, take(places, i, 0))
             add_wrench(forces, n, e, scale(-1, f))
@@ -312,19 +342,19 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
 def spring_wrenches(F, V, springs, coils, forces, power):
     """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
     for i in range(springs.shape[0]):
-        a, b = springs[i, 0], springs[i, 1]
-        ea, eb = take(coils, i, 0), take(coils, i, 3)
+        a, b = springs[i, END_A], springs[i, END_B]
+        ea, eb = take(coils, i, POINT_A), take(coils, i, POINT_B)
         pa, pb = carried_point(F, a, ea), carried_point(F, b, eb)
         ea, eb = carried_vector(F, a, ea), carried_vector(F, b, eb)
         w = sub(pb, pa)
         rate = sub(carried_series(V, b, POINT, eb, 1)[0], carried_series(V, a, POINT, ea, 1)[0])
         f = scale(spring_pull(w, coils, i), w)
         power[0] -= dot(f, rate)
-        if coils[i, 8] != 0:
+        if coils[i, DAMPING] != 0:
             length = root(dot(w, w))
             stretch = dot(w, rate) / length
-            power[1] += coils[i, 8] * stretch * stretch
-            f = axpy(coils[i, 8] * stretch / length, w, f)
+            power[1] += coils[i, DAMPING] * stretch * stretch
+            f = axpy(coils[i, DAMPING] * stretch / length, w, f)
         if a >= 0:
             add_wrench(forces, a, ea, scale(-1, f))
         if b >= 0:
@@ -342,58 +372,32 @@ def tree_efforts(
         for k in range(6):
             forces[n, k] = 0
     power[0] = power[1] = 0
-    body_wrenches(F, V, bodies, inertias, take(rest, mobile, 0), want, forces, power)
+    body_wrenches(F, V, bodies, inertias, take(rest, mobile, GRAVITY), want, forces, power)
     if want & WANT_LOADS:
         applied_wrenches(F, V, pulls, places, applied, b, forces, power)
         spring_wrenches(F, V, springs, coils, forces, power)
     for n in range(mobile - 1, -1, -1):
         s, up = take(F, n, AXIS), cols[n, PARENT]
-        moment, force = take(forces, n, 0), take(forces, n, 3)
+        moment, force = take(forces, n, WRENCH_MOMENT), take(forces, n, WRENCH_FORCE)
         t[n] = dot(s, moment) if rotates(cols, n) else dot(s, force)
         if want & WANT_INERTIA:
             t[n] += rest[n, ARMATURE] * x[mobile + n]
         if up >= 0:
             add_wrench(forces, up, arm(cols, F, n), force)
-            put(forces, up, 0, add(take(forces, up, 0), moment))
+            put(forces, up, WRENCH_MOMENT, add(take(forces, up, WRENCH_MOMENT), moment))
         if want & WANT_LOADS:
-            drag = rest[n, 2] * x[n]
+            drag = rest[n, JOINT_DAMPING] * x[n]
             power[1] += drag * x[n]
             t[n] += drag
             if cols[n, KIND] <= PRISMATIC:
-                pull = rest[n, 0] * (states[b, cols[n, STATE]] - rest[n, 1])
+                pull = rest[n, JOINT_STIFFNESS] * (states[b, cols[n, STATE]] - rest[n, FREE_VALUE])
                 power[0] -= pull * x[n]
                 t[n] += pull
 
 
 @helper
-def projected_inertia(cols, F, C, rest, A, size, Y, I):
-    """Compute I* = Aᵀ I A (m, m) of columns A (M, m), from composite inertias, by (2-157) and (3-34)."""
-    mobile = cols.shape[0]
-    clear_range(Y, 0, mobile * size)
-    for k in range(mobile):
-        s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
-        moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
-        while n >= 0:
-            s = take(F, n, AXIS)
-            f = dot(s, moment) if rotates(cols, n) else dot(s, force)
-            if n == k:
-                f += rest[n, ARMATURE]
-            add_range(Y, k * size, f, A, n * size, size)
-            if n != k:
-                add_range(Y, n * size, f, A, k * size, size)
-            moment = add(moment, cross(arm(cols, F, n), force))
-            n = cols[n, PARENT]
-    clear_range(I, 0, size * size)
-    for n in range(mobile):
-        for a in range(size):
-            f = A[n * size + a]
-            if f != 0:
-                add_range(I, a * size, f, Y, n * size, size)
-
-
-@helper
-def tree_inertia(cols, F, C, I):
-    """Compute I (M, M) of the tree from composite inertias (2-157), O(M depth)."""
+def tree_inertia(cols, F, C, rest, I):
+    """Compute I (M, M) of the tree from composite inertias (2-157) and armature, O(M depth)."""
     mobile = cols.shape[0]
     clear_range(I, 0, mobile * mobile)
     for k in range(mobile):
@@ -406,6 +410,28 @@ def tree_inertia(cols, F, C, I):
             I[n * mobile + k] = f
             moment = add(moment, cross(arm(cols, F, n), force))
             n = cols[n, PARENT]
+    add_armature(rest, mobile, I)
+
+
+@helper
+def projected_inertia(cols, I, A, size, Y, K):
+    """Compute I* = Aᵀ I A (m, m) of columns A (M, m) from I (M, M) (3-34); Y (M, m) is scratch."""
+    mobile = cols.shape[0]
+    clear_range(Y, 0, mobile * size)
+    for k in range(mobile):
+        n = k
+        while n >= 0:
+            f = I[k * mobile + n]
+            add_range(Y, k * size, f, A, n * size, size)
+            if n != k:
+                add_range(Y, n * size, f, A, k * size, size)
+            n = cols[n, PARENT]
+    clear_range(K, 0, size * size)
+    for n in range(mobile):
+        for a in range(size):
+            f = A[n * size + a]
+            if f != 0:
+                add_range(K, a * size, f, Y, n * size, size)
 
 
 @helper
@@ -493,8 +519,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
-            tree_inertia(cols, F, C, I)
-            add_armature(rest, mobile, I)
+            tree_inertia(cols, F, C, rest, I)
             doubtful += accelerate(mobile, second, b * mobile, power, I, T[b], L)
     return doubtful
 
@@ -545,7 +570,8 @@ def motion_in_coordinates(
     power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
     _, endt, endg, endW, endR, endlate, endtau, endA, endY, endI = motion_scratch(plan)
     t, g = scratch[endC:endt], scratch[endt + height : endg].reshape(height, mobile)
-    value, W = scratch[endt : endt + height], scratch[endg:endW].reshape(mobile, mobile)
+    value, factors = scratch[endt : endt + height], scratch[endg:endW]
+    W = factors.reshape(mobile, mobile)
     R, late, tau = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endtau]
     A, Y, I = scratch[endtau:endA], scratch[endA:endY], scratch[endY:endI]
     pivots, ends = whole[0], whole[1]
@@ -576,15 +602,15 @@ def motion_in_coordinates(
                 for i in range(items.shape[0]):
                     item_series(cols, F, V, x, items, vectors, i, k + 1, t, height)
             for i in range(mobile):
-                R[i] = -t[(k + 1) * height + choice[0, i]]
-                a = choice[5, i]
+                R[i] = -t[(k + 1) * height + choice[USED_ROW, i]]
+                a = choice[INPUT, i]
                 if a >= 0 and k == 0:
                     R[i] += first[b * size + a]
                 elif a >= 0 and k == 2:
                     R[i] += third[b * size + a]
                 elif a >= 0 and not want & WANT_FORWARD:
                     R[i] += second[b * size + a]
-                R[i] *= 1 / vectors[choice[2, i], SCALE]
+                R[i] *= 1 / vectors[choice[USED_ITEM, i], SCALE]
             solve(W, pivots, ends, R, 1)
             spread(mobile, choice, rest, R, late, 1)
             copy_range(x, k * mobile, late, 0, mobile)
@@ -595,11 +621,13 @@ def motion_in_coordinates(
                 for n in range(mobile):
                     large = max(large, abs(late[n]) / abs(rest[n, COLUMN_SCALE]))
                 for i in range(left_out):
-                    row = choice[3, i]
+                    row = choice[UNUSED_ROW, i]
                     left = t[(k + 1) * height + row]
                     for n in range(mobile):
                         left += g[row, n] * late[n]
-                    worst = max(worst, abs(left) / abs(vectors[choice[4, i], SCALE])) + 0 * abs(left)
+                    worst = max(worst, abs(left) / abs(vectors[choice[UNUSED_ITEM, i], SCALE])) + 0 * abs(
+                        left
+                    )
             if k == 0:
                 first_large = large
             quality[b, LARGEST + k] = 1
@@ -610,11 +638,11 @@ def motion_in_coordinates(
         )  # fmt: skip
         # T = Aᵀ τ
         for j in range(mobile):
-            R[j] = rest[choice[1, j], COLUMN_SCALE] * tau[choice[1, j]]
+            R[j] = rest[choice[ELIMINATED, j], COLUMN_SCALE] * tau[choice[ELIMINATED, j]]
         solve_transposed(W, pivots, ends, R)
         for i in range(mobile):
-            if choice[5, i] >= 0:
-                T[b, choice[5, i]] = R[i] / vectors[choice[2, i], SCALE]
+            if choice[INPUT, i] >= 0:
+                T[b, choice[INPUT, i]] = R[i] / vectors[choice[USED_ITEM, i], SCALE]
         fine = quality[b, PIVOT] > GOOD_PIVOT
         if want & WANT_SERIES:
             copy_range(T[b], size, x, 0, order * mobile)
@@ -622,11 +650,13 @@ def motion_in_coordinates(
             composites(cols, F, bodies, inertias, C)
             clear_range(Y, 0, mobile * size)
             for i in range(mobile):
-                if choice[5, i] >= 0:
-                    Y[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
+                if choice[INPUT, i] >= 0:
+                    Y[i * size + choice[INPUT, i]] = 1 / vectors[choice[USED_ITEM, i], SCALE]
             solve(W, pivots, ends, Y, size)
             spread(mobile, choice, rest, Y, A, size)
-            projected_inertia(cols, F, C, rest, A, size, Y, I)
+            # the factors of the system are not needed any more
+            tree_inertia(cols, F, C, rest, factors)
+            projected_inertia(cols, factors, A, size, Y, I)
             if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
                 fine = False
         # NaN is never fine

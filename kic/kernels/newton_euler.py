@@ -12,7 +12,15 @@ from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import helper
-from kic.kernels.layout import ARMATURE, AXIS, CENTRE, MASS, PARENT, ROTATION
+from kic.kernels.layout import (
+    ARMATURE,
+    AXIS,
+    CARRIER,
+    CENTRE,
+    MASS,
+    PARENT,
+    ROTATION,
+)
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
@@ -61,7 +69,7 @@ def add_euler(Z, n, Y, moment, e, count):
 @helper
 def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
     """Compute the moments and forces that move body i along the coordinates, into the block `own`."""
-    n = bodies[i, 0]
+    n = bodies[i, CARRIER]
     o = width * (n + 1)
     m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
     j = rotated_inertia(F, n, inertias, i)
@@ -90,7 +98,7 @@ def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
     for n in range(cols.shape[0]):
         o = width * (n + 1)
         clear_range(own, one, one)
-        while i < bodies.shape[0] and bodies[i, 0] == n:
+        while i < bodies.shape[0] and bodies[i, CARRIER] == n:
             body_forces(F, Z, width, own, bodies, inertias, i, size, count)
             add_range(own, one, 1, own, 0, one)
             i += 1

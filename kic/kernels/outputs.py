@@ -23,6 +23,7 @@ from kic.kernels.layout import (
     DISTANCE,
     DOT1,
     EVERY,
+    EXTRA,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
@@ -31,6 +32,8 @@ from kic.kernels.layout import (
     ITEMS,
     KIND,
     LINEAR_TERM,
+    LOCAL_A,
+    LOCAL_B,
     NONE,
     OMEGA,
     ORDER,
@@ -39,6 +42,8 @@ from kic.kernels.layout import (
     PLANE_ANGLE,
     POINT,
     PRISMATIC,
+    RATIO,
+    RATIO_OFFSET,
     RELATIVE_OMEGA,
     REVOLUTE,
     ROW,
@@ -102,19 +107,19 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
     ordered = items[i, ORDERED] != 0
     product = kind >= DISTANCE
-    head = carried_point(F, body, take(vectors, i, 0))
-    tail = carried_point(F, base, take(vectors, i, 3))
-    u = carried_vector(F, base, take(vectors, i, 6))
+    head = carried_point(F, body, take(vectors, i, LOCAL_B))
+    tail = carried_point(F, base, take(vectors, i, LOCAL_A))
+    u = carried_vector(F, base, take(vectors, i, EXTRA))
     if kind == DIRECTION:
-        head = carried_vector(F, body, take(vectors, i, 0))
+        head = carried_vector(F, body, take(vectors, i, LOCAL_B))
     w = sub(head, tail) if base != NONE else head
     sort = POINT if kind == WEIGHTED_POINT else kind
     weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
     if product:
         sort = POINT
         if kind == DOT1:
-            u = carried_vector(F, base, take(vectors, i, 3))
-            w = carried_vector(F, body, take(vectors, i, 0))
+            u = carried_vector(F, base, take(vectors, i, LOCAL_A))
+            w = carried_vector(F, body, take(vectors, i, LOCAL_B))
             head, sort = w, DIRECTION
         elif kind == RELATIVE_OMEGA:
             sort = OMEGA
@@ -173,10 +178,10 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
             t[row] = states[b, cols[n, STATE]]
         return
     if items[i, ITEM] == LINEAR_TERM:
-        add_coordinate(into, vectors[i, 6], n, mobile, order, size, t, rows, row)
-        t[row] += vectors[i, 6] * states[b, cols[n, STATE]] - vectors[i, 7]
+        add_coordinate(into, vectors[i, RATIO], n, mobile, order, size, t, rows, row)
+        t[row] += vectors[i, RATIO] * states[b, cols[n, STATE]] - vectors[i, RATIO_OFFSET]
         return
-    normal = take(vectors, i, 6)
+    normal = take(vectors, i, EXTRA)
     value = vectors[i, 0]
     while n >= 0:
         if cols[n, KIND] == REVOLUTE:

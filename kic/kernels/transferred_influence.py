@@ -18,6 +18,7 @@ from kic.kernels.jit import helper
 from kic.kernels.layout import (
     AXIS,
     BALL,
+    CARRIER,
     EVERY,
     FRAME_A,
     FRAME_B,
@@ -165,8 +166,8 @@ def bare_frames(cols, geometry, items, bodies, bare):
     for n in range(cols.shape[0]):
         bare[n] = 1
     for i in range(bodies.shape[0]):
-        if bodies[i, 0] >= 0:
-            bare[bodies[i, 0]] = 0
+        if bodies[i, CARRIER] >= 0:
+            bare[bodies[i, CARRIER]] = 0
     for i in range(items.shape[0]):
         for k in range(FRAME_B, FRAME_A + 1):
             if items[i, k] >= 0:
