@@ -127,7 +127,7 @@ def test_compiled_stages_match_those_of_scipy(name: str, method: str) -> None:
     m = top((0.3, 0.3, 0.5)) if name == "top" else kic.load(name)
     c = m.at()
     names = c._model.coordinates
-    motion = Motion(c._model, names, None, {})
+    motion = Motion(c._model, names, np.linspace(-0.2, 0.1, len(names)), {})
     # the orientation of a free body has no values
     q = np.zeros(len(names)) if name == "top" else np.atleast_1d(c.value(list(names)))
     solvers = []

@@ -169,14 +169,22 @@ class Chart:
 
     @cached_property
     def _stages(self) -> Stages | None:
-        """Compiled stages, or None if efforts, voltages or prescribed motions are functions of the user."""
+        """Compiled stages, or None if efforts, voltages or prescribed motions are functions of the user.
+
+        Efforts at other coordinates than those of the chart depend on the configuration, too.
+        """
         motion, closure = self.motion, None if self.is_full_state else self._closure
-        if motion.effort is not None or motion.held.size or motion.train is not None:
+        effort = motion.constant_effort
+        if effort is None or motion.held.size or motion.train is not None:
             return None
         if not self._forward.is_compiled or not (closure is None or closure.compiled):
             return None
+        if not self.is_users:
+            if effort.any():
+                return None
+            effort = np.zeros(self.size)
         n_unknowns = self.n_positions + self.size + self.n_accounts
-        return Stages(self._forward, closure, self.n_positions, n_unknowns)
+        return Stages(self._forward, closure, effort, self.n_positions, n_unknowns)
 
     def integrator(self, method: str) -> Any:
         """Return SciPy's integrator of a name, with compiled stages if possible."""

@@ -55,12 +55,12 @@ class Motion:
         The mechanism.
     names : tuple of str
         The user's coordinates.
-    effort : callable or None
-        ``effort(t, now)`` gives efforts (M,) at them.
+    effort : callable, (M,) or None
+        Efforts at them: ``effort(t, now)``, constants, or none.
     prescribed : dict of str to callable
         Coordinates with a given motion: value, rate, acceleration at a time.
-    voltage : callable, optional
-        ``voltage(t, now)`` gives voltages (K,) of the motors; without it the motors are left out.
+    voltage : callable or (K,), optional
+        Voltages of the motors: ``voltage(t, now)`` or constants. Without them the motors are left out.
 
     Raises
     ------
@@ -72,9 +72,9 @@ class Motion:
         self,
         model: CompiledModel,
         names: tuple[str, ...],
-        effort: Effort | None,
+        effort: Effort | np.ndarray | None,
         prescribed: dict[str, Any],
-        voltage: Effort | None = None,
+        voltage: Effort | np.ndarray | None = None,
     ) -> None:
         self.model, self.names, self.effort, self.prescribed = model, names, effort, prescribed
         self.voltage, self.train = voltage, None if voltage is None else model.drive_train
@@ -90,14 +90,25 @@ class Motion:
 
     def efforts(self, t: float, now: Snapshot) -> np.ndarray:
         """Return checked efforts (M,) at a time."""
+        constant = self.constant_effort
+        if constant is not None:
+            return constant.copy()
+        assert callable(self.effort)  # for the type checker
+        return _checked("effort", self.effort(t, now.copy()), self.names, t, now)
+
+    @property
+    def constant_effort(self) -> np.ndarray | None:
+        """Array (M,) of constant efforts, or None if they are a function."""
         if self.effort is None:
             return np.zeros(len(self.names))
-        return _checked("effort", self.effort(t, now.copy()), self.names, t, now)
+        return None if callable(self.effort) else self.effort
 
     def voltages(self, t: float, now: Snapshot) -> np.ndarray:
         """Return checked voltages (K,) of the motors at a time; torques for plain sources."""
         assert self.voltage is not None  # for the type checker
         assert self.train is not None
+        if not callable(self.voltage):
+            return self.voltage.copy()
         return _checked("voltage", self.voltage(t, now.copy()), self.train.names, t, now)
 
     def given(self, t: float) -> np.ndarray:

@@ -287,12 +287,17 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
     return a
 
 
-def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[str, ...]) -> Effort | None:
-    """Return efforts or voltages as a function of (t, now), or None."""
+def _inputs(
+    what: str, given: Any, names: tuple[str, ...], coordinates: tuple[str, ...]
+) -> Effort | np.ndarray | None:
+    """Return efforts or voltages, which are a function of (t, now), checked constants, or None."""
     if isinstance(given, Control):
         given.check(f"{what}s", coordinates)
-    if given is None or callable(given):
-        return given
+    if given is None:
+        return None
+    if callable(given):
+        function: Effort = given
+        return function
     a = reals(given)
     if a is not None and a.ndim == 0 and len(names) == 1:
         a = a[None]
@@ -301,7 +306,7 @@ def _inputs(what: str, given: Any, names: tuple[str, ...], coordinates: tuple[st
             f"`{what}` must be a function of (t, now) or {len(names)} finite numbers, one for each "
             f"of {', '.join(names) or 'no motors'}; got {short_repr(given)}."
         )
-    return lambda t, now: a
+    return a
 
 
 def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Compiled stages of explicit Runge–Kutta steps, for motions without functions of the user.
+"""Compiled stages of explicit Runge–Kutta steps, for motions under constant efforts.
 
 SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
-call. This is possible if no stage needs Python: no effort or voltage function, no prescribed coordinate, and
-no change point nearby. `with_stages` returns one of SciPy's methods that takes its stages from there;
+call. This is possible if no stage needs Python: no effort function, no voltages, no prescribed coordinate,
+and no change point nearby. `with_stages` returns one of SciPy's methods that takes its stages from there;
 coefficients, error estimate and dense output remain SciPy's.
 """
 
@@ -27,7 +27,7 @@ _NO_STEP = np.zeros((1, 1))
 
 
 class Stages:
-    """Stages of steps in one set of coordinates, where no efforts act at them.
+    """Stages of steps in one set of coordinates.
 
     Parameters
     ----------
@@ -35,17 +35,23 @@ class Stages:
         Forward dynamics in these coordinates.
     closure : Closure or None
         Loop closure in these coordinates; None for an open chain in its own.
+    effort : (m,) ndarray
+        Constant efforts at these coordinates.
     n_positions, n_unknowns : int
         Numbers of positions and of all unknowns of the integrator.
     """
 
     def __init__(
-        self, forward: MotionEvaluator, closure: Closure | None, n_positions: int, n_unknowns: int
+        self,
+        forward: MotionEvaluator,
+        closure: Closure | None,
+        effort: np.ndarray,
+        n_positions: int,
+        n_unknowns: int,
     ) -> None:
         query, applied, T = forward.query, forward.applied, np.empty(forward.query.width)
         tables = query.plan, query.numbers, applied
-        size = len(forward.coordinates)
-        self._point, effort = np.empty(n_unknowns), np.zeros(size)
+        self._point = np.empty(n_unknowns)
         if closure is None:
             self._entry = kernel("tree_stages")
             self._first: tuple[Any, ...] = (*tables, effort)
