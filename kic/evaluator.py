@@ -21,7 +21,15 @@ from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_L
 from kic.kinematics.queries import OutputTable, Table, compiled, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, check_order, dropped, numbers
+from kic.numerics.arrays import (
+    as_array,
+    broadcast_batches,
+    check_finite,
+    check_order,
+    dropped,
+    is_bounded,
+    numbers,
+)
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import IdentityTransfer, Transfer
@@ -234,6 +242,7 @@ class Evaluator:
         order: int,
         dynamics: bool | Literal["inertia"],
         wrt: str | Iterable[str] | None = None,
+        finite: bool = True,
     ) -> None:
         names = names_of(of)
         if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
@@ -269,6 +278,8 @@ class Evaluator:
         # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None
+        # without this, results that are not finite are returned
+        self._finite = finite
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
         """Evaluate the outputs at a state.
@@ -280,29 +291,23 @@ class Evaluator:
         out : Results, optional
             Earlier results of this evaluator for the same batch, which are overwritten.
         check : bool
-            True to check that the states are closed, that the coordinates can drive the mechanism there, and
-            that the results are finite.
+            True to check that the states are closed and that the coordinates can drive the mechanism there.
 
         Raises
         ------
         InputError
-            If the state has another length, or `out` another batch; with `check`, also for open states and
-            results that are not finite.
+            If the state has another length, or `out` another batch. If results at a finite state are not
+            finite, because numbers overflow, or a spring or a distance has length zero. With `check`, also
+            for open states.
         SingularError
-            If the coordinates of `wrt` cannot drive the mechanism.
+            If the coordinates of `wrt` cannot drive the mechanism, or Euler angles are in gimbal lock.
 
         Notes
         -----
-        Quaternions are normalized first. Nothing else is checked, for speed: results that depend on a spring
-        or a distance of zero length are NaN, and numbers may overflow.
+        Quaternions are normalized first. Results at states that are not finite are NaN.
         """
         if check is not False and flag("check", check):
             self.check(state)
-            made = self(state, out=out)
-            ok = np.isfinite(np.real(self._checked(state))).all(axis=-1).reshape(-1)
-            for quantity, part in (("Coefficients", made._rows), ("I*, P* or loads", made._model)):
-                check_finite(quantity, self._model.description.name, part, ok)
-            return made
         # one real state is the hot path
         if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
             if out is None:
@@ -409,6 +414,20 @@ class Evaluator:
         if self._cut_laws:
             known = np.isfinite(states).all(axis=1)
             self._model.add_cut_joint_loads(transfer, self._query, states, K, known)
+        if self._finite and not (is_bounded(out._rows) and is_bounded(K)):
+            self._check_finite(states, out)
+
+    def _check_finite(self, states: np.ndarray, out: Results) -> None:
+        """Raise an error for results that are not finite at finite states (B, S)."""
+        model, (table, dynamics), T, K = self._model, self.layouts, out._rows, out._model
+        ok = np.isfinite(states).all(axis=1)
+        if table is not None:
+            model.check_distances(table.rows, T, ok)
+            model.check_gimbal(table.rows, table.split(T, (len(T),))[0], "raise", ok)
+        if len(dynamics.places) > 2:  # with loads
+            model.check_springs(K, ok)
+        for quantity, part in (("Coefficients", T), ("I*, P* or loads", K)):
+            check_finite(quantity, model.description.name, part, ok)
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
@@ -877,13 +896,13 @@ class MotionEvaluator:
         Raises
         ------
         InputError
-            For arrays of another shape.
+            For arrays of another shape, and for results that are not finite although all arguments are.
         SingularError
             If the coordinates cannot drive the mechanism, or I* is singular.
 
         Notes
         -----
-        For speed it is not checked that states are closed and numbers finite.
+        For speed it is not checked that states are closed. Results of arguments that are not finite are NaN.
         """
         S, M = self._sizes
         try:
@@ -922,6 +941,11 @@ class MotionEvaluator:
         """Return the results of a batch."""
         shape, states, rates, T, known = self._tables(state, qd, second)
         made = completed(self._model, self._transfer, self._want, states, rates, T, known)
+        if not is_bounded(made):
+            if self._want & WANT_LOADS:
+                self._model.check_springs(made, known)
+            quantity = "Accelerations" if self._want & WANT_FORWARD else "Efforts"
+            check_finite(quantity, self._model.description.name, made, known)
         return made.reshape(*shape, len(self.coordinates))
 
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:

@@ -237,3 +237,60 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
             m.prepare(dynamics=True, wrt=useless[name])(np.stack([state] * 5))
         assert caught.value.failed == [(k,) for k in range(5)]
         assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)
+
+
+def slides() -> kic.Mechanism:
+    """Return an arm that turns and slides."""
+    bodies = [kic.Body(name, 2.0, (0.3, 0.1, 0.0), (0.1, 0.2, 0.3)) for name in ("turret", "ram")]
+    joints = [
+        kic.Joint("R", "revolute", ("ground", "turret"), (0, 0, 0), (0, 0, 1)),
+        kic.Joint("S", "prismatic", ("turret", "ram"), (0, 0, 0), (1, 0, 0)),
+    ]
+    points = [kic.Point("tip", "ram", (1.0, 0.0, 0.0)), kic.Point("eye", "ram", (0.0, 0.0, 0.0))]
+    return kic.Mechanism("ram", bodies, joints, points, [kic.Distance("reach", ("tip", "eye"))])
+
+
+@pytest.mark.parametrize("wrt", [None, ["R", "tip.x"]])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)])
+def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: tuple[int, ...]) -> None:
+    m = slides()
+    sound = np.broadcast_to([0.3, 0.2], (*batch, 2)).copy()
+    huge = sound.copy()
+    huge[(-1,) * len(batch)][...] = 0.3, 1e200  # S² overflows
+    unknown = sound.copy()
+    unknown[(-1,) * len(batch)][...] = np.nan
+    ones = np.ones(2)
+    evaluators = [
+        m.prepare(of=["tip"], order=2, dynamics=True, wrt=wrt),
+        m.prepare(of=["tip"], dynamics="inertia", wrt=wrt),
+    ]
+    for f in evaluators:
+        out = f(sound)
+        for _ in range(2):
+            with pytest.raises(kic.KicError):
+                f(huge)
+            with pytest.raises(kic.KicError):
+                f(huge, out=out)
+        assert np.isfinite(f(sound, out=out).I).all()
+        made = f(unknown).I
+        assert np.isnan(made).any(axis=(-1, -2)).sum() == 1
+    for g in (m.prepare_inverse_dynamics(wrt), m.prepare_forward_dynamics(wrt)):
+        result = g(sound, ones, ones)
+        for state, qd in ((huge, ones), (sound, 1e200 * ones)):
+            with pytest.raises(kic.KicError):
+                g(state, qd, ones)
+            with pytest.raises(kic.KicError):
+                g(state, qd, ones, out=result.copy())
+        assert np.isnan(g(unknown, ones, ones)).any(axis=-1).sum() == 1
+    for h in (m.prepare_operational_space("tip.x", wrt), m.prepare_resolve("tip.x", wrt=wrt)):
+        with pytest.raises(kic.KicError):
+            h(huge) if "space" in type(h).__name__.lower() else h(huge, ud=[1.0])
+
+
+def test_rows_without_derivatives_raise_in_hot_calls() -> None:
+    m = replace(slides(), points=(kic.Point("tip", "ram", (0, 0, 0)), kic.Point("eye", "turret", (0, 0, 0))))
+    f = m.prepare(of=["reach"])
+    assert f(np.array([0.3, 0.2])).reach.G.shape == (1, 2)
+    for state in (np.zeros(2), np.zeros((3, 2))):
+        with pytest.raises(kic.InputError, match="distance of 'ram' is zero"):
+            f(state)

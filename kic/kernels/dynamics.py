@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kic.kernels.frames import frames, motion
+from kic.kernels.functions import unbounded
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
 from kic.kernels.jit import entry
 from kic.kernels.layout import (
@@ -25,8 +26,9 @@ def dynamics(plan, numbers, states, applied, scratch, T):
     """Compute I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
 
     applied (B or 1, n, 3) are the forces and moments. Parts that the plan does not request are omitted from
-    T.
+    T. Returns the number of members whose results are not finite.
     """
+    strange = 0
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, BODIES)
@@ -55,3 +57,6 @@ def dynamics(plan, numbers, states, applied, scratch, T):
         if want & WANT_LOADS:
             t = T[b, start:]
             load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)
+        if unbounded(T[b]):
+            strange += 1
+    return strange

@@ -12,7 +12,7 @@ import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
-from kic.kernels.functions import root
+from kic.kernels.functions import root, unbounded
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -483,7 +483,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
 
     States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
     stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
-    members with an inertia that may be singular.
+    members with an inertia that may be singular, or with results that are not finite.
     """
     mobile, want = plan[0, COLUMNS], plan[1, WANT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -520,7 +520,10 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
             composites(cols, F, bodies, inertias, C)
             I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
             tree_inertia(cols, F, C, rest, I)
-            doubtful += accelerate(mobile, second, b * mobile, power, I, T[b], L)
+            if accelerate(mobile, second, b * mobile, power, I, T[b], L) or unbounded(T[b]):
+                doubtful += 1
+        elif unbounded(T[b]):
+            doubtful += 1
     return doubtful
 
 
@@ -550,7 +553,7 @@ def motion_in_coordinates(
     `states`, `first`, `second` and T are as in `tree_motion`, `choice` and `quality` as in `transfer`.
     Residuals of unused closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES,
     φ̇, φ̈ and, to third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another
-    choice of rows, or whose inertia may be singular.
+    choice of rows, whose inertia may be singular, or whose results are not finite.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], plan[1, ORDER]
@@ -660,6 +663,7 @@ def motion_in_coordinates(
             if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
                 fine = False
         # NaN is never fine
+        fine = fine and not unbounded(T[b])
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, LEFT + k] <= allowed

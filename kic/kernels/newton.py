@@ -74,6 +74,8 @@ SHARE_MIN = 1e-6
 LINEAR_FACTOR, HERMITE_FACTOR, SLOPE_FACTOR = 1 / 8, 1 / 384, 1 / 4
 # largest growth and shrinkage of the step, and the share of the allowed slack that the next step aims at
 GROWTH_MAX, SHRINK_MIN, SLACK_FACTOR = 3.0, 0.2, 0.8
+# radius of the balls about a chord, as a share of its length, and the smallest one
+RADIUS_SHARE, RADIUS_MIN = 0.05, 1e-6
 # smallest weight of a column, as a share of the largest
 WEIGHT_MIN = 1e-3
 # slack below which the next step needs no sharper estimate
@@ -203,10 +205,12 @@ def arm_of(cols, g, n, row):
 
 
 @helper
-def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra):
+def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, radius, i, extra):
     """Compute bounds for item i along the chord: interpolation errors of η and κ, and its share of λ.
 
-    `value` and `g` are those of the end of the chord.
+    `value` and `g` are those of the end of the chord. The bounds hold in balls of the `radius` about it.
+    Derivatives of a point by several columns are at most the arm of the outermost. An arm changes by what
+    columns farther out move the point, at most.
     """
     lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
     extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
@@ -240,32 +244,31 @@ def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, 
         second *= 1 + f
         third *= 1 + f * (3 + 3 * f)
         fourth *= 1 + f * (7 + f * (18 + 15 * f))
-    body, base = last, max(items[i, FRAME_A], -1)
-    mine, yours, reach, beyond, bend = 0.0, 0.0, 0.0, 0.0, 0.0
-    while body != base:
-        n = max(body, base)
-        arm = second
-        if kind == POINT:
-            arm = min(
-                lever,
-                arm_of(cols, g, n, row) * unit * w[n, 1] + 1.5 * lever * (t if body > base else other),
-            )
-        # a pair of columns of one side counts twice, with the arm of the outer one, which comes first
-        f = weight_of(cols, w, n)
-        if body > base or kind != POINT:
-            bend += f * (arm * f + 2 * reach)
-            reach += arm * f
-            mine += f
-        else:
-            bend += f * (arm * f + 2 * beyond)
-            beyond += arm * f
-            yours += f
-        if body > base:
-            body = n - 1 if mean else cols[n, PARENT]
-        else:
-            base = cols[n, PARENT]
     extra[3 * i] = HERMITE_FACTOR * fourth * (t * t * t * t + other * other * other * other)
-    extra[3 * i + 1] = LINEAR_FACTOR * third * (t * t * mine + other * other * yours)
+    bend, twist = 0.0, 0.0
+    for side in range(2):
+        # sums of arms times weights and turns of the columns, of pairs, and of triples with one weight
+        weighted, turned, weight_turn, turn_turn = 0.0, 0.0, 0.0, 0.0
+        body, base = last, max(items[i, FRAME_A], -1)
+        while body != base:
+            n = max(body, base)
+            if (body > base) == (side == 0) or kind != POINT:
+                arm, f, h = second, weight_of(cols, w, n), turn_of(cols, d, n)
+                if kind == POINT:
+                    arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + turned + radius * weighted)
+                bend += f * (arm * f + 2 * weighted)
+                twist += f * (turn_turn + 2 * h * turned + h * h * arm) + h * (2 * weight_turn + h * weighted)
+                turn_turn += h * (2 * turned + h * arm)
+                weight_turn += f * turned + h * (weighted + f * arm)
+                weighted += f * arm
+                turned += h * arm
+            if body > base:
+                body = n - 1 if mean else cols[n, PARENT]
+            else:
+                base = cols[n, PARENT]
+        if kind != POINT:
+            break
+    extra[3 * i + 1] = LINEAR_FACTOR * twist * (third / second)
     extra[3 * i + 2] = bend
 
 
@@ -291,8 +294,10 @@ def slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line):
 
 
 @helper
-def certified(mobile, choice, opened, S, E, N, w, line, product, extra, sharp):
+def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, sharp):
     """Return 4 λ η / (1 − κ)²: below 1 the step stays on its branch. It is 1e6 where κ is not below 1.
+
+    The solutions must lie within the `radius` for which λ holds, 2 η / (1 − κ) from the chord at most.
 
     N is the inverse of S, `opened` the closure error on the way, and `line` has the results of `slopes`. A
     `sharp` κ takes the norm of the product N (E − S), otherwise of the product of absolute values.
@@ -326,7 +331,8 @@ def certified(mobile, choice, opened, S, E, N, w, line, product, extra, sharp):
         strange += 0 * (x + y + side + more + much)
     if not kappa + strange < 1:
         return 1e6
-    return 4 * bent * eta / ((1 - kappa) * (1 - kappa))
+    ratio = eta / (1 - kappa)
+    return max(4 * bent * ratio / (1 - kappa), (2 * ratio / radius) * (2 * ratio / radius))
 
 
 @helper
@@ -498,13 +504,17 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if choice[5, i] >= 0:
                         found[choice[0, i]] = aim[choice[0, i]]
                 chord(cols, rest, first, states, b, d)
+                radius = 0.0
+                for n in range(mobile):
+                    radius = max(radius, abs(d[n]) / w[n, 0])
+                radius = max(RADIUS_SHARE * radius, RADIUS_MIN)
                 for i in range(count):
-                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, i, extra)
+                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, radius, i, extra)
                 slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line)
                 opened = max(opened, CLOSURE_RTOL)
-                slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, False)
+                slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, False)
                 if not slack < (1.0 if end == 1 else SLACK_SHARP_MIN):
-                    slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, True)
+                    slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, True)
             if arrived == 2 or slack < 1:
                 share = end
                 if share == 1:

@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import overload
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.functions import unbounded
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -219,8 +220,9 @@ def kinematics(plan, numbers, states, scratch, T):
     """Compute rows at a batch of configurations.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
-    velocities) are zero.
+    velocities) are zero. Returns the number of members whose results are not finite.
     """
+    strange = 0
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
@@ -239,3 +241,6 @@ def kinematics(plan, numbers, states, scratch, T):
             t[place] = 0
         for i in range(items.shape[0]):
             add_item(cols, F, None, items, vectors, i, states, b, order, size, t, rows, U, W)
+        if unbounded(t):
+            strange += 1
+    return strange

@@ -11,6 +11,7 @@ import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
+from kic.kernels.functions import unbounded
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -373,5 +374,6 @@ def transfer(plan, numbers, states, applied, choice, scratch, whole, X, T, K, qu
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, LEFT + k] <= allowed
+        fine = fine and not (unbounded(T[b]) or unbounded(K[b]))
         suspects += 0 if fine else 1
     return suspects

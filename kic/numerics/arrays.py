@@ -179,6 +179,14 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     return a
 
 
+def is_bounded(a: np.ndarray) -> bool:
+    """Return False if an array has a NaN or an infinite member, or its sum overflows; True for objects."""
+    if a.dtype.kind == "O":
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(a.sum()))
+
+
 def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None = None) -> None:
     """Raise `InputError` with the `quantity` if results (..., n) of solved members are not finite."""
     if a.dtype.kind == "O" or np.isfinite(a if ok is None else a[ok]).all():

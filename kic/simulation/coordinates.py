@@ -140,9 +140,9 @@ class Chart:
         outputs, order = () if self.is_users else motion.names, 1
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
-        self.evaluator = Evaluator(model, outputs, order, True, self._wrt)
+        self.evaluator = Evaluator(model, outputs, order, True, self._wrt, finite=False)
         self._forward = MotionEvaluator(model, True, self._wrt)
-        self._rows = Evaluator(model, outputs, order, False, self._wrt) if outputs else None
+        self._rows = Evaluator(model, outputs, order, False, self._wrt, finite=False) if outputs else None
         self._results: Any = None
         self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
