@@ -214,8 +214,8 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
 
     def poisoned(self, *given):
         arguments = honest(self, *given)
-        arguments[5][:] = 1e300
-        arguments[6][:] = 2**40
+        arguments[6][:] = 1e300
+        arguments[7][:] = 2**40
         return arguments
 
     monkeypatch.setattr(TransferQuery, "arguments", poisoned)

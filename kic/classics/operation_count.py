@@ -236,7 +236,7 @@ def count_operations(
     >>> from kic.classics.operation_count import count_operations
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
-    (87, 68, 2, 2)
+    (87, 65, 2, 2)
     """
     return run_counted(mechanism, at, dynamics, of=of, order=order, wrt=wrt)[0]
 

@@ -28,15 +28,18 @@ def warm_up() -> None:
 
 
 def compile_kernels() -> None:
-    """Call every kernel once with real numbers."""
+    """Call every kernel with real numbers, in all forms that are compiled separately."""
     from kic.io.toml import load
 
     arm, loop = load("horn-two-link"), load("four-bar")
-    for c, row in ((arm.at([0.3, 0.5]), "tip.x"), (loop.at({"A": 0.5}), "A")):
-        c.coefficients("tip")
+    for m, c, row in ((arm, arm.at([0.3, 0.5]), "tip.x"), (loop, loop.at({"A": 0.5}), "A")):
+        for order in (1, 2, 3):
+            c.coefficients("tip", order=order)
         c.motion("tip")
+        c.inverse_dynamics()
         c.forward_dynamics()
         c.dynamics()
         c.contributions()
         c.operational_space(row)
         c.resolve(row, [0.1])
+        m.at(c.state[: m.dof], near=c)

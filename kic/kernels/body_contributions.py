@@ -91,7 +91,7 @@ def links(plan, numbers, states, X, whole, scratch, T):
                 Z[place] = 0
             first_motion(cols, F, X[b], Z, one, size)
             second_motion(cols, F, X[b], Z, one, size, EVERY, whole)
-            into = Z, X[b], one, EVERY
+            into = Z, X[b], one, EVERY, None
         for i in range(bodies.shape[0]):
             frame = bodies[i, CARRIER]
             if frame >= 0:

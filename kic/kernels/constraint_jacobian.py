@@ -147,8 +147,11 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
 
 
 @entry
-def system(plan, numbers, states, scratch, T):
-    """Compute values and first order of a system's rows, side by side in T (B, rows (1 + M))."""
+def first_order(plan, numbers, states, scratch, T):
+    """Compute values and first order of rows, side by side in T (B, rows (1 + M)).
+
+    Rows that are differences of vectors in two frames must be those of a closed loop.
+    """
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
+from kic.kernels.jit import HELPER_OPTIONS
+
 
 def cosine(x):
     """Return the cosine of a machine number, or of any object with a method or library function for it."""
@@ -46,22 +48,22 @@ def _of_object(name, x):
     return getattr(np, name)(x)
 
 
-@overload(at)
+@overload(at, jit_options=HELPER_OPTIONS)
 def _at(n):
     return lambda n: np.uint64(n)
 
 
-@overload(cosine)
+@overload(cosine, jit_options=HELPER_OPTIONS)
 def _cosine(x):
     return lambda x: np.cos(x)
 
 
-@overload(sine)
+@overload(sine, jit_options=HELPER_OPTIONS)
 def _sine(x):
     return lambda x: np.sin(x)
 
 
-@overload(root)
+@overload(root, jit_options=HELPER_OPTIONS)
 def _root(x):
     return lambda x: np.sqrt(x)
 

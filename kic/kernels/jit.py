@@ -22,12 +22,13 @@ from uuid import uuid4
 
 import numba
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.serialize import dumps
 from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["cache_directory", "entry", "helper", "small"]
+__all__ = ["HELPER_OPTIONS", "cache_directory", "entry", "helper", "small"]
 
 # Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
 # arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
@@ -43,9 +44,51 @@ _OPTIONS: dict[str, Any] = {
 # bytes of a SHA-256 digest
 DIGEST_SIZE = 32
 
-helper = register_jitable(no_cfunc_wrapper=True)
+
+class _HelperLibrary(JITCodeLibrary):
+    """Code of a helper, which is optimized and translated only within the kernels that use it.
+
+    Numba does both for every function at every level of calls, although only entries are called from outside.
+    That takes longer than the kernels themselves.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Ignore the environment of a function without machine code."""
+
+
+class _HelperCompiler(Compiler):
+    """Numba's compiler with libraries for helpers."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+HELPER_OPTIONS: dict[str, Any] = {
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+    "pipeline_class": _HelperCompiler,
+}
+
+helper = register_jitable(**HELPER_OPTIONS)
 # functions too small for a call of their own
-small = register_jitable(no_cfunc_wrapper=True, forceinline=True)
+small = register_jitable(forceinline=True, **HELPER_OPTIONS)
 
 
 @lru_cache(maxsize=1)

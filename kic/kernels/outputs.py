@@ -2,7 +2,8 @@
 
 `into` is None for the tree's own coordinates. Otherwise it is a tuple: the frames' tables with respect to
 `size` other coordinates (see `transferred_influence`), the table of the tree's coordinates, the width of a
-frame's block and the pairs of second order. Numba compiles the two cases separately.
+frame's block, the pairs of second order, and None if third order is never asked for. Numba compiles these
+cases separately.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numba.extending import overload
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.functions import unbounded
 from kic.kernels.influence import vector_rows
-from kic.kernels.jit import entry, helper
+from kic.kernels.jit import HELPER_OPTIONS, entry, helper
 from kic.kernels.layout import (
     ANGLE,
     ARCSINE,
@@ -65,7 +66,7 @@ def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
-@overload(add_vector_rows)
+@overload(add_vector_rows, jit_options=HELPER_OPTIONS)
 def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     # a branch on None would compile both cases
     rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
@@ -85,8 +86,8 @@ def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows
 @helper
 def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add rows in other coordinates, by the frames' tables."""
-    Z, _, width, pairs = into
-    carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row)
+    Z, _, width, pairs, third = into
+    carried_rows(F, Z, width, pairs, third, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
@@ -96,6 +97,15 @@ def pairs_of(into):
         return EVERY
     else:
         return into[3]
+
+
+@helper
+def third_of(into):
+    """Return None if third order is not compiled."""
+    if into is None:
+        return True
+    else:
+        return into[4]
 
 
 @helper
@@ -201,18 +211,19 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
     if kind == ANGLE:
-        angle_row(size, pairs_of(into), order, t, rows, row)
+        angle_row(size, pairs_of(into), third_of(into), order, t, rows, row)
         return
     if kind == ARCSINE:
-        arcsine_row(size, pairs_of(into), order, t, rows, row)
+        arcsine_row(size, pairs_of(into), third_of(into), order, t, rows, row)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
         # |w| follows from w . w
         pairs = pairs_of(into)
-        product_row(W if kind == DISTANCE else U, W, kind != RELATIVE_OMEGA, size, pairs, order, t, rows, row)
+        third, has_value = third_of(into), kind != RELATIVE_OMEGA
+        product_row(W if kind == DISTANCE else U, W, has_value, size, pairs, third, order, t, rows, row)
         if kind == DISTANCE:
-            root_row(size, pairs, order, t, rows, row)
+            root_row(size, pairs, third, order, t, rows, row)
 
 
 @entry

@@ -109,7 +109,7 @@ def carried_third(Z, o, size, kind, e, sign, t, start):
 
 
 @helper
-def carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows, row):
+def carried_rows(F, Z, width, pairs, third, frame, kind, e, sign, order, size, t, rows, row):
     """Add `sign` times the coefficients of one carried vector to three rows of a table.
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION).
@@ -122,7 +122,7 @@ def carried_rows(F, Z, width, pairs, frame, kind, e, sign, order, size, t, rows,
     carried_first(Z, o, kind, e, sign, size, t, rows + row * size)
     if order > 1:
         carried_second(Z, o, size, count, kind, e, sign, t, rows * (1 + size) + row * count)
-    if order > 2:
+    if third is not None and order > 2:
         start = rows * (1 + size + size * size) + row * size * size * size
         carried_third(Z, o, size, kind, e, sign, t, start)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE, SERIES_WIDTH
+from kic.kernels.layout import DISTANCE, PARENT, SERIES_WIDTH
+from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
 
@@ -28,7 +29,7 @@ def kernel(name: str) -> Any:
         from kic.kernels import outputs as module
     elif name == "dynamics":
         from kic.kernels import dynamics as module  # type: ignore[no-redef]
-    elif name == "system":
+    elif name == "first_order":
         from kic.kernels import constraint_jacobian as module  # type: ignore[no-redef]
     elif name == "closing":
         from kic.kernels import newton as module  # type: ignore[no-redef]
@@ -220,17 +221,40 @@ class OutputTable(Table):
         return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
 
 
+def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
+    """Return True if columns that carry both frames of an item move its rows."""
+    if item.kind >= DISTANCE or item.frame_a < 0:
+        return False
+    above = []
+    for n in (item.frame_a, item.frame_b):
+        path = set()
+        while n >= 0:
+            path.add(n)
+            n = int(tree.cols[n, PARENT])
+        above.append(path)
+    return bool(above[0] & above[1])
+
+
 class OutputQuery(KernelQuery):
     """Query of values, G, H and D of rows in the coordinates of the tree."""
 
     def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
         self.layout = OutputTable(rows, order, tree.size)
-        super().__init__(tree, rows=rows, asked=(order, rows.height, tree.size, 0), width=self.layout.width)
+        # first order has a kernel of its own, which compiles sooner
+        first = order == 1 and not any(_moved_by_common_columns(tree, item) for item in rows.source)
+        self.entry = "first_order" if first else "kinematics"
+        super().__init__(
+            tree,
+            rows=rows,
+            asked=(order, rows.height, tree.size, 0),
+            width=self.layout.width,
+            system=(len(rows.items), rows.height),
+        )
 
     def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the table (B, width) at states (B, S)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        return self.run("kinematics", states, T)
+        return self.run(self.entry, states, T)
 
     def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""

@@ -424,7 +424,8 @@ class TransferQuery(KernelQuery):
         """Return the arguments of the kernel: query, states, new scratch arrays, and tables."""
         dtype = states.dtype
         scratch, whole = np.empty(self.places, dtype), np.empty((3, self.columns), np.int64)
-        questions = self.plan, self.numbers_in(dtype), states, applied, choice
+        third = True if self.order > 2 else None
+        questions = self.plan, self.numbers_in(dtype), states, applied, choice, third
         return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
 
     def run_into(
@@ -476,7 +477,7 @@ def values_and_rates(query: TransferQuery, states: np.ndarray) -> tuple[np.ndarr
     system = query.system
     height, size = system.rows.height, system.tree.size
     T = np.empty((len(states), height * (1 + size)), states.dtype)
-    query.run("system", states, T)
+    query.run("first_order", states, T)
     values = system.rows.complete(T[:, :height].copy())
     G = T[:, height:].reshape(len(states), height, size)
     return values[:, system.picked], G[:, system.picked]

@@ -155,7 +155,7 @@ class IdentityTransfer:
         made: list[tuple[Any, tuple[Any, ...]]] = []
         rows, model = query.rows, query.model
         if rows is not None:
-            made.append((kernel("kinematics"), (rows.plan, rows.numbers, states, np.empty(rows.scratch), T)))
+            made.append((kernel(rows.entry), (rows.plan, rows.numbers, states, np.empty(rows.scratch), T)))
         if model is not None:
             arguments = model.plan, model.numbers, states, applied, np.empty(model.scratch), K
             made.append((kernel("dynamics"), arguments))
