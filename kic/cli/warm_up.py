@@ -31,8 +31,8 @@ def compile_kernels() -> None:
     """Call every kernel once with real numbers."""
     from kic.io.toml import load
 
-    arm, loop = load("horn-two-link"), load("four-bar")
-    for c, row in ((arm.at([0.3, 0.5]), "tip.x"), (loop.at({"A": 0.5}), "A")):
+    arm, loop, geared = load("horn-two-link"), load("four-bar"), load("bevel-wrist")
+    for c, row in ((arm.at([0.3, 0.5]), "tip.x"), (loop.at({"A": 0.5}), "A"), (geared.at(), "drive1")):
         c.coefficients("tip")
         c.motion("tip")
         c.forward_dynamics()
