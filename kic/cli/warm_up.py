@@ -31,8 +31,12 @@ def compile_kernels() -> None:
     """Call every kernel with real numbers, in all forms that are compiled separately."""
     from kic.io.toml import load
 
-    arm, loop = load("horn-two-link"), load("four-bar")
-    for m, c, row in ((arm, arm.at([0.3, 0.5]), "tip.x"), (loop, loop.at({"A": 0.5}), "A")):
+    arm, loop, geared = load("horn-two-link"), load("four-bar"), load("bevel-wrist")
+    for m, c, row in (
+        (arm, arm.at([0.3, 0.5]), "tip.x"),
+        (loop, loop.at({"A": 0.5}), "A"),
+        (geared, geared.at(), "drive1"),
+    ):
         for order in (1, 2, 3):
             c.coefficients("tip", order=order)
         c.motion("tip")

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
-from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
+from kic.kernels.layout import TERMS, WANT_INERTIA, WANT_LOADS
+from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.queries import KernelQuery, Table
 from kic.kinematics.tree import Tree
 
@@ -23,20 +24,30 @@ class ModelTable(Table):
 
 
 class DynamicsQuery(KernelQuery):
-    """Query of I* and P*, load and damping, or both pairs, in the coordinates of the tree."""
+    """Query of I* and P*, load and damping, or both pairs, in coordinates of the tree or a linear map."""
 
-    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
-        self.model = ModelTable(tree.size, want)
+    def __init__(
+        self, tree: Tree, masses: Masses, loads: Loads, want: int, linear: LinearMap | None = None
+    ) -> None:
+        size = tree.size if linear is None else linear.size
+        self.model = ModelTable(size, want)
+        self.entry = "dynamics" if linear is None else "linear_dynamics"
         super().__init__(
-            tree, masses=masses, loads=loads, asked=(2, 0, tree.size, want), width=self.model.width
+            tree, masses=masses, loads=loads, asked=(2, 0, size, want), width=self.model.width, linear=linear
         )
+
+    @cached_property
+    def scratch(self) -> int:
+        """Length of the scratch array, with the loads of the tree for other coordinates."""
+        mobile = self.tree.size
+        return super().scratch + (mobile * (1 + mobile) if self.plan[1, TERMS] else 0)
 
     def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         if applied.dtype != states.dtype or not applied.flags.carray:
             applied = np.require(applied, states.dtype, ["C", "A", "W"])
-        return self.run("dynamics", states, T, applied)
+        return self.run(self.entry, states, T, applied)
 
 
 class ContributionsQuery(KernelQuery):

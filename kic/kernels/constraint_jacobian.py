@@ -7,7 +7,7 @@ omitted: their entries stay exactly zero, and a loop depends on its own joints o
 from __future__ import annotations
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
-from kic.kernels.functions import root
+from kic.kernels.functions import root, unbounded
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -107,7 +107,7 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
     u, sort = carried_vector(F, base, take(vectors, i, EXTRA)), POINT
     gap, other = sub(head, tail), tail
     rows = 3 if kind <= OMEGA else 1
-    weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
+    weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
     if kind == DIRECTION or kind == DOT1:
         head, sort = carried_vector(F, body, take(vectors, i, LOCAL_B)), DIRECTION
         gap, other = head, zero(head)
@@ -150,8 +150,10 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
 def first_order(plan, numbers, states, scratch, T):
     """Compute values and first order of rows, side by side in T (B, rows (1 + M)).
 
-    Rows that are differences of vectors in two frames must be those of a closed loop.
+    Rows that are differences of vectors in two frames must be those of a closed loop. Returns the number of
+    members whose results are not finite.
     """
+    strange = 0
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)
@@ -164,3 +166,6 @@ def first_order(plan, numbers, states, scratch, T):
         value, g = T[b, :height], T[b, height:].reshape(height, mobile)
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
+        if unbounded(T[b]):
+            strange += 1
+    return strange

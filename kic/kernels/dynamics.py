@@ -5,28 +5,29 @@ from __future__ import annotations
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import unbounded
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
-from kic.kernels.jit import entry
+from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     BODIES,
     COLUMNS,
     FORCES,
     FRAME_WIDTH,
     HEADER,
+    SIZE,
     SPRINGS,
     WANT,
     WANT_INERTIA,
     WANT_LOADS,
 )
+from kic.kernels.linear_map import linear_start, project_matrix, project_vector
 from kic.kernels.loads import load_tables
 from kic.kernels.offsets import section
 
 
-@entry
-def dynamics(plan, numbers, states, applied, scratch, T):
-    """Compute I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
+@helper
+def model_tables(plan, numbers, states, applied, linear, scratch, T):
+    """Compute I*, P*, T^L and damping in the coordinates of `linear`, or of the tree if it is None.
 
-    applied (B or 1, n, 3) are the forces and moments. Parts that the plan does not request are omitted from
-    T. Returns the number of members whose results are not finite.
+    Returns the number of members whose results are not finite.
     """
     strange = 0
     mobile = plan[0, COLUMNS]
@@ -38,25 +39,45 @@ def dynamics(plan, numbers, states, applied, scratch, T):
     start, stop = section(plan, SPRINGS)
     springs, coils = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     rest = numbers[stop:]
-    want, size = plan[1, WANT], mobile
+    want, size = plan[1, WANT], plan[1, SIZE]
     widths = FRAME_WIDTH, FRAME_WIDTH + 6, FRAME_WIDTH + 6 + COMPOSITE_WIDTH
-    F = scratch[: size * widths[0]].reshape(size, FRAME_WIDTH)
-    S = scratch[size * widths[0] : size * widths[1]].reshape(size, 6)
-    C = scratch[size * widths[1] : size * widths[2]].reshape(size, COMPOSITE_WIDTH)
-    stretch = scratch[size * widths[2] : size * (widths[2] + 1)]
+    F = scratch[: mobile * widths[0]].reshape(mobile, FRAME_WIDTH)
+    S = scratch[mobile * widths[0] : mobile * widths[1]].reshape(mobile, 6)
+    C = scratch[mobile * widths[1] : mobile * widths[2]].reshape(mobile, COMPOSITE_WIDTH)
+    stretch = scratch[mobile * widths[2] : mobile * (widths[2] + 1)]
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         composites(cols, F, bodies, inertias, C)
         start = 0
         if want & WANT_INERTIA:
-            christoffel(cols, F, S, C, T[b])
-            balls(cols, T[b])
-            add_armature(rest, size, T[b])
+            christoffel(cols, F, S, C, linear, size, T[b])
+            balls(cols, linear, size, T[b])
+            add_armature(rest, mobile, linear, size, T[b])
             start = size * size * (1 + size)
         if want & WANT_LOADS:
-            t = T[b, start:]
+            t = T[b, start:] if linear is None else scratch[mobile * (widths[2] + 1) :]
             load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)
+            if linear is not None:
+                project_vector(linear, mobile, size, t, 0, T[b], start)
+                project_matrix(linear, mobile, size, t, mobile, T[b], start + size)
         if unbounded(T[b]):
             strange += 1
     return strange
+
+
+@entry
+def dynamics(plan, numbers, states, applied, scratch, T):
+    """Compute I* (M, M), P* (M, M, M), T^L (M,) and damping (M, M) side by side in each row of T.
+
+    applied (B or 1, n, 3) are the forces and moments. Parts that the plan does not request are omitted from
+    T. Returns the number of members whose results are not finite.
+    """
+    return model_tables(plan, numbers, states, applied, None, scratch, T)
+
+
+@entry
+def linear_dynamics(plan, numbers, states, applied, scratch, T):
+    """Compute the same in coordinates in which those of the tree are linear."""
+    linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
+    return model_tables(plan, numbers, states, applied, linear, scratch, T)

@@ -10,22 +10,26 @@ from __future__ import annotations
 
 from kic.kernels.frames import rotates
 from kic.kernels.functions import at
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, small
 from kic.kernels.layout import (
     ARMATURE,
     AXIS,
     CARRIER,
     CENTRE,
+    FACTOR,
     GROUP,
     KIND,
     LO,
     MASS,
     MOMENTS,
+    NEXT,
     ORIGIN,
     PARENT,
     PRISMATIC,
     ROTATION,
+    TARGET,
 )
+from kic.kernels.linear_map import add_entry
 from kic.kernels.vectors import add, axpy, cross, dot, half, put, scale, sub, symmetric, take, turn
 
 # composite (M, 10): mass, first moment (3) and inertia (6) about the frame's own origin
@@ -146,18 +150,49 @@ def moving(C, n, w, v):
     )
 
 
+@small
+def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
+    """Add the permutations of i <= j <= k to P, by the terms of linear coordinates."""
+    terms, factors, m, square = linear[0], linear[1], at(size), at(size * size)
+    p = k
+    while p >= 0:
+        c, q = at(terms[p, TARGET]), j
+        while q >= 0:
+            b, f, i = at(terms[q, TARGET]), factors[p, FACTOR] * factors[q, FACTOR], j
+            while i >= 0:
+                wi, vi = take(S, i, 0), take(S, i, 3)
+                up = f * (dot(wi, up_n) + dot(vi, up_f))
+                down = f * (dot(wi, down_n) + dot(vi, down_f))
+                s = i
+                while s >= 0:
+                    a, x, y = at(terms[s, TARGET]), factors[s, FACTOR] * up, factors[s, FACTOR] * down
+                    t[square + a * square + b * m + c] += x
+                    if j < k:
+                        t[square + a * square + c * m + b] += x
+                        t[square + c * square + a * m + b] -= y
+                    if i < j:
+                        t[square + b * square + a * m + c] += y
+                        t[square + b * square + c * m + a] += y
+                        if j < k:
+                            t[square + c * square + b * m + a] -= y
+                    s = terms[s, NEXT]
+                i = cols[i, PARENT]
+            q = terms[q, NEXT]
+        p = terms[p, NEXT]
+
+
 @helper
-def christoffel(cols, F, S, C, t):
-    """Compute I (M, M) and P (M, M, M), side by side in t, for coordinates moved one after the other.
+def christoffel(cols, F, S, C, linear, size, t):
+    """Compute I (m, m) and P (m, m, m), side by side in t, for coordinates moved one after the other.
 
     With A the rate of I_k as its composite moves with S_k, and B = S_j ×* I_k S_k, the six permutations of
-    i <= j <= k hold S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2.
+    i <= j <= k hold S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2. `linear` is None for the coordinates of
+    the tree.
     """
-    size = cols.shape[0]
     square = size * size
     for place in range(square + square * size):
         t[place] = 0
-    for k in range(size):
+    for k in range(cols.shape[0]):
         screws(cols, F, k, S)
         wk, vk = take(S, k, 0), take(S, k, 3)
         nk, fk = momentum(C, k, wk, vk)
@@ -166,44 +201,61 @@ def christoffel(cols, F, S, C, t):
         while j >= 0:
             wj, vj = take(S, j, 0), take(S, j, 3)
             x = dot(wj, nk) + dot(vj, fk)
-            t[at(j * size + k)] = x
-            t[at(k * size + j)] = x
             an, af = add(symmetric(rate_j, wj), cross(rate_h, vj)), cross(wj, rate_h)
             bn, bf = add(cross(wj, nk), cross(vj, fk)), cross(wj, fk)
             up_n, up_f = half(add(an, bn)), half(add(af, bf))
             down_n, down_f = sub(up_n, bn), sub(up_f, bf)
-            i = j
-            while i >= 0:
-                wi, vi = take(S, i, 0), take(S, i, 3)
-                up = dot(wi, up_n) + dot(vi, up_f)
-                down = dot(wi, down_n) + dot(vi, down_f)
-                t[at(square + i * square + j * size + k)] = up
-                t[at(square + i * square + k * size + j)] = up
-                t[at(square + j * square + i * size + k)] = down
-                t[at(square + j * square + k * size + i)] = down
+            if linear is None:
+                t[at(j * size + k)] = x
+                t[at(k * size + j)] = x
+                i = j
+                while i >= 0:
+                    wi, vi = take(S, i, 0), take(S, i, 3)
+                    up = dot(wi, up_n) + dot(vi, up_f)
+                    down = dot(wi, down_n) + dot(vi, down_f)
+                    t[at(square + i * square + j * size + k)] = up
+                    t[at(square + i * square + k * size + j)] = up
+                    t[at(square + j * square + i * size + k)] = down
+                    t[at(square + j * square + k * size + i)] = down
+                    if j < k:
+                        t[at(square + k * square + i * size + j)] = -down
+                        t[at(square + k * square + j * size + i)] = -down
+                    i = cols[i, PARENT]
+            else:
+                add_entry(linear, size, t, 0, j, k, x)
                 if j < k:
-                    t[at(square + k * square + i * size + j)] = -down
-                    t[at(square + k * square + j * size + i)] = -down
-                i = cols[i, PARENT]
+                    add_entry(linear, size, t, 0, k, j, x)
+                add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t)
             j = cols[j, PARENT]
 
 
 @helper
-def add_armature(rest, size, t):
+def add_armature(rest, mobile, linear, size, t):
     """Add the armature of the columns to I; it is constant, and P does not change."""
-    for n in range(size):
-        t[n * size + n] += rest[n, ARMATURE]
+    for n in range(mobile):
+        if linear is None:
+            t[n * size + n] += rest[n, ARMATURE]
+        else:
+            add_entry(linear, size, t, 0, n, n, rest[n, ARMATURE])
 
 
 @helper
-def balls(cols, t):
+def coordinate_of(linear, n):
+    """Return the coordinate of a column of a ball joint."""
+    if linear is None:
+        return n
+    else:
+        return linear[0][n, TARGET]
+
+
+@helper
+def balls(cols, linear, size, t):
     """Change from three successive rotations to the angular velocity of each ball joint.
 
     The two differ by the second-order coefficients B_p,ab = -ε_abp of the change (3-35), for a before b if
     the axes are fixed in the parent, for a after b if they are fixed in the child.
     """
-    size = cols.shape[0]
-    for g in range(size):
+    for g in range(cols.shape[0]):
         if cols[g, GROUP] != g or cols[g, KIND] <= PRISMATIC:
             continue
         forward = cols[g, LO] == g
@@ -213,7 +265,9 @@ def balls(cols, t):
             # ε_uwp = 1: the pair (a, b) is (u, w) or (w, u), depending on the order of the axes
             straight = (u < w) == forward
             a, b = (u, w) if straight else (w, u)
+            a, b = coordinate_of(linear, g + a), coordinate_of(linear, g + b)
+            p = coordinate_of(linear, g + p)
             for k in range(size):
-                x = t[k * size + g + p]
-                place = size * size + (k * size + g + a) * size + g + b
+                x = t[k * size + p]
+                place = size * size + (k * size + a) * size + b
                 t[place] = t[place] - x if straight else t[place] + x

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
-# plan, row 0: lengths of the sections; row 1: the request; row 2, for `transfer`: number of items of the
-# system, of their rows, of unused closure rows, pairs of second order, order of the requested rows
+# plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
+# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
-ORDER, ROWS, SIZE, WANT = 0, 1, 2, 3
+ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 HEADER = 3
 WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES = 1, 2, 4, 8, 16
@@ -94,6 +94,11 @@ POINT_A, POINT_B, STIFFNESS, FREE_LENGTH, DAMPING = 0, 3, 6, 7, 8
 JOINT_STIFFNESS, FREE_VALUE, JOINT_DAMPING, COLUMN_SCALE, ARMATURE = 0, 1, 2, 3, 5
 # numbers, last row: gravity, and the absolute tolerance on unused closure rows
 GRAVITY, ALLOWED = 0, 4
+
+# plan, last rows, for coordinates in which those of the tree are linear: nonzero terms of the map A, those of
+# column n from row n on: coordinate, next term or -1; numbers: factor
+TARGET, NEXT = 0, 1
+FACTOR = 0
 
 # choice (6, n) of a square system: rows used, columns in the order of elimination and items of those rows;
 # closure rows that are not used, and their items; which coordinate each row used is, or -1

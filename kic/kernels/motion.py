@@ -89,6 +89,7 @@ from kic.kernels.layout import (
     SPRINGS,
     STATE,
     SYSTEM,
+    TERMS,
     UNUSED_ITEM,
     UNUSED_ROW,
     USED_ITEM,
@@ -103,6 +104,7 @@ from kic.kernels.layout import (
     WRENCH_FORCE,
     WRENCH_MOMENT,
 )
+from kic.kernels.linear_map import linear_start, project_matrix, project_vector, tree_rates
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
 from kic.kernels.offsets import section
@@ -255,7 +257,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         a1, a2, a3 = carried_series(V, base, sort, e, order)
         one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
     if kind <= OMEGA:
-        weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
+        weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
         for c in range(3):
             t[rows + row + c] += weight * one[c]
             if order > 1:
@@ -410,7 +412,7 @@ def tree_inertia(cols, F, C, rest, I):
             I[n * mobile + k] = f
             moment = add(moment, cross(arm(cols, F, n), force))
             n = cols[n, PARENT]
-    add_armature(rest, mobile, I)
+    add_armature(rest, mobile, None, mobile, I)
 
 
 @helper
@@ -474,18 +476,14 @@ def tree_scratch(mobile, want):
 def tree_places(plan):
     """Return the length of the scratch of `tree_motion`."""
     mobile, want = plan[0, COLUMNS], plan[1, WANT]
-    return tree_scratch(mobile, want)[5] + (2 * mobile * mobile if want & WANT_FORWARD else 0)
+    more = mobile if plan[1, TERMS] > 0 else 0
+    return tree_scratch(mobile, want)[5] + (mobile * (2 * mobile + more) if want & WANT_FORWARD else 0) + more
 
 
-@entry
-def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
-    """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
-
-    States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
-    stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
-    members with an inertia that may be singular, or with results that are not finite.
-    """
-    mobile, want = plan[0, COLUMNS], plan[1, WANT]
+@helper
+def tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T):
+    """Compute `tree_motion` in the coordinates of `linear`, or of the tree if it is None."""
+    mobile, size, want = plan[0, COLUMNS], plan[1, SIZE], plan[1, WANT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, BODIES)
     bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
@@ -497,34 +495,58 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
     forces, x = scratch[endV:endforces].reshape(mobile, 6), scratch[endforces:endx]
     power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
-    doubtful, width = 0, mobile * (mobile + 2) + 2 if want & WANT_FORWARD else mobile
+    doubtful, width = 0, size * (size + 2) + 2 if want & WANT_FORWARD else size
     count = T.shape[0] // width
     states, T = states.reshape(count, -1), T.reshape(count, width)
+    tau = scratch[endC:]
     for k in range(SERIES_WIDTH):
         V[0, k] = 0
     for b in range(count):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        copy_range(x, 0, first, b * mobile, mobile)
+        tree_rates(linear, mobile, first, b * size, x, 0)
         if want & WANT_FORWARD:
             clear_range(x, mobile, mobile)
         else:
-            copy_range(x, mobile, second, b * mobile, mobile)
+            tree_rates(linear, mobile, second, b * size, x, mobile)
         for k in range(2):
             frame_series(cols, F, x, V, k + 1)
         tree_efforts(
             cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
-            forces, power, T[b],
+            forces, power, T[b] if linear is None else tau,
         )  # fmt: skip
+        if linear is not None:
+            project_vector(linear, mobile, size, tau, 0, T[b], 0)
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
-            I, L = scratch[endC : endC + mobile * mobile], scratch[endC + mobile * mobile :]
+            I, L = tau[: mobile * mobile], tau[mobile * mobile :]
             tree_inertia(cols, F, C, rest, I)
-            if accelerate(mobile, second, b * mobile, power, I, T[b], L) or unbounded(T[b]):
+            if linear is not None:
+                project_matrix(linear, mobile, size, I, 0, L, 0)
+                I, L = L, I
+            if accelerate(size, second, b * size, power, I, T[b], L) or unbounded(T[b]):
                 doubtful += 1
         elif unbounded(T[b]):
             doubtful += 1
     return doubtful
+
+
+@entry
+def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
+    """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
+
+    States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
+    stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
+    members with an inertia that may be singular.
+    """
+    return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
+
+
+@entry
+def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T):
+    """Compute the same in coordinates in which those of the tree are linear."""
+    linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
+    return tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T)
 
 
 @helper

@@ -1,8 +1,9 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. Otherwise it is a tuple: the frames' tables with respect to
+`into` is None for the tree's own coordinates. For others in which these are linear, it is a tuple of their
+terms (see `linear_map`), 0 and the pairs of second order. Otherwise it is the frames' tables with respect to
 `size` other coordinates (see `transferred_influence`), the table of the tree's coordinates, the width of a
-frame's block, the pairs of second order, and None if third order is never asked for. Numba compiles these
+frame's block, the pairs of second order, and None if third order is never asked for. Numba compiles the three
 cases separately.
 """
 
@@ -54,22 +55,32 @@ from kic.kernels.layout import (
     STATE,
     WEIGHTED_POINT,
 )
+from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
 from kic.kernels.transferred_influence import carried_rows
 from kic.kernels.vectors import dot, sub, take
 
 
+def _choose(into, is_none, in_tree, linear, in_frames):
+    """Return the rule for the coordinates of `into`: a value, or its type."""
+    if is_none:
+        return in_tree
+    # the type of `links`, where it may be None
+    into = into.type if isinstance(into, types.Optional) else into
+    return linear if into[0].ndim == 2 else in_frames
+
+
 def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add the coefficients of one vector fixed in a frame to three rows, in the coordinates of `into`."""
-    rule = tree_rows if into is None else frame_rows
+    rule = _choose(into, into is None, tree_rows, linear_frame_rows, frame_rows)
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
 @overload(add_vector_rows, jit_options=HELPER_OPTIONS)
 def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    # a branch on None would compile both cases
-    rule = tree_rows if isinstance(into, types.NoneType) else frame_rows
+    # a branch on None would compile all cases
+    rule = _choose(into, isinstance(into, types.NoneType), tree_rows, linear_frame_rows, frame_rows)
 
     def compiled(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
         rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
@@ -81,6 +92,12 @@ def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, 
 def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add rows in the tree's own coordinates."""
     vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
+
+
+@helper
+def linear_frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
+    """Add rows in coordinates in which those of the tree are linear."""
+    linear_rows(cols, F, into, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
@@ -125,7 +142,7 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         head = carried_vector(F, body, take(vectors, i, LOCAL_B))
     w = sub(head, tail) if base != NONE else head
     sort = POINT if kind == WEIGHTED_POINT else kind
-    weight = vectors[i, 6] if kind == WEIGHTED_POINT else 1
+    weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
     if product:
         sort = POINT
         if kind == DOT1:
@@ -164,18 +181,44 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
             t[row + c] = w[c]
 
 
-@helper
 def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    """Add `sign` times coordinate n of the tree to one row."""
-    if into is None:
-        t[g_at(rows, size, row, n)] += sign
-    else:
-        x, start, count = into[1], 1, size
-        for k in range(1, order + 1):
-            for c in range(count):
-                t[rows * start + row * count + c] += sign * x[mobile * start + n * count + c]
-            start += count
-            count = pair_count(size, into[3]) if k == 1 else size * size * size
+    """Add `sign` times coordinate n of the tree to one row, in the coordinates of `into`."""
+    rule = _choose(into, into is None, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+    rule(into, sign, n, mobile, order, size, t, rows, row)
+
+
+@overload(add_coordinate)
+def _add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    is_none = isinstance(into, types.NoneType)
+    rule = _choose(into, is_none, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+
+    def compiled(into, sign, n, mobile, order, size, t, rows, row):
+        rule(into, sign, n, mobile, order, size, t, rows, row)
+
+    return compiled
+
+
+@helper
+def tree_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    """Add a coordinate of the tree in the tree's own coordinates."""
+    t[g_at(rows, size, row, n)] += sign
+
+
+@helper
+def linear_frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    """Add a coordinate of the tree that is linear in others."""
+    linear_coordinate(into, sign, n, size, t, rows, row)
+
+
+@helper
+def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    """Add a coordinate of the tree in other coordinates, by its table."""
+    x, start, count = into[1], 1, size
+    for k in range(1, order + 1):
+        for c in range(count):
+            t[rows * start + row * count + c] += sign * x[mobile * start + n * count + c]
+        start += count
+        count = pair_count(size, into[3]) if k == 1 else size * size * size
 
 
 @helper
@@ -226,13 +269,9 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
             root_row(size, pairs, third, order, t, rows, row)
 
 
-@entry
-def kinematics(plan, numbers, states, scratch, T):
-    """Compute rows at a batch of configurations.
-
-    states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
-    velocities) are zero. Returns the number of members whose results are not finite.
-    """
+@helper
+def row_tables(plan, numbers, states, into, scratch, T):
+    """Compute rows in the coordinates of `into`; return the number of members that are not finite."""
     strange = 0
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -246,12 +285,28 @@ def kinematics(plan, numbers, states, scratch, T):
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        # inline rather than in a helper: every level of calls adds compile time
         t = T[b]
         for place in range(table_width(rows, size, order)):
             t[place] = 0
         for i in range(items.shape[0]):
-            add_item(cols, F, None, items, vectors, i, states, b, order, size, t, rows, U, W)
+            add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
         if unbounded(t):
             strange += 1
     return strange
+
+
+@entry
+def kinematics(plan, numbers, states, scratch, T):
+    """Compute rows at a batch of configurations.
+
+    states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
+    velocities) are zero. Returns the number of members whose results are not finite.
+    """
+    return row_tables(plan, numbers, states, None, scratch, T)
+
+
+@entry
+def linear_kinematics(plan, numbers, states, scratch, T):
+    """Compute rows at a batch of configurations, in coordinates in which those of the tree are linear."""
+    terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
+    return row_tables(plan, numbers, states, (terms, factors, 0, EVERY, True), scratch, T)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE, PARENT, SERIES_WIDTH
+from kic.kernels.layout import DISTANCE, PARENT, SERIES_WIDTH, TERMS
 from kic.kinematics.items import Item
+from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
 
@@ -25,9 +26,9 @@ _CONFIGURATION_US, _NUMBER_US = 0.15, 0.001
 @cache
 def kernel(name: str) -> Any:
     """Return a kernel entry by name; the first call imports the compiler."""
-    if name == "kinematics":
+    if name in ("kinematics", "linear_kinematics"):
         from kic.kernels import outputs as module
-    elif name == "dynamics":
+    elif name in ("dynamics", "linear_dynamics"):
         from kic.kernels import dynamics as module  # type: ignore[no-redef]
     elif name == "first_order":
         from kic.kernels import constraint_jacobian as module  # type: ignore[no-redef]
@@ -35,7 +36,7 @@ def kernel(name: str) -> Any:
         from kic.kernels import newton as module  # type: ignore[no-redef]
     elif name == "transfer":
         from kic.kernels import transfer as module  # type: ignore[no-redef]
-    elif name in ("tree_motion", "motion_in_coordinates", "output_motion"):
+    elif name in ("tree_motion", "linear_tree_motion", "motion_in_coordinates", "output_motion"):
         from kic.kernels import motion as module  # type: ignore[no-redef]
     elif name in ("tree_stages", "stages_in_coordinates"):
         from kic.kernels import runge_kutta as module  # type: ignore[no-redef]
@@ -93,7 +94,8 @@ class KernelQuery:
 
     `asked` is the second row of the plan: order, number of rows, number of coordinates, requested parts;
     `system` is the third row. `width` counts the numbers in the result of one configuration. `last` (M +
-    1, n) is added to the last rows, those of the joint laws and gravity.
+    1, n) is added to the last rows, those of the joint laws and gravity. `linear` is the map from coordinates
+    in which those of the tree are linear; without it, and without a system, they are those of the tree.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class KernelQuery:
         width: int,
         system: tuple[int, ...] = (),
         last: np.ndarray | None = None,
+        linear: LinearMap | None = None,
     ) -> None:
         plans: list[np.ndarray] = [tree.cols]
         tables: list[np.ndarray] = [tree.geometry]
@@ -125,8 +128,12 @@ class KernelQuery:
             counts[3:] = [len(loads.forces), len(loads.springs)]
         if last is not None and loads is None:
             tables.append(np.zeros((tree.size + 1, 3)))
+        if linear is not None:
+            plans.append(linear.terms)
+            tables.append(linear.factors)
         self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
+        self.plan[1, TERMS] = 0 if linear is None else len(linear.terms)
         _fill(self.plan[3:], plans)
         self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), 13), tree.scalar)
         _fill(self.numbers, tables)
@@ -236,19 +243,21 @@ def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
 
 
 class OutputQuery(KernelQuery):
-    """Query of values, G, H and D of rows in the coordinates of the tree."""
+    """Query of values, G, H and D of rows in the coordinates of the tree, or in others of a linear map."""
 
-    def __init__(self, tree: Tree, rows: Rows, order: int) -> None:
-        self.layout = OutputTable(rows, order, tree.size)
-        # first order has a kernel of its own, which compiles sooner
-        first = order == 1 and not any(_moved_by_common_columns(tree, item) for item in rows.source)
-        self.entry = "first_order" if first else "kinematics"
+    def __init__(self, tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> None:
+        size = tree.size if linear is None else linear.size
+        self.layout = OutputTable(rows, order, size)
+        self.entry = "kinematics" if linear is None else "linear_kinematics"
+        if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):
+            self.entry = "first_order"  # compiles sooner
         super().__init__(
             tree,
             rows=rows,
-            asked=(order, rows.height, tree.size, 0),
+            asked=(order, rows.height, size, 0),
             width=self.layout.width,
             system=(len(rows.items), rows.height),
+            linear=linear,
         )
 
     def table(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

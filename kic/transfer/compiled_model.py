@@ -26,7 +26,7 @@ from kic.numerics.bounded_cache import BoundedCache
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, LinearTransfer, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     NamedInput,
@@ -57,7 +57,8 @@ class CompiledModel:
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         # closures and transfers of coordinates whose number was checked, by the names as they were given
         self._problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
-        self._checked: BoundedCache[object, CoordinateTransfer] = BoundedCache()
+        self._checked: BoundedCache[object, Transfer] = BoundedCache()
+        self._linear: BoundedCache[tuple[str, ...], LinearTransfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         # models with caches of their own
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
@@ -525,9 +526,19 @@ class CompiledModel:
         if found is None:
             names = None if wrt is None else names_of(wrt, "wrt")
             self.check_number(names)
-            found = self.transfer(self.coordinates if names is None else names)
+            found = self._constant_transfer(self.coordinates if names is None else names)
             if _is_key(key):
                 self._checked[key] = found
+        return found
+
+    def _constant_transfer(self, names: tuple[str, ...]) -> Transfer:
+        """Return the transfer to named coordinates: one that solves no system, if its map is constant."""
+        found = self._linear.get(names)
+        if found is None:
+            made = self.transfer(names)
+            if self.has_complex_step or made.linear_map is None:
+                return made
+            found = self._linear[names] = LinearTransfer(made, made.linear_map)
         return found
 
     def sizes(self, rows: Rows) -> np.ndarray:

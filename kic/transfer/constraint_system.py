@@ -44,6 +44,8 @@ from kic.numerics.arrays import scatter
 
 # largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
+# rows of these are linear in the coordinates of the tree
+LINEAR = (COORDINATE, LINEAR_TERM, PLANE_ANGLE)
 # rows of these are lengths
 _LONG = (WEIGHTED_POINT, POINT, DISTANCE, DOT2)
 # one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
@@ -154,7 +156,7 @@ def lever_arm(tree: Tree, item: Item) -> float:
 
     The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
     """
-    if item.kind in (COORDINATE, LINEAR_TERM, PLANE_ANGLE):
+    if item.kind in LINEAR:
         return 0.0
     if item.kind in (ANGLE, ARCSINE):
         return UNBOUNDED  # near gimbal lock

@@ -29,7 +29,9 @@ from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.transfer.conditioning import ROUNDING_FACTOR, error_amplification, position_amplification
 from kic.transfer.constraint_system import (
+    LINEAR,
     REDUNDANT_ROW_ATOL,
+    ZERO_SHARE,
     ConstraintSystem,
     TransferQuery,
     TransferResult,
@@ -147,6 +149,18 @@ class CoordinateTransfer:
     def holonomic(self) -> bool:
         """True if every chosen coordinate has a value."""
         return self.system.holonomic
+
+    @cached_property
+    def linear_map(self) -> np.ndarray | None:
+        """Map A (M, m) if it is the same in all configurations, because all rows are linear; else None."""
+        if any(item.kind not in LINEAR for item in self.system.rows.source) or self.choice is None:
+            return None
+        scaled = self.scaled_rates(reference_states(self.tree))[0]
+        if scaled.shape[0] != self.tree.size or not np.linalg.cond(scaled) < WORST_CONDITION:
+            return None
+        A = np.linalg.solve(scaled, np.eye(self.tree.size, self.first))
+        A[np.abs(A) < ZERO_SHARE * np.abs(A).max(axis=1, keepdims=True, initial=0.0)] = 0
+        return A * self.column_scale[:, None] / self.scale[: self.first]
 
     @cached_property
     def _own(self) -> TransferQuery:

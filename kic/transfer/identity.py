@@ -1,6 +1,6 @@
-"""The identity transfer: an open chain in the coordinates of its own tree.
+"""Transfers of constant coefficients: an open chain in its own coordinates, or in others linear in these.
 
-It has the interface of `CoordinateTransfer`. Its kernels are those of open chains, which solve no system.
+They have the interface of `CoordinateTransfer`. Their kernels are those of open chains and solve no system.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.dynamics.queries import ContributionsQuery, DynamicsQuery, ModelTable
+from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import OutputQuery, kernel
+from kic.kinematics.scaling import moved_error
 from kic.kinematics.tree import Tree
 from kic.transfer.constraint_system import TransferResult, column_scales, no_forces
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -27,7 +29,7 @@ _EMPTY = np.empty((0, 0))
 
 
 class IdentityQuery:
-    """Rows and dynamics requested in the coordinates of an open chain; see `TransferQuery`.
+    """Rows and dynamics of an open chain in its own coordinates, or in others of a linear map.
 
     Attributes
     ----------
@@ -45,11 +47,13 @@ class IdentityQuery:
         masses: Masses | None,
         loads: Loads | None,
         want: int,
+        linear: LinearMap | None = None,
     ) -> None:
-        self.rows = None if rows is None else OutputQuery(tree, rows, order)
-        self.model = DynamicsQuery(tree, masses, loads, want) if masses and loads and want else None
+        self.rows = None if rows is None else OutputQuery(tree, rows, order, linear)
+        self.model = DynamicsQuery(tree, masses, loads, want, linear) if masses and loads and want else None
         self.outputs = None if self.rows is None else self.rows.layout
-        self.dynamics = ModelTable(tree.size, want) if self.model is None else self.model.model
+        size = tree.size if linear is None else linear.size
+        self.dynamics = ModelTable(size, want) if self.model is None else self.model.model
         self.width = 0 if self.rows is None else self.rows.width
 
     def evaluate(
@@ -87,6 +91,8 @@ class IdentityTransfer:
     is_compiled = True
     # labels that the tree does not name and that have rates but no values
     quasi: frozenset[str] = frozenset()
+    # the map to coordinates other than those of the tree
+    linear: LinearMap | None = None
 
     def __init__(self, tree: Tree, names: tuple[str, ...], length: float) -> None:
         self.tree, self.names, self.labels, self.length = tree, names, names, length
@@ -124,11 +130,11 @@ class IdentityTransfer:
         want: int = 0,
     ) -> IdentityQuery:
         """Return the query for rows and for the dynamics."""
-        return IdentityQuery(self.tree, rows, order, masses, loads, want)
+        return IdentityQuery(self.tree, rows, order, masses, loads, want, self.linear)
 
     def motion_query(self, masses: Masses, loads: Loads, want: int) -> TreeMotionQuery:
         """Return the query for efforts or accelerations along motions."""
-        return TreeMotionQuery(self.tree, masses, loads, want)
+        return TreeMotionQuery(self.tree, masses, loads, want, self.linear)
 
     def evaluate(
         self, query: Any, states: np.ndarray, applied: np.ndarray | None = None, out: Any = None
@@ -158,7 +164,7 @@ class IdentityTransfer:
             made.append((kernel(rows.entry), (rows.plan, rows.numbers, states, np.empty(rows.scratch), T)))
         if model is not None:
             arguments = model.plan, model.numbers, states, applied, np.empty(model.scratch), K
-            made.append((kernel("dynamics"), arguments))
+            made.append((kernel(model.entry), arguments))
         return made
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
@@ -212,6 +218,66 @@ class IdentityTransfer:
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of the system that is solved: 1."""
         return np.ones(len(states))
+
+
+class LinearTransfer(IdentityTransfer):
+    """From the tree of an open chain to coordinates in which its own are linear: φ - φ₀ = A (q - q₀).
+
+    Couplings (gears, belts, mimic joints) are constant columns of A. The coordinates are joints, followers
+    among them, or angles of bodies in a plane. To second order (3-28) and third, A has no coefficients.
+
+    Parameters
+    ----------
+    inner : CoordinateTransfer
+        Transfer to the same coordinates, whose rows are all linear.
+    A : (M, m)
+        Its first order (3-15).
+    """
+
+    permutation = None
+
+    def __init__(self, inner: CoordinateTransfer, A: np.ndarray) -> None:
+        self.tree, self.names, self.labels, self.length = inner.tree, inner.names, inner.labels, inner.length
+        self.size, self.holonomic, self.quasi = inner.size, inner.holonomic, inner.quasi
+        self.linear: LinearMap = LinearMap(A)
+        self._inner = inner
+
+    @property
+    def row_sizes(self) -> np.ndarray:
+        """Characteristic sizes (m,) of the coordinates; read-only."""
+        return self._inner.row_sizes
+
+    @property
+    def coordinate_scale(self) -> np.ndarray:
+        """Scale (m,) of each coordinate in the equations that are solved."""
+        return self._inner.coordinate_scale
+
+    def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
+        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order; B is zero."""
+        mobile, size = self.linear.A.shape
+        made = [np.broadcast_to(self.linear.A, (len(states), mobile, size))]
+        made += [np.zeros((len(states), mobile, *(size,) * k)) for k in range(2, order + 1)]
+        return made
+
+    def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the rates A q̇ (B, M) of the tree's coordinates."""
+        return qd @ self.linear.A.T
+
+    def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Return the error (B, m) of the diagonal of I*, from that (M,) in the order of the columns."""
+        return moved_error(error, self.jets(states, 1)[0])
+
+    def contributions_query(self, masses: Masses) -> ContributionsQuery:
+        """Return the query for the contribution of each body to I* and P*."""
+        return self._inner.contributions_query(masses)
+
+    def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
+        """Return the table (B, N, …) of contributions."""
+        return self._inner.contributions(query, states)
+
+    def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
+        """Return the condition (B,) of states, which must satisfy the couplings; see `Closure.check`."""
+        return self._inner.condition(states, closure)
 
 
 Transfer = IdentityTransfer | CoordinateTransfer

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
 from kic.kernels.layout import PIVOT, QUALITY_WIDTH, WANT_FORWARD, WANT_SERIES
+from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.queries import KernelQuery, kernel, over_batch
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import scatter
@@ -63,17 +64,20 @@ class MotionResult:
 
 
 class TreeMotionQuery(KernelQuery):
-    """Query along motions of an open chain in the coordinates of its tree."""
+    """Query along motions of an open chain in the coordinates of its tree, or in others of a linear map."""
 
-    entry = "tree_motion"
-
-    def __init__(self, tree: Tree, masses: Masses, loads: Loads, want: int) -> None:
+    def __init__(
+        self, tree: Tree, masses: Masses, loads: Loads, want: int, linear: LinearMap | None = None
+    ) -> None:
+        size = tree.size if linear is None else linear.size
+        self.entry = "tree_motion" if linear is None else "linear_tree_motion"
         super().__init__(
             tree,
             masses=masses,
             loads=loads,
-            asked=(2, 0, tree.size, want),
-            width=result_width(tree.size, want),
+            asked=(2, 0, size, want),
+            width=result_width(size, want),
+            linear=linear,
         )
 
     @cached_property
@@ -100,7 +104,7 @@ class TreeMotionQuery(KernelQuery):
         # both are given along motions; for the type checker
         assert out is not None
         assert applied is not None
-        entry, count, symbols = kernel("tree_motion"), len(states), states.dtype.kind == "O"
+        entry, count, symbols = kernel(self.entry), len(states), states.dtype.kind == "O"
         entry = entry.py_func if symbols else entry
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
 

@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import loops, motions, operational, peers, redundancy, starts, swings
+from benchmarks import couplings, loops, motions, operational, peers, redundancy, starts, swings
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -308,7 +308,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument(
         "--only",
-        choices=["arms", "curves", "loops", "motions", "operational", "redundancy", "starts", "swings"],
+        choices=[
+            "arms",
+            "couplings",
+            "curves",
+            "loops",
+            "motions",
+            "operational",
+            "redundancy",
+            "starts",
+            "swings",
+        ],
         help="one part of it",
     )
     given = parser.parse_args()
@@ -332,6 +342,8 @@ def main() -> None:
     if given.only in (None, "curves"):
         curve(report, seconds, "serial chain", peers.serial_arm)
         curve(report, seconds, "binary tree", peers.binary_tree)
+    if given.only in (None, "couplings"):
+        couplings.table(report, seconds)
     if given.only in (None, "loops"):
         loops.table(report, seconds)
     if given.only in (None, "motions"):

@@ -1,0 +1,146 @@
+"""Coordinates q in which those of the tree are linear: gears, belts, mimic joints, angles in a plane.
+
+There φ - φ₀ = A (q - q₀) with constant A, and influence coefficients in q are sums of those of the columns:
+G A, AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` are the nonzero terms of A
+(see `kic.kernels.layout`), or None for the coordinates of the tree itself, which Numba compiles separately.
+"""
+
+from __future__ import annotations
+
+from kic.kernels.functions import at
+from kic.kernels.influence import affects, first, second, third
+from kic.kernels.jit import helper, small
+from kic.kernels.layout import (
+    EFFECT,
+    FACTOR,
+    NEXT,
+    PARENT,
+    TARGET,
+    TERMS,
+)
+from kic.kernels.offsets import d_at, g_at, h_at
+from kic.kernels.ranges import accumulate, clear_range, copy_range
+from kic.kernels.vectors import put, scale
+
+
+@helper
+def linear_start(plan, table):
+    """Return the start of the terms of A, which are the last rows of plan and numbers."""
+    return table.shape[0] - plan[1, TERMS]
+
+
+@helper
+def add_single(linear, t, place, stride, f, n, v):
+    """Add f v times row n of A to vectors at `place`."""
+    terms, factors = linear[0], linear[1]
+    while n >= 0:
+        accumulate(t, place + terms[n, TARGET], stride, scale(f * factors[n, FACTOR], v))
+        n = terms[n, NEXT]
+
+
+@helper
+def add_pair(linear, size, t, place, stride, f, m, n, v):
+    """Add f v times rows m and n of A."""
+    terms, factors = linear[0], linear[1]
+    while m >= 0:
+        add_single(linear, t, place + terms[m, TARGET] * size, stride, f * factors[m, FACTOR], n, v)
+        m = terms[m, NEXT]
+
+
+@helper
+def add_triple(linear, size, t, place, stride, f, i, m, n, v):
+    """Add f v times rows i, m and n of A."""
+    terms, factors = linear[0], linear[1]
+    while i >= 0:
+        add_pair(
+            linear, size, t, place + terms[i, TARGET] * size * size, stride, f * factors[i, FACTOR], m, n, v
+        )  # fmt: skip
+        i = terms[i, NEXT]
+
+
+@helper
+def linear_coordinate(linear, sign, n, size, t, rows, row):
+    """Add `sign` times coordinate n of the tree to one row."""
+    terms, factors = linear[0], linear[1]
+    while n >= 0:
+        t[g_at(rows, size, row, terms[n, TARGET])] += sign * factors[n, FACTOR]
+        n = terms[n, NEXT]
+
+
+@helper
+def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row):
+    """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
+
+    Every ordered pair and triple of columns is evaluated, so that ball joints need no other rule.
+    """
+    square, cube = size * size, size * size * size
+    g, h, d = g_at(rows, size, row, 0), h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
+    n = frame
+    while n >= 0:
+        if affects(cols, n, kind):
+            v = first(cols, F, n, kind, e)
+            put(F, n, EFFECT, v)
+            add_single(linear, t, g, size, sign, n, v)
+        n = cols[n, PARENT]
+    n = frame if order > 1 else -1
+    while n >= 0:
+        m = frame if affects(cols, n, kind) else -1
+        while m >= 0:
+            if affects(cols, m, kind):
+                add_pair(linear, size, t, h, square, sign, m, n, second(cols, F, m, n, kind))
+                i = frame if order > 2 else -1
+                while i >= 0:
+                    if affects(cols, i, kind):
+                        add_triple(linear, size, t, d, cube, sign, i, m, n, third(cols, F, i, m, n, kind))
+                    i = cols[i, PARENT]
+            m = cols[m, PARENT]
+        n = cols[n, PARENT]
+
+
+@small
+def add_entry(linear, size, t, place, m, n, x):
+    """Add x times rows m and n of A to a matrix (m, m) at `place`."""
+    terms, factors = linear[0], linear[1]
+    while m >= 0:
+        p, f, row = n, x * factors[m, FACTOR], place + terms[m, TARGET] * size
+        while p >= 0:
+            t[at(row + terms[p, TARGET])] += f * factors[p, FACTOR]
+            p = terms[p, NEXT]
+        m = terms[m, NEXT]
+
+
+@helper
+def project_matrix(linear, mobile, size, X, start, t, place):
+    """Write AᵀX A (m, m) to t, from X (M, M)."""
+    clear_range(t, place, size * size)
+    for m in range(mobile):
+        for n in range(mobile):
+            x = X[start + m * mobile + n]
+            if x != 0:
+                add_entry(linear, size, t, place, m, n, x)
+
+
+@helper
+def project_vector(linear, mobile, size, x, start, t, place):
+    """Write Aᵀx (m,) to t, from x (M,)."""
+    terms, factors = linear[0], linear[1]
+    clear_range(t, place, size)
+    for n in range(mobile):
+        p = n
+        while p >= 0:
+            t[place + terms[p, TARGET]] += factors[p, FACTOR] * x[start + n]
+            p = terms[p, NEXT]
+
+
+@helper
+def tree_rates(linear, mobile, q, place, x, start):
+    """Write A q (M,) to x, from q (m,)."""
+    if linear is None:
+        copy_range(x, start, q, place, mobile)
+    else:
+        clear_range(x, start, mobile)
+        for n in range(mobile):
+            p = n
+            while p >= 0:
+                x[start + n] += linear[1][p, FACTOR] * q[place + linear[0][p, TARGET]]
+                p = linear[0][p, NEXT]

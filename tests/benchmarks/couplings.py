@@ -1,0 +1,112 @@
+"""I*, P* and G, H of a humanoid whose hands have mimic joints, beside the same without couplings.
+
+The other road to the same numbers, a square system of couplings and coordinates, is compared first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import kic
+from benchmarks.peers import check
+from benchmarks.timing import Report, Work, interleaved, micro
+
+DYNAMICS, RATES = "I*, P*, load", "G, H of a finger tip"
+WORDS = (("with", True), ("without", False))
+TARGETS = {DYNAMICS: "≤ 1.3"}
+HEADINGS = ["43 joint coordinates, 12 mimic joints", "with µs", "without µs", "ratio", "target", "differs"]
+
+
+def humanoid(mimic: bool) -> kic.Mechanism:
+    """Return a floating humanoid of 43 joint coordinates, of which 12 joints of the hands are followers."""
+    rng = np.random.default_rng(7)
+    bodies, joints, couplings = [], [], []
+
+    def link(name: str) -> None:
+        inertia = tuple(np.abs(rng.normal(size=3)) * 0.01 + 0.02)
+        com = tuple(rng.normal(size=3) * 0.1)
+        bodies.append(kic.Body(name, mass=float(rng.uniform(0.2, 3)), com=com, inertia=inertia))
+
+    def chain(name: str, parent: str, count: int, start: tuple[float, float, float], step: float) -> str:
+        for k in range(count):
+            axis = tuple(np.eye(3)[(k + len(name)) % 3])
+            at = (start[0], start[1], start[2] + step * k)
+            link(f"{name}{k}b")
+            joints.append(kic.Joint(f"{name}{k}", "revolute", (parent, f"{name}{k}b"), at, axis))
+            parent = f"{name}{k}b"
+        return parent
+
+    link("pelvis")
+    joints.append(kic.Joint("base", "free", ("ground", "pelvis"), (0, 0, 1)))
+    torso = chain("waist", "pelvis", 1, (0, 0, 1.1), 0.1)
+    for side, y in (("l", 0.2), ("r", -0.2)):
+        chain(f"{side}leg", "pelvis", 6, (0, y, 0.9), -0.15)
+        palm = chain(f"{side}arm", torso, 4, (0, 2 * y, 1.5), -0.15)
+        for finger in range(4):
+            chain(f"{side}f{finger}", palm, 2, (0.02 * finger, 2 * y, 0.85), -0.04)
+        first, second = f"{side}f00", f"{side}f10"
+        followers = {f"{side}f01": (first, 0.8), f"{side}f11": (second, 1.1)}
+        followers |= {f"{side}f{k}{j}": ((first, second)[j], 0.9 + 0.1 * k) for k in (2, 3) for j in (0, 1)}
+        for follower, (driver, ratio) in followers.items():
+            couplings.append(kic.Coupling(f"{follower}m", (follower, driver), ratios=(1.0, -ratio)))
+    followers = {coupling.joints[0] for coupling in couplings}
+    names = ["base", *(j.name for j in joints[1:] if not (mimic and j.name in followers))]
+    return kic.Mechanism(
+        "humanoid", bodies, joints, couplings=couplings if mimic else [], coordinates=names,
+        points=[kic.Point("tip", "lf01b", (0.1, 0.4, 0.8))], gravity=(0, 0, -9.81),
+    )  # fmt: skip
+
+
+def by_system(mechanism: kic.Mechanism) -> list[np.ndarray]:
+    """Return I*, P*, load, and G, H of the tip, by the square system of coordinates and couplings."""
+    model, c = mechanism._model, mechanism.at()
+    transfer = model.transfer(model.coordinates)
+    query = model.query(transfer, ("tip",), 2, want=3)
+    found = transfer.evaluate(query, c._states, model.loads.constant[None])
+    return [*query.dynamics.split(found.K, (1,))[:3], *query.outputs.split(found.T, (1,))[1:]]
+
+
+def works(mimic: bool) -> dict[str, Work]:
+    """Return the calls for one configuration or motion, which use their memory again."""
+    mechanism, made = humanoid(mimic), dict[str, Work]()
+    state = mechanism.at().state
+    for job, evaluate in (
+        (DYNAMICS, mechanism.prepare(dynamics=True)),
+        (RATES, mechanism.prepare(of=["tip"], order=2)),
+    ):
+        out = evaluate(state)
+        made[job] = lambda f=evaluate, out=out: f(state, out=out)
+    v = np.ones(len(mechanism.coordinate_names))
+    for job, motion in (
+        ("inverse dynamics", mechanism.prepare_inverse_dynamics()),
+        ("forward dynamics", mechanism.prepare_forward_dynamics()),
+    ):
+        efforts = np.empty_like(v)
+        made[job] = lambda f=motion, out=efforts: f(state, v, v, out)
+    return made
+
+
+def table(report: Report, seconds: float) -> None:
+    """Write the table."""
+    jobs = works(True)
+    both = {(job, word): work for word, mimic in WORDS for job, work in works(mimic).items()}
+    own, rates = jobs[DYNAMICS](), jobs[RATES]().tip
+    expected = by_system(humanoid(True))
+    names = "I", "P", "load", "G", "H"
+    results = own.I, own.P, own.load, rates.G, rates.H
+    pairs = {name: (x, y[0]) for name, x, y in zip(names, results, expected, strict=True)}
+    worst = max(check(1e-12, **pairs).values())
+    times = interleaved({" ".join(key): work for key, work in both.items()}, seconds)
+    report.table(
+        HEADINGS,
+        [
+            [
+                job,
+                *(micro(times.best(f"{job} {word}") * 1e6) for word, _ in WORDS),
+                f"{times.ratio(f'{job} with', f'{job} without'):.2f}",
+                TARGETS.get(job, ""),
+                f"{worst:.0e}",
+            ]
+            for job in jobs
+        ],
+    )
