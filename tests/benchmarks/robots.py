@@ -226,7 +226,7 @@ def sdf_tree(path: Path, bare: tuple[str, ...] = ()) -> tuple[str, str]:
 class DrakePeer:
     """Kinematics and dynamics of a tree from SDF by Drake, with the first link fixed.
 
-    It is its own joint order. As in kic, the velocity of a ball joint is an angular velocity in axes that the
+    It is its own joint order. The velocity of a ball joint is an angular velocity in axes that the
     first body carries.
     """
 
