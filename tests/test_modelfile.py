@@ -319,7 +319,8 @@ inertia = [0.0, 0.0, 0.0]
     )
     motor = '\n\n[[motors]]\nname = "M2"\njoints = ["V"]\nratios = [1.0]\n'
     assert motor + '\n[[frames]]\nname = "tool"\n' in text
-    assert text.endswith('\nname = "camera"\nbody = "ground"\norigin = [0.0, 0.0, 1.0]\n')
+    assert '\nname = "camera"\nbody = "ground"\norigin = [0.0, 0.0, 1.0]\n' in text
+    assert text.endswith('\n[[centers]]\nname = "mean"\nbodies = ["h"]\n')
     assert "\r" not in text
     for line in text.splitlines():
         assert line.count("[") == line.count("]")  # arrays stand on one line

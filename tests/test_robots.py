@@ -417,6 +417,23 @@ def test_gearbox_of_sdf():
     assert abs(m.at({"arm_hinge": 0.3, "sun_hinge": 0.2}).value("planet_hinge") - 0.6) < 1e-12
 
 
+def test_mimic_of_sdf():
+    bars = "".join(
+        f'<link name="{name}"/><joint name="{name}_hinge" type="revolute"><parent>{up}</parent>'
+        f"<child>{name}</child><axis><xyz>0 0 1</xyz>{more}</axis></joint>"
+        for name, up, more in (
+            ("one", "world", ""),
+            ("two", "one", '<mimic joint="one_hinge"><multiplier>-2</multiplier><offset>0.3</offset>'
+             "<reference>0.1</reference></mimic>"),
+        )
+    )  # fmt: skip
+    text = f'<sdf version="1.11"><model name="finger">{bars}</model></sdf>'
+    m = kic.from_sdf(text, coordinates=["one_hinge"])
+    assert abs(m.at({"one_hinge": 0.4}).value("two_hinge") - (-2 * (0.4 - 0.1) + 0.3)) < 1e-12
+    with pytest.raises(kic.ModelFileError):
+        kic.from_sdf(text.replace('mimic joint="one_hinge"', 'mimic joint="nobody"'))
+
+
 def test_order_of_needs_a_model_with_common_joints():
     with pytest.raises(kic.InputError):
         kic.load("four-bar").order_of(object())

@@ -235,6 +235,9 @@ class _Model:
                 setattr(joint, key, self._axis(own, name))
             if own is not None and tag == "axis":
                 self._limits(own, joint)
+            mimic = None if own is None else own.find("mimic")
+            if mimic is not None:
+                self._mimic(mimic, joint, tag)
         if kind == "screw":
             pitch = element.content("screw_thread_pitch", 1, "1")[0]
             if element.find("thread_pitch") is not None and element.find("screw_thread_pitch") is None:
@@ -251,8 +254,46 @@ class _Model:
             )
         return joint, element
 
+    def _mimic(self, element: Element, joint: RobotJoint, tag: str) -> None:
+        """Add a coupling: follower = multiplier (leader − reference) + offset (sdf/1.11/mimic.sdf)."""
+        leader, axis = element.get("joint"), element.get("axis", "axis")
+        other = self.parts.get(leader)
+        if other is None or other.tag != "joint" or leader == joint.name:
+            element.fail(f"joint '{joint.name}' mimics '{leader}', which is no other joint of the model.")
+        names = []
+        for kind, name, which in (
+            (joint.type, joint.name, tag),
+            (_TYPES.get(other.get("type")), leader, axis),
+        ):
+            if kind not in ("revolute", "prismatic", "universal") or (
+                which == "axis2" and kind != "universal"
+            ):
+                element.fail(f"joint '{joint.name}' mimics '{leader}'; each must have the axis `{which}`.")
+            names.append(f"{name}.{2 if which == 'axis2' else 1}" if kind == "universal" else name)
+        factor, offset, reference = (
+            element.content(key, 1, default)[0]
+            for key, default in (("multiplier", "1"), ("offset", "0"), ("reference", "0"))
+        )
+        if not factor:
+            self.robot.remark(
+                element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.", lost=True
+            )
+            return
+        self.robot.couplings.append(
+            RobotCoupling(
+                f"{joint.name} mimics {leader}",
+                (names[0], names[1]),
+                (1.0, -factor),
+                offset - factor * reference,
+                element.line,
+            )
+        )
+
     def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
-        """Add a gearbox: the child turns by −ratio times the parent, both relative to a third link."""
+        """Add a gearbox: θ₂ = −ratio θ₁, by the specification (sdf/1.12/joint.sdf, gearbox_ratio).
+
+        θ₁ is the angle from the reference body to the parent about `axis`, θ₂ to the child about `axis2`.
+        """
         name = element.get("name")
         words = [element.find(tag) for tag in ("parent", "child", "gearbox_reference_body")]
         parent, child, base = ("" if word is None else word.text.strip() for word in words)

@@ -2,14 +2,19 @@
 
 Run ``python -m tests.benchmarks.robots FOLDER…`` for a table. Each file is read, or raises one error. Open
 robots are compared in G, H, I*, bias, gravity and inverse dynamics; closed ones in the accelerations of a
-motion without efforts, at random closed configurations, with the exact constraints of the other package.
+motion without efforts, at random closed configurations, with the exact constraints of the other package. SDF
+files are compared with Drake if it is installed: without joints that close loops, gears, springs and dampers,
+and with the first link fixed.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +204,122 @@ class MujocoPeer:
         return np.concatenate(rows), np.concatenate(rates)
 
 
+def sdf_tree(path: Path, bare: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Return the text of an SDF model without joints that close loops and gears, and its first link.
+
+    The links in `bare` get the inertia that the format has by default.
+    """
+    root = ET.parse(path).getroot()
+    model = next(root.iter("model"))
+    children = set()
+    for joint in model.findall("joint"):
+        child = joint.findtext("child").strip()
+        if joint.get("type") == "gearbox" or child in children:
+            model.remove(joint)
+        children.add(child)
+    for link in model.findall("link"):
+        if link.get("name") in bare:
+            link.remove(link.find("inertial"))
+    return ET.tostring(root, encoding="unicode"), model.find("link").get("name")
+
+
+class DrakePeer:
+    """Kinematics and dynamics of a tree from SDF by Drake, with the first link fixed.
+
+    It is its own joint order. The velocity of a ball joint is an angular velocity in axes that the
+    first body carries.
+    """
+
+    def __init__(self, text: str, mechanism: kic.Mechanism, root: str) -> None:
+        import pydrake.all as drake
+
+        logging.getLogger("drake").setLevel(logging.ERROR)
+        self.drake, self.m, self.order = drake, mechanism, self
+        self.plant = plant = drake.MultibodyPlant(0.0)
+        drake.Parser(plant).AddModelsFromString(text, "sdf")
+        base = plant.GetBodyByName(root)
+        if "<parent>world</parent>" not in text:
+            pose = mechanism.at().pose(root).as_matrix()
+            plant.WeldFrames(plant.world_frame(), base.body_frame(), drake.RigidTransform(pose))
+        plant.mutable_gravity_field().set_gravity_vector(mechanism.gravity)
+        plant.Finalize()
+        self.context = plant.CreateDefaultContext()
+        self.joints = []
+        for joint in mechanism.joints:
+            own = plant.GetJointByName(joint.name)
+            frame = plant.CalcRelativeTransform(self.context, plant.world_frame(), own.frame_on_parent())
+            axes = frame.rotation().matrix() if joint.dof == 3 else np.eye(1)
+            self.joints.append((joint, own, axes))
+
+    def rates(self, c: kic.Configuration) -> np.ndarray:
+        """Return the matrix S (nv, M) of v = S q̇."""
+        S = np.zeros((self.plant.num_velocities(), len(self.m.coordinate_names)))
+        column = 0
+        for joint, own, axes in self.joints:
+            first = own.velocity_start()
+            S[first : first + joint.dof, column : column + joint.dof] = axes.T
+            column += joint.dof
+        return S
+
+    def acceleration(self, c: kic.Configuration, qd, qdd) -> np.ndarray:
+        """Return v̇ (nv,): S is constant."""
+        return self.rates(c) @ qdd
+
+    def q(self, c: kic.Configuration) -> np.ndarray:
+        """Return q (nq,)."""
+        q = np.zeros(self.plant.num_positions())
+        for joint, own, axes in self.joints:
+            start = own.position_start()
+            if joint.dof == 1:
+                q[start] = c.value(joint.name)
+                continue
+            first, second = (
+                np.eye(3) if body == "ground" else c.displacement(body)[:3, :3] for body in joint.bodies
+            )
+            turn = self.drake.RotationMatrix(axes.T @ first.T @ second @ axes)
+            q[start : start + 3] = self.drake.RollPitchYaw(turn).vector()
+        return q
+
+    def at(self, q, v):
+        """Evaluate at q, v."""
+        plant, context = self.plant, self.context
+        plant.SetPositions(context, q)
+        plant.SetVelocities(context, v)
+        self.M = plant.CalcMassMatrix(context)
+        self.gravity = -plant.CalcGravityGeneralizedForces(context)
+        self.bias = plant.CalcBiasTerm(context) + self.gravity
+
+    def body(self, name: str):
+        """Return the Jacobian of a body and its rate times v, or None."""
+        plant, world = self.plant, self.plant.world_frame()
+        if not plant.HasBodyNamed(name):
+            return None
+        frame, rate = plant.GetFrameByName(name), self.drake.JacobianWrtVariable.kV
+        J = plant.CalcJacobianSpatialVelocity(self.context, rate, frame, np.zeros(3), world, world)
+        bias = plant.CalcBiasSpatialAcceleration(self.context, rate, frame, np.zeros(3), world, world)
+        return J[[3, 4, 5, 0, 1, 2]], np.concatenate([bias.translational(), bias.rotational()])
+
+
+def examine_sdf(path: Path, said: str, rng: np.random.Generator) -> tuple[str, str, dict[str, float]]:
+    """Compare the tree of an SDF file with Drake."""
+    try:
+        import pydrake.all  # noqa: F401
+    except ImportError:
+        return "read; Drake is not installed", said, {}
+    text, root = sdf_tree(path)
+    try:
+        m = kic.from_sdf(text, floating_base=False)
+        # Drake replaces an inertia that no body can have
+        text, _ = sdf_tree(path, tuple(b.name for b in m.bodies if b.inertia_exception))
+        m = kic.from_sdf(text, floating_base=False)
+        m = replace(m, joints=[replace(j, damping=0.0, stiffness=0.0, rest=0.0) for j in m.joints])
+        worst = compare_open(m, DrakePeer(text, m, root), rng)
+    except (kic.KicError, RuntimeError) as error:
+        return "read; not compared", f"{said}; {type(error).__name__}: {str(error).splitlines()[0]}", {}
+    word = "agrees" if max(worst.values()) <= OPEN_RTOL else "DIFFERS"
+    return f"tree of SDF, {word}", said, worst
+
+
 def random_state(m: kic.Mechanism, rng: np.random.Generator):
     """Return a random closed configuration of a mechanism whose coordinates include angular velocities."""
     from kic.kinematics.state import integrate
@@ -324,7 +445,7 @@ def examine(path: Path, floating: bool = False) -> tuple[str, str, dict[str, flo
         f"{len(m.joints)} joints, dof {m.dof}, {len(m.remarks)} remarks, {time.perf_counter() - start:.2f} s"
     )
     if path.suffix == ".sdf":
-        return "read; no peer reads it", said, {}
+        return examine_sdf(path, said, rng)
     try:
         peer = PinocchioPeer(path, m, loops, floating) if urdf else MujocoPeer(path, m)
     except (ValueError, RuntimeError, OSError) as error:
