@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InertiaError, unknown
-from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
@@ -52,19 +52,21 @@ def center_of_mass(
     order, picked = check_order(order), _chosen(model, bodies)
     transfer: Any = model.transfer_for(wrt)
     numbers, frames = model.masses.numbers[picked], model.masses.frames[picked]
-    total = numbers[:, 0].sum()
+    total = numbers[:, MASS].sum()
     if not total:
         raise InertiaError(
             "The chosen bodies have no mass. Choose others.", bodies=tuple(names_of(bodies or ()))
         )
-    items = [Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
+    items = [
+        Item(POINT, int(f), local_b=tuple(x)) for f, x in zip(frames, numbers[:, CENTRE:MOMENTS], strict=True)
+    ]
     query = transfer.query(plain_rows(model.tree, items), order)
     good, T = map_valid_members(
         configuration.ok, failures, lambda members: transfer.evaluate(query, configuration._states[members]).T
     )
     values, *tensors = query.outputs.split(scatter(T, good), configuration.batch)
     tensors = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
-    weights = numbers[:, 0] / total
+    weights = numbers[:, MASS] / total
 
     def mean(a: np.ndarray, axis: int) -> np.ndarray:
         split = a.reshape(*a.shape[:axis], len(weights), 3, *a.shape[axis + 1 :])
@@ -122,7 +124,7 @@ def centroidal_momentum(
     n = len(masses.names)
     items = [
         Item(POINT, int(f), local_b=tuple(x))
-        for f, x in zip(masses.frames, masses.numbers[:, 1:4], strict=True)
+        for f, x in zip(masses.frames, masses.numbers[:, CENTRE:MOMENTS], strict=True)
     ]
     items += [Item(OMEGA, int(f)) for f in masses.frames]
     query = transfer.query(plain_rows(tree, items), 2)
@@ -146,7 +148,7 @@ def centroidal_momentum(
     R = np.swapaxes(T[..., width:].reshape(*batch, n, 3, 3), -1, -2)
     own = masses.numbers[:, 4:][:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     J = R @ own @ np.swapaxes(R, -1, -2)
-    m = masses.numbers[:, 0]
+    m = masses.numbers[:, MASS]
     share = m / m.sum()
     p = values[..., : 3 * n].reshape(*batch, n, 3)
     # relative to the centre of mass
