@@ -424,7 +424,7 @@ class Configuration(Printable, Tabular):
         return self.dynamics(wrt).kinetic_energy(qd)
 
     def summary(self) -> Summary:
-        """Return a table of the coordinates, to print or to show."""
+        """Return a table of the coordinates."""
         sheet = Summary(f"{self.name}: configuration")
         index, remark = member(self.batch)
         if remark:

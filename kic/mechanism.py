@@ -19,6 +19,7 @@ from kic.description.validation import STRICT
 from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator, MotionEvaluator
+from kic.kernels.layout import MASS
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
 from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
@@ -644,7 +645,7 @@ class Mechanism(Printable, MechanismDescription):
         InertiaError
             If a moving body has no mass or inertia.
         """
-        return float(self._model.masses.numbers[:, 0].sum())
+        return float(self._model.masses.numbers[:, MASS].sum())
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -808,7 +809,7 @@ class Mechanism(Printable, MechanismDescription):
         return JointOrder(self, peer)
 
     def summary(self) -> Summary:
-        """Return a table of the parts, to print or to show."""
+        """Return a table of the parts."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
         if not self._model.tree.open:
             sheet.say(self.mobility().summary())

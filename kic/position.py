@@ -43,7 +43,7 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
     if not targets.batch:
         raise InputError(
             f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
-            "first axis is the path, or ask at() for one configuration."
+            "first axis is the path, or use at() for one configuration."
         )
     start, around = initial_states(model, near)
     length, *side = targets.batch

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from platforms import LEGS, boom, massless_gough_stewart, platform_on_distances
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -82,7 +83,7 @@ def test_motors_drive_distances() -> None:
     assert drive.torque == pytest.approx(force / 600, rel=1e-12)
     assert drive.speed == pytest.approx([60.0], rel=1e-12)
     assert c.state_space().A.shape == (2, 2)
-    with pytest.raises(kic.ModelError, match="No joint 'rum'"):
+    with raises(kic.ModelError, key="motors[0].joints", name="rum"):
         boom(motors=[replace(screw, joints=["rum"])])
 
 

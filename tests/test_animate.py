@@ -14,6 +14,7 @@ import kic
 
 pytest.importorskip("matplotlib", reason="pip install -e '.[plot]' to draw")
 from PIL import Image, ImageSequence
+from raising import raises
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_films(turn, tmp_path) -> None:
 
 
 def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
-    with pytest.raises(kic.InputError, match="`file`"):
+    with raises(kic.InputError, formats=("gif", "mp4")):
         kic.animate(turn).save(tmp_path / "turn.avi")
     with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
         kic.animate(turn, fps=30)
@@ -114,7 +115,7 @@ def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
         with pytest.raises(kic.InputError, match="`dpi`"):
             kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(kic.InputError, match="`trace`"):
+    with raises(kic.InputError, name="trace"):
         kic.animate(turn, trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
         with pytest.raises(kic.InputError, match="`speed`"):
@@ -127,7 +128,7 @@ def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
         kic.animate(bars.at({"A": [[1.0], [1.1]]}))
     with pytest.raises(kic.InputError, match="got an empty batch"):
         kic.animate(bars.at({"A": np.zeros(0)}))
-    with pytest.raises(kic.UnknownNameError, match="tip"):
+    with raises(kic.UnknownNameError, name="top"):
         kic.animate(turn, trace="top")
     long = SimpleNamespace(t=np.array([0.0, 1000.0]), configuration=bars.at({"A": [1.0, 1.1]}))
     with pytest.raises(kic.InputError, match="at most 3000 frames, got 25001"):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import mpmath as mp
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch
 from scipy.optimize import brentq
 
@@ -291,7 +292,7 @@ def test_output_dwells() -> None:
         return m.at({"A": angle}, near=member(c, k)).coefficients("O").G[0, 0]
 
     still = m.at({"A": brentq(rate, A[k], A[k + 1], xtol=1e-15, rtol=1e-15)}, near=member(c, k))
-    with pytest.raises(kic.SingularError, match="Coordinates O cannot drive 'stephenson-six-bar' here"):
+    with raises(kic.SingularError, coordinates=("O",)):
         still.dynamics(wrt="O")
 
 
@@ -391,7 +392,7 @@ def test_harmonic_motion() -> None:
     assert np.abs(d.I.ravel() - inertia).max() < 1e-15 + 1e-12 * inertia.max()
     assert np.abs(d.P.ravel() - mass["slider"] * sine * cosine).max() < 1e-12 * inertia.max()
     assert np.abs(d.load.ravel() + 9.81 * mass["block"] * cosine).max() < 1e-13
-    with pytest.raises(kic.SingularError, match="Coordinates yoke cannot drive 'scotch-yoke' here"):
+    with raises(kic.SingularError, coordinates=("yoke",)):
         m.at({"shaft": 0.0}).dynamics(wrt="yoke")
     e = m.at({"shaft": 1.1}).coefficients("shaft", order=3, wrt="yoke")
     one = -1 / (r * np.sin(1.1))
@@ -575,7 +576,7 @@ def test_both_kinds_of_singular_configurations() -> None:
     # a leg stretched: the platform's coordinates cannot drive it, its motors can
     straight = -np.angle((0.28 + 0.21j) / (-0.07 + 0.24j))
     c = m.at({"A1": np.arctan2(0.45, 0.21), "B1": straight, "platform.angle": 0.0})
-    with pytest.raises(kic.SingularError, match="cannot drive 'three-rrr' here"):
+    with raises(kic.SingularError, coordinates=("platform.x", "platform.y", "platform.angle")):
         c.coefficients("tool", wrt=POSE)
     assert np.isfinite(c.coefficients("tool", order=3).D).all()
     # outer bars on lines through one point: the motors cannot
@@ -591,7 +592,7 @@ def test_both_kinds_of_singular_configurations() -> None:
     signs = np.sign([lever(a) for a in turns])
     k = np.flatnonzero(np.diff(signs))[0]
     c = turned(brentq(lever, turns[k], turns[k + 1], xtol=1e-15, rtol=1e-15))
-    with pytest.raises(kic.SingularError, match="Coordinates A1, A2, A3 cannot drive 'three-rrr' here"):
+    with raises(kic.SingularError, coordinates=("A1", "A2", "A3")):
         c.dynamics()
     assert np.isfinite(c.dynamics(wrt=POSE).I).all()
 

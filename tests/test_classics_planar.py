@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from raising import raises
 from sampling import mismatch, solved
 
 import kic
@@ -833,7 +834,7 @@ def test_invalid_arguments_raise(call, argument: str) -> None:
 
 
 def test_real_arguments_are_required_for_branches() -> None:
-    with pytest.raises(kic.InputError, match="`tip`") as caught:
+    with raises(kic.InputError, name="tip") as caught:
         ARM.inverse_kinematics([0.5, 0.5j])
     assert caught.value.name == "tip"
 
@@ -888,7 +889,7 @@ def test_inverse_statics_of_parallel_links_raises(arm, theta2: float) -> None:
 def test_dynamics_without_masses_raises() -> None:
     arm = ThreeLink(1.0, 1.0, 0.5, m2=1.0)
     for method in (arm.potential_energy, arm.dynamics):
-        with pytest.raises(kic.InertiaError, match="`m1`") as caught:
+        with raises(kic.InertiaError, bodies=("m1", "m3")) as caught:
             method(np.zeros(3))
         assert caught.value.bodies == ("m1", "m3")
     massless = TwoLink(1.0, 1.0, 1.0, 0.0)

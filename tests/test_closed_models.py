@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed_models import EVERY, configuration, displaced, every_configuration, ladder
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -337,7 +338,7 @@ def test_dead_centres() -> None:
             assert caught.value.condition > 1e11
         for q in caught.value.possible:
             assert np.isfinite(dead.coefficients("rod", order=3, wrt=q).D).all()
-    with pytest.raises(kic.SingularError, match=r"Coordinates A, crank\.angle cannot drive 'five-bar' here"):
+    with raises(kic.SingularError, coordinates=("A", "crank.angle")):
         kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
     with pytest.raises(
         kic.ConfigurationError,

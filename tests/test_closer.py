@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 
@@ -118,9 +119,9 @@ def test_invalid_requests_raise() -> None:
         m.prepare_position("A")
     close = m.prepare_position()
     assert repr(close).startswith("position solver of 'five-bar' for values (..., 2) of A, ")
-    with pytest.raises(kic.InputError, match="`values`"):
+    with raises(kic.InputError, got=(1,)):
         close([1.0], c.state)
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, got=(4,)):
         close([1.0, 1.0], c.state + 0j)
     with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
         close([np.nan, 1.0], c.state)

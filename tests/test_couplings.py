@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -601,7 +602,7 @@ def test_couplings_that_cannot_be(given: dict, key: str, text: str) -> None:
 
 
 def test_names_of_couplings() -> None:
-    with pytest.raises(kic.ModelError, match="`name`"):
+    with raises(kic.ModelError, key="name"):
         kic.Coupling("a.b", ("A", "B"), ratios=(1, 2))
 
 
@@ -666,7 +667,7 @@ def test_couplings_that_the_drawing_cannot_have(joints, given: dict, text: str) 
 
 
 def test_joints_named_twice_by_other_names() -> None:
-    with pytest.raises(kic.ModelError, match="`joints`"):
+    with raises(kic.ModelError, key="joints"):
         workshop(kic.Coupling("k", ("C.1", "C.1"), ratios=(1, 2)))
 
 
@@ -675,15 +676,13 @@ def test_coupled_joints_must_leave_their_loop_open() -> None:
         kic.Coupling("one", ("A", "B"), ratios=(1, 1)),
         kic.Coupling("two", ("C", "D", "E"), ratios=(1, 1, 1)),
     ]
-    with pytest.raises(
-        kic.ModelError, match=r"loop among themselves, at 'E' of coupling 'two'\. One joint of each"
-    ) as e:
+    with raises(kic.ModelError, key="couplings[1].joints", joint="E") as e:
         replace(GEARED, couplings=pairs)
     assert (e.value.key, e.value.joint) == ("couplings[1].joints", "E")
 
 
 def test_names_and_kinds_in_the_drawing() -> None:
-    with pytest.raises(kic.ModelError, match="the name 'A' is given to a joint and a coupling"):
+    with raises(kic.ModelError, key="couplings[0].name", name="A"):
         replace(GEARED, couplings=[kic.Coupling("A", ("A", "E"), ratios=(1, 2))])
     with pytest.raises(kic.InputError, match=r"'mesh' is a coupling without rows\. Name its joints: A, E"):
         GEARED.at().coefficients("mesh")
@@ -711,7 +710,7 @@ def test_rods_that_cannot_be() -> None:
         assert caught.value.key == "distances[0].fixed"
         replace(m, points=twins, distances=[kic.Distance("rod", pair)])
     for wrong in (1, 0.0, "yes", None):
-        with pytest.raises(kic.ModelError, match="`fixed`"):
+        with raises(kic.ModelError, key="fixed"):
             kic.Distance("rod", ("B", "C"), fixed=wrong)
     for question in (lambda: m.at({"rod": 1.0}), lambda: m.at().dynamics(wrt="rod")):
         with pytest.raises(
@@ -739,7 +738,7 @@ def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
     assert m.dof == 1
     assert m.at({"one": 0.7}).value("two") == pytest.approx(-0.7, abs=1e-14)
     file.write_text(file.read_text(encoding="utf-8").replace("[1, 1]", "[1, 0]"), encoding="utf-8")
-    with pytest.raises(kic.ModelFileError, match="`ratios`") as e:
+    with raises(kic.ModelFileError, key="couplings[0].ratios") as e:
         kic.load(file)
     assert e.value.key == "couplings[0].ratios"
 

@@ -9,11 +9,12 @@ import hands
 import numpy as np
 import pytest
 from actuation_cases import CASES, OBJECT, TRUNK, Case
+from raising import raises
 from sampling import STEP, mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.numerics.convex_programs import least_largest, nearest, reach
+from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
 
 E = np.einsum
 every_case = pytest.mark.parametrize("name", CASES)
@@ -265,7 +266,7 @@ def test_cables_only_pull() -> None:
     assert K[0, 0] == pytest.approx(4.8 / 2 + 6 / 5 * 0.64)
     # of a at most 20, of c at least 40: 1.6 (40 − 100 v) = 20 + 20 v where each gives way by v of its size
     low, high = np.array([-20.0, -100, -100]), np.array([-1.0, -1, -40])
-    with pytest.raises(kic.LimitError, match=r"No share of this .* factor of at least 1\.24") as caught:
+    with raises(kic.LimitError, binding=("to_a", "to_c")) as caught:
         c.distribute([0.0, 0.0], cables, lower=low, limits=high)
     assert caught.value.scale is None
     assert caught.value.widen == pytest.approx(44 / 180)
@@ -327,11 +328,12 @@ def test_resting_members_converge_without_delaying_others() -> None:
     """A motor that no internal load reaches may have the largest share; the rest is shared all the same."""
     start, N = np.array([9.0, 4.0, 0.0]), np.array([[0.0], [1.0], [-1.0]])
     limits = np.array([10.0, 10.0, 10.0])
-    assert least_largest(start, N, -limits, limits) == pytest.approx([9.0, 2.0, 2.0])
+    assert minimize_largest_share(start, N, -limits, limits) == pytest.approx([9.0, 2.0, 2.0])
     # two pairs that do not touch: the lesser one is shared, too
     start = np.array([8.0, 0.0, 2.0, 0.0])
     N = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    assert least_largest(start, N, -np.full(4, 10.0), np.full(4, 10.0)) == pytest.approx([4, 4, 1, 1])
+    ten = np.full(4, 10.0)
+    assert minimize_largest_share(start, N, -ten, ten) == pytest.approx([4, 4, 1, 1])
 
 
 def test_programs_at_the_edge() -> None:
@@ -352,8 +354,8 @@ def test_programs_at_the_edge() -> None:
     N = np.array([[-1.0, 1, -1], [0, -1, 1], [0, 1, -1], [1, -1, 0]])
     found = nearest(np.array([2.0, 0, 0, 1]), N, np.array([0.0, -2, 0, -1]), np.array([1.0, 0, 2, 2]))
     assert found == pytest.approx([1, 0, 0, 2], abs=1e-14)
-    assert reach(np.zeros(2), np.zeros((2, 0)), -one, one).scale == 1.0
-    assert least_largest(np.array([1.0, 1.0]), np.ones((2, 1)), one * 5, one * 4) is None
+    assert largest_feasible_share(np.zeros(2), np.zeros((2, 0)), -one, one).scale == 1.0
+    assert minimize_largest_share(np.array([1.0, 1.0]), np.ones((2, 1)), one * 5, one * 4) is None
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -376,7 +378,7 @@ def test_conditions_that_coincide(seed: int) -> None:
     found = nearest(start, N, lower, upper)
     assert (found is None) == (answer is None)
     if found is None:
-        r = reach(start, N, lower, upper)
+        r = largest_feasible_share(start, N, lower, upper)
         assert r.binding
         assert r.widen > 0 if r.scale is None else r.scale < 1
     else:
@@ -459,7 +461,7 @@ def test_actuators_that_do_not_hold_every_motion() -> None:
             question(["shoulder", "reach"], [1.0, 1.0])
     d = c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0], failures="mask")
     assert np.isnan(d.effort).all(axis=-1).tolist() == [False, True, True]
-    with pytest.raises(kic.SingularError, match="cannot drive"):
+    with raises(kic.SingularError, coordinates=("A1", "B1", "trunk.z")):
         Case("walker").c.distribute([0.0] * 3, ["B1", "C1", "B2", "C2"], wrt=["A1", "B1", "trunk.z"])
 
 
@@ -737,7 +739,7 @@ def test_invalid_requests_raise(which: str) -> None:
 
 def test_more_invalid_arguments_raise() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, name="effort"):
         c.distribute([0.0] * 4, motors)
     with pytest.raises(kic.InputError, match="`effort`"):
         c.distribute([1j, 0, 0], motors)
@@ -745,9 +747,9 @@ def test_more_invalid_arguments_raise() -> None:
         c.distribute([np.nan, 0, 0], motors)
     with pytest.raises(kic.InputError, match="criterion='least largest share' is not linear"):
         c.actuator_dynamics(motors, "least largest share", limits=1.0)
-    with pytest.raises(kic.InputError, match="`amounts`"):
+    with raises(kic.InputError, name="amounts"):
         c.internal_loads(motors).efforts(np.ones(4))
-    with pytest.raises(kic.InputError, match="`efforts`"):
+    with raises(kic.InputError, name="efforts"):
         c.internal_loads(motors).stiffness([1.0])
     s = Case("walker")
     with pytest.raises(kic.InputError, match="must be real numbers, got a configuration of complex128"):

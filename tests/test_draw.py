@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 from kic.configuration import Configuration
@@ -424,7 +425,7 @@ def test_points_to_draw_vectors_at() -> None:
     c = drawn("four-bar")
     with pytest.raises(UnknownNameError):
         draw(c).velocity([1.0], "top")
-    with pytest.raises(InputError, match="qd"):
+    with raises(InputError, name="qd"):
         draw(c).velocity([1.0, 2.0])
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     assert len(arrows(draw(turn).velocity([1.0]), "v =")) == 3

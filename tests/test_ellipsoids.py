@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
@@ -507,7 +508,7 @@ def test_coordinates_of_different_units_need_limits() -> None:
             c.ellipsoid(kind, of, limits={names[0]: 1.0})
         assert e.value.missing == names[1:]
     c.ellipsoid("inertia", of)  # is measured by I*, which has units
-    with pytest.raises(kic.UnknownNameError, match="'nose'"):
+    with raises(kic.UnknownNameError, name="nose"):
         c.ellipsoid("velocity", of, limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
         with pytest.raises(kic.InputError, match=r"`limits` (must|to) be positive numbers for"):
@@ -518,13 +519,13 @@ def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     for kind in ("speed", None, ["velocity"]):
-        with pytest.raises(kic.InputError, match="`kind`"):
+        with raises(kic.InputError, name="kind"):
             c.ellipsoid(kind, TIP)
     with pytest.raises(kic.InputError, match="`qd`"):
         c.ellipsoid("force", TIP, qd=[0.0, 1.0])
     with pytest.raises(kic.InputError, match="`qd`"):
         c.ellipsoid("velocity", TIP, load=False)
-    with pytest.raises(kic.InputError, match="`load`"):
+    with raises(kic.InputError, name="load"):
         c.ellipsoid("acceleration", TIP, load=[1.0])
     with pytest.raises(kic.InputError, match="`limits`"):
         c.ellipsoid("inertia", TIP, limits=[1.0, 1.0])
@@ -532,9 +533,9 @@ def test_invalid_arguments() -> None:
         c.ellipsoid("velocity", TIP, failures="hide")
     with pytest.raises(kic.InputError, match="`failures`"):
         c.manipulability_gradient(TIP, failures="hide")
-    with pytest.raises(kic.UnknownNameError, match="nose"):
+    with raises(kic.UnknownNameError, name="nose"):
         c.ellipsoid("velocity", "nose")
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, name="qd"):
         c.ellipsoid("acceleration", TIP, qd=[1.0])
     for ask in (lambda x: x.ellipsoid("velocity", TIP), lambda x: x.manipulability_gradient(TIP)):
         with pytest.raises(kic.InputError, match="Ellipsoids require a real configuration, got complex128"):
@@ -546,16 +547,16 @@ def test_invalid_arguments() -> None:
             bare.at([0.3, 1.0]).ellipsoid(kind, TIP)
     hollow = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0))))
     for kind in ("inertia", "acceleration"):
-        with pytest.raises(kic.SingularError, match="the motion of elbow moves no mass"):
+        with raises(kic.SingularError, coordinates=("elbow",)):
             hollow.at([0.3, 1.0]).ellipsoid(kind, TIP)
 
 
 def test_invalid_arguments_of_an_ellipsoid() -> None:
     e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
     for ask in (e.along, e.support):
-        with pytest.raises(kic.InputError, match="`direction`"):
+        with raises(kic.InputError, name="direction"):
             ask([0.0, 0.0])
-        with pytest.raises(kic.InputError, match="`direction`"):
+        with raises(kic.InputError, name="direction"):
             ask([1.0])
         with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
             ask(np.ones((3, 2)))
@@ -563,7 +564,7 @@ def test_invalid_arguments_of_an_ellipsoid() -> None:
         e.level([np.nan, 0.0])
     with pytest.raises(kic.InputError, match="`unit`"):
         e.surface([1.0, 0.0])
-    with pytest.raises(kic.InputError, match="`unit`"):
+    with raises(kic.InputError, name="unit"):
         e.surface([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(kic.InputError, match="Masses require an ellipsoid of kind 'inertia', got 'velocity'"):
         _ = e.masses
@@ -581,11 +582,11 @@ def test_singular_tasks_have_no_manipulability_gradient() -> None:
         c.manipulability_gradient("tip")
     with pytest.raises(kic.InputError, match=r"shape \(\.\.\., P, M\), got \(1,\)"):
         manipulability_gradient([1.0], [[1.0]])
-    with pytest.raises(kic.InputError, match="`H`"):
+    with raises(kic.InputError, name="H"):
         manipulability_gradient([[1.0, 0.0]], np.zeros((2, 1, 2)))
     with pytest.raises(kic.InputError, match="`G`"):
         manipulability_gradient([[1.0j, 0.0]], np.zeros((1, 2, 2)))
-    with pytest.raises(kic.InputError, match="`G`"):
+    with raises(kic.InputError, name="G"):
         manipulability_gradient("G", np.zeros((1, 2, 2)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from nearby import motion
+from raising import raises
 from sampling import STEP, mismatch, moved, random_body, random_tree
 
 import kic
@@ -176,7 +177,7 @@ def test_a_closed_loop_with_a_turning_coordinate() -> None:
     # its own coordinates cannot drive it there; those found can, and no set is without a turn of a ball
     assert found.coordinates != ("A", "S.2")
     assert not found.linearization.holonomic
-    with pytest.raises(kic.SingularError, match=r"Coordinates A, S\.2 cannot drive 'two balls' here"):
+    with raises(kic.SingularError, coordinates=("A", "S.2")):
         m.find_equilibrium(wrt=["A", "S.2"], stable=True)
     named = m.find_equilibrium(wrt=found.coordinates, stable=True)
     assert np.sort(named.modes.natural) == pytest.approx(found.modes.natural, rel=1e-6)
@@ -243,13 +244,13 @@ def test_invalid_arguments() -> None:
     assert lost.value.reached.batch == ()
     with pytest.raises(kic.InputError, match="`near`"):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
-    with pytest.raises(kic.UnknownNameError, match="'hip'"):
+    with raises(kic.UnknownNameError, name="hip"):
         two.find_equilibrium(held="hip")
-    with pytest.raises(kic.UnknownNameError, match="'hip'"):
+    with raises(kic.UnknownNameError, name="hip"):
         two.find_equilibrium(effort={"hip": 1.0})
     with pytest.raises(kic.InputError, match=r"got 'elbow'\. Leave it out"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, name="effort"):
         two.find_equilibrium(effort=[1.0])
     with pytest.raises(kic.InputError, match="`effort`"):
         two.find_equilibrium(effort=np.zeros((3, 2)))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import random_posture, random_tree
 
 import kic
@@ -130,13 +131,13 @@ def test_invalid_requests_raise() -> None:
     r = f(m.at().state)
     with pytest.raises(kic.InputError, match="`of`"):
         m.prepare()
-    with pytest.raises(kic.InputError, match="`state`"):
+    with raises(kic.InputError, got=(5,)):
         f(np.zeros(5))
     with pytest.raises(kic.InputError, match=r"got \(\)"):
         f(np.zeros(()))
-    with pytest.raises(kic.UnknownNameError, match="'tip'"):
+    with raises(kic.UnknownNameError, name="tip"):
         r.tip  # noqa: B018
-    with pytest.raises(kic.UnknownNameError, match="No result 'I'"):
+    with raises(kic.UnknownNameError, name="I"):
         r["I"]
     with pytest.raises(kic.InputError, match="`out`"):
         f(np.zeros((2, 6)), out=r)
@@ -159,7 +160,7 @@ def test_inertia_alone(wrt) -> None:
     assert np.array_equal(r.P, d.P)
     f(again.state, out=r)
     assert np.array_equal(r.P, again.dynamics(wrt=wrt).P)
-    with pytest.raises(kic.UnknownNameError, match="'load'"):
+    with raises(kic.UnknownNameError, name="load"):
         r.load  # noqa: B018
     with pytest.raises(kic.InputError, match="`dynamics`"):
         m.prepare(dynamics="mass")

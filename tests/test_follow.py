@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -392,11 +393,11 @@ def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:
     with pytest.raises(kic.InputError, match="Following a path of 'panda' needs real numbers"):
         kic.sensitivity(panda, lambda m: m.follow({"flange": course}, t).qd, ["flange.at.x"])
     f = panda.follow(**good)
-    with pytest.raises(kic.InputError, match="plus multiples of the period"):
+    with raises(kic.InputError, name="t"):
         f.drift(0.3)
-    with pytest.raises(kic.InputError, match="at least one"):
+    with raises(kic.InputError, name="t"):
         f.drift(2.0)
-    with pytest.raises(kic.InputError, match="`period` must"):
+    with raises(kic.InputError, name="period"):
         f.drift(-1.0)
 
 

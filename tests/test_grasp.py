@@ -9,6 +9,7 @@ import pytest
 from documentation import documented
 from grasp_cases import HELD, configuration, every_grasp, mechanism, moving
 from hands import STEP, hand, stepped
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -270,7 +271,7 @@ def test_forces_may_be_chosen() -> None:
     for wrong in ("least squares", "minimum  norm"):
         with pytest.raises(kic.InputError, match="`forces`"):
             g.motion(forces=wrong)
-    with pytest.raises(kic.InputError, match="`forces`"):
+    with raises(kic.InputError, name="forces"):
         g.motion(forces=np.ones(6))
     with pytest.raises(kic.InputError, match="`forces`"):
         g.motion(forces=np.full(9, np.nan))
@@ -519,9 +520,7 @@ def test_two_fingers_cannot_hold_every_load() -> None:
     g = m.at().grasp("box")
     assert g.rank == 5
     assert m.dof == 6 + 6 - 6
-    with pytest.raises(
-        kic.SingularError, match="contacts of 'box' cannot hold it with any friction"
-    ) as caught:
+    with raises(kic.SingularError, rank=5, failed=[0]) as caught:
         g.motion()
     assert "They balance 5 of its 6 loads" in str(caught.value)
     assert "N m at box.w" in str(caught.value)
@@ -542,7 +541,7 @@ def test_free_fall_needs_no_effort() -> None:
     assert np.abs(falls.force).max() < 1e-12
     assert falls.feasible  # what rounding leaves neither pulls nor slips
     assert falls.remarks == ()
-    with pytest.raises(kic.SingularError, match="cannot hold it with any friction"):
+    with raises(kic.SingularError, rank=5, failed=[0]):
         g.motion(None, [*m.gravity, 1e-3, 0, 0])
 
 
@@ -568,7 +567,7 @@ def test_residual_moments_have_the_unit_of_moments() -> None:
         small, points=[kic.Point("a", "plate", (-0.5, 0, 0)), kic.Point("b", "plate", (0.5, 0, 0))]
     )
     assert small._model.length == 1.0
-    with pytest.raises(kic.SingularError, match=r"the residual load is 0\.2 N m at plane\.3"):
+    with raises(kic.SingularError, rank=2, failed=[0]):
         small.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, [0, 0, 1.0])
 
 
@@ -612,7 +611,7 @@ def test_sensitivities_are_exact_or_raise() -> None:
 def test_invalid_arguments() -> None:
     m = kic.load("three-finger-hand")
     c = m.at()
-    with pytest.raises(kic.UnknownNameError, match="'egg'"):
+    with raises(kic.UnknownNameError, name="egg"):
         c.grasp("egg")
     with pytest.raises(
         kic.InputError, match="'knuckle1' of 'three-finger-hand' must have closed contacts"
@@ -637,7 +636,7 @@ def test_invalid_arguments() -> None:
     complex_one = Configuration(m._model, (), c._states.astype(complex))
     with pytest.raises(kic.InputError, match=r"a real configuration, got complex128"):
         complex_one.grasp("ball").motion()
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, name="qd"):
         c.grasp("ball").motion([1.0, 2.0])
 
 
@@ -696,7 +695,7 @@ def test_rank_may_change_in_a_batch() -> None:
         _ = g.internal
     assert m.at([0.0, 0.0, 0.0]).grasp("plate").internal.shape == (3, 1)
     turn = np.array([0, 0, 1.0])
-    with pytest.raises(kic.SingularError, match=r"the residual load is 0\.2 N m at plane\.3\."):
+    with raises(kic.SingularError, rank=2, failed=[0]):
         m.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, turn)
     assert m.at([0.1, 0.05, 0.2]).grasp("plate").motion(None, turn).wrench == pytest.approx([0, 0, 0.2])
 
@@ -718,7 +717,7 @@ def test_contacts_with_another_coefficient() -> None:
     # as many as are given, if nothing else is given for each
     one = kic.ContactSet([[1, 0, 0]], [[-1, 0, 0]], "point")
     assert one.replaced(points=points, normals=sides["normals"]).names == ("1", "2")
-    with pytest.raises(kic.InputError, match="`mu`"):
+    with raises(kic.InputError, name="mu"):
         c.replaced(mu=-1.0)
     with pytest.raises(kic.InputError, match="`changes`"):
         c.replaced(friction=1.0)

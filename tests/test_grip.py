@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from contact_sets import Z, generators, random_grasp
+from raising import raises
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
@@ -393,7 +394,7 @@ def test_largest_loads() -> None:
     np.testing.assert_allclose(most, [10, np.nan], rtol=1e-6)
     pushed = kic.largest_load(ground, [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], lifted[0])
     np.testing.assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
-    with pytest.raises(kic.InputError, match="must not be zero"):
+    with raises(kic.InputError, name="direction"):
         kic.largest_load(ground, np.zeros(6))
 
 
@@ -554,5 +555,5 @@ def test_solvers_without_solution_raise() -> None:
     none = {"E": np.zeros((0, 3)), "e": np.zeros(0), "A": -np.eye(3), "h": np.zeros(3)}
     with pytest.raises(kic.SingularError, match="The linear program has no solution"):
         solve(Program(cost=-np.ones(3), sizes=(1, 1, 1), **none))
-    with pytest.raises(kic.SingularError, match="The cone program has no solution: DualInfeasible"):
+    with raises(kic.SingularError, status="DualInfeasible"):
         solve(Program(cost=-np.ones(3), sizes=(3,), **none))

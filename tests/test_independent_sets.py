@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 from linkages import parallelogram, rigid
+from raising import raises
 
 import kic
 from kic.transfer import input_selection as drives
@@ -232,11 +233,11 @@ def test_errors() -> None:
     m = kic.load("five-bar")
     with pytest.raises(kic.InputError, match=r"'truss' has mobility 0; no set of coordinates drives it\.$"):
         rigid().independent_sets()
-    with pytest.raises(kic.InputError, match="`count`"):
+    with raises(kic.InputError, name="count"):
         m.independent_sets(count=0)
-    with pytest.raises(kic.InputError, match="`count`"):
+    with raises(kic.InputError, name="count"):
         m.independent_sets(count=True)
-    with pytest.raises(kic.UnknownNameError, match="'F'"):
+    with raises(kic.UnknownNameError, name="F"):
         m.independent_sets(among=["A", "F"])
     with pytest.raises(kic.InputError, match="`among`"):
         m.independent_sets(among=["A", "A"])
@@ -251,9 +252,7 @@ def test_errors() -> None:
     arm = kic.load("horn-two-link")
     with pytest.raises(kic.InputError, match=r"hold real numbers, got complex128"):
         arm.independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
-    with pytest.raises(
-        kic.SingularError, match=r"No set of 2 among tip\.z, A can drive 'five-bar' here: while all"
-    ):
+    with raises(kic.SingularError, among=("tip.z", "A")):
         m.independent_sets(among=["tip.z", "A"])
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods.fixed_distances))

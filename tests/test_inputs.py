@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 import sympy
+from raising import raises
 from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -459,9 +460,9 @@ def test_bad_dicts_carry_names() -> None:
     assert caught.value.name == "neck.1"
     with pytest.raises(kic.UnknownNameError, match=r"No joint 'neck.3' .* Did you mean 'neck"):
         m.at({**full, "neck.3": 0})
-    with pytest.raises(kic.UnknownNameError, match="'ground'"):
+    with raises(kic.UnknownNameError, name="ground"):
         m.at({"ground": 0})
-    with pytest.raises(kic.InputError, match="`neck`"):
+    with raises(kic.InputError, name="neck"):
         m.at({**full, "neck": 0.0})
 
 
@@ -492,7 +493,7 @@ def test_bad_balls_and_fixed_joints() -> None:
     ):
         ball("free").at({"S": [0, 0, 0]})
     for kind, given in (("spherical", RigidTransform.identity()), ("free", Rotation.identity())):
-        with pytest.raises(kic.InputError, match="`S`"):
+        with raises(kic.InputError, name="S"):
             ball(kind).at({"S": given})
     fixed = next(joint.name for joint in ZOO.joints if joint.type == "fixed")
     with pytest.raises(

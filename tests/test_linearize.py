@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from arms import DATA, arm
 from nearby import by_step, motion
+from raising import raises
 from sampling import STEP, derivative, mismatch, moved, random_body, random_posture, random_tree
 
 import kic
@@ -464,11 +465,11 @@ def test_invalid_arguments() -> None:
     c = arm.at([0.1, 0.2])
     with pytest.raises(kic.InputError, match="`qdd`"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, name="qd"):
         c.linearize([0, 0, 0])
-    with pytest.raises(kic.InputError, match="`dq`"):
+    with raises(kic.InputError, name="dq"):
         c.linearize().inverse_dynamics([0, 0, 0])
-    with pytest.raises(kic.UnknownNameError, match="'elbw'"):
+    with raises(kic.UnknownNameError, name="elbw"):
         c.linearize().with_fixed("elbw")
     with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
         arm.at(np.zeros((3, 2))).linearize(np.zeros((2, 2)))
@@ -486,7 +487,7 @@ def test_invalid_arguments() -> None:
             kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
         ],
     )
-    with pytest.raises(kic.SingularError, match="moves no mass"):
+    with raises(kic.SingularError, coordinates=("B",)):
         massless.at().linearize().modes()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 from kic.plotting.maps import colour_limits, true_runs, zero_crossings
@@ -121,23 +122,23 @@ def test_a_cut_through_three_axes() -> None:
 def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
     with pytest.raises(kic.InputError, match="`name`"):
         joints.plot()
-    with pytest.raises(kic.UnknownNameError, match="No metric 'W'"):
+    with raises(kic.UnknownNameError, name="W"):
         joints.plot("W")
     with pytest.raises(kic.InputError, match=r"values of shape \(3,\) in each cell"):
         joints.plot("tip")
-    with pytest.raises(kic.UnknownNameError, match="'knee'"):
+    with raises(kic.UnknownNameError, name="knee"):
         joints.plot("w", at={"knee": 0.0})
     with pytest.raises(kic.InputError, match="`at`"):
         joints.plot("w", at={"elbow": 7})
     with pytest.raises(kic.InputError, match="`bounds`"):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
-        with pytest.raises(kic.InputError, match="`contours`"):
+        with raises(kic.InputError, name="contours"):
             joints.plot("w", contours=contours)
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
         with pytest.raises(kic.InputError, match="`width`"):
             joints.plot("w", width=width)
-    with pytest.raises(kic.InputError, match="`at`"):
+    with raises(kic.InputError, name="at"):
         joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
@@ -213,7 +214,7 @@ def test_names_of_a_run(run: kic.Simulation) -> None:
     np.testing.assert_array_equal(elbow["elbow"], run["elbow"])
     with pytest.raises(kic.UnknownNameError, match=r"No group or part 'energie'.*Did you mean 'energy'\?"):
         run.plot("energie")
-    with pytest.raises(kic.UnknownNameError, match="'currents'"):  # nothing has a voltage
+    with raises(kic.UnknownNameError, name="currents"):  # nothing has a voltage
         run.plot("currents")
 
 

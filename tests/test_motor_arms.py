@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.interpolate import make_interp_spline
 
 import kic
@@ -168,7 +169,7 @@ def test_invalid_arguments_raise() -> None:
     with pytest.raises(kic.InputError, match="must give voltages, got one that gives efforts"):
         kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
-    with pytest.raises(kic.InputError, match="in the coordinates A, E, got A, D"):
+    with raises(kic.InputError, coordinates=("A", "D")):
         kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
     with pytest.raises(kic.InputError, match="cannot produce this motion"):

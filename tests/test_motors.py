@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from nearby import by_step, motion
+from raising import raises
 from sampling import STEP, mismatch, moved, random_posture, random_tree
 
 import kic
@@ -118,7 +119,7 @@ def test_other_coordinates_and_jerks_that_are_not_needed() -> None:
     found = quick.drive(v, a)
     assert np.isnan(found.current_rate).all()
     assert mismatch(found.voltage, quick.drive(v, a, j).voltage) < 1e-14
-    with pytest.raises(kic.InputError, match="`qddd`"):
+    with raises(kic.InputError, motors=("M0", "M1")):
         c.drive(v, a)
 
 
@@ -154,9 +155,9 @@ def test_dry_friction_is_not_left_out() -> None:
         motors=[kic.Motor("S", ["shoulder"], [20.0], friction=0.3), kic.Motor("E", ["elbow"])],
     )
     c = m.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match=r"must not have dry friction, got S: a model in"):
+    with raises(kic.InputError, motors=("S",)):
         c.dynamics(motors=True)
-    with pytest.raises(kic.InputError, match=r"Shafts with dry friction must turn, but S are at rest"):
+    with raises(kic.InputError, motors=("S",)):
         c.linearize(motors=True)
     lin = c.linearize([1.0, 0.0], [0.0, 0.0], motors=True)
     bare = c.linearize([1.0, 0.0], [0.0, 0.0])
@@ -177,9 +178,7 @@ def test_motions_that_motors_cannot_make() -> None:
     a = d.forward_dynamics([0, 0], [3.0, 0.0])
     assert c.drive([0, 0], a).torque == pytest.approx([0.15])
     three = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, k]) for k in (1, 2, 3)])
-    with pytest.raises(
-        kic.InputError, match="3 motors drive 2 degrees of freedom, and efforts do not determine"
-    ):
+    with raises(kic.InputError, dof=2):
         three.at([0.1, 0.2]).drive([0, 0], [0, 0])
     twins = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, 2.0]) for k in (1, 2)])
     with pytest.raises(kic.SingularError, match="M1, M2 depend on one another here"):
@@ -190,7 +189,7 @@ def test_motions_that_motors_cannot_make() -> None:
         m.at([0.1, 0.2]).dynamics(motors=True)
     with pytest.raises(kic.InputError, match="has no motors"):
         m.at([0.1, 0.2]).linearize(motors=True)
-    with pytest.raises(kic.InputError, match="`qddd`"):
+    with raises(kic.InputError, name="qddd"):
         c.drive([0, 0], [0, 0], [0])
 
 
@@ -227,9 +226,9 @@ def test_motors_of_a_drawing() -> None:
         with pytest.raises(kic.ModelError, match=text) as caught:
             replace(m, motors=[kic.Motor("M", [joint])])
         assert caught.value.key == "motors[0].joints"
-    with pytest.raises(kic.ModelError, match="the name 'A' is given to a joint and a motor"):
+    with raises(kic.ModelError, key="motors[0].name", name="A"):
         replace(m, motors=[kic.Motor("A", ["A"])])
-    with pytest.raises(kic.ModelError, match="`motors`"):
+    with raises(kic.ModelError, key="motors[0]"):
         replace(m, motors=["M"])
     ball = random_tree(np.random.default_rng(0), ["R", "spherical", "universal"])
     with pytest.raises(kic.ModelError, match="Motor 'M': joint 'j1' is spherical"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import CONFIGURATIONS, configuration
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -214,11 +215,11 @@ def test_fixed_row_raises_and_small_row_does_not() -> None:
 def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
-    with pytest.raises(kic.InputError, match="`task`"):
+    with raises(kic.InputError, dof=2):
         c.operational_space("tip")
-    with pytest.raises(kic.InputError, match="`task`"):
+    with raises(kic.InputError, name="task"):
         c.operational_space([])
-    with pytest.raises(kic.UnknownNameError, match="nose"):
+    with raises(kic.UnknownNameError, name="nose"):
         c.operational_space("nose")
     with pytest.raises(kic.SingularError, match="is singular here") as caught:
         m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
@@ -229,9 +230,9 @@ def test_invalid_arguments() -> None:
     with pytest.raises(kic.InputError, match="`out`"):
         f(c.state[None], out=f(c.state))
     s = c.operational_space("tip.x")
-    with pytest.raises(kic.InputError, match="`direction`"):
+    with raises(kic.InputError, name="direction"):
         s.mass([0.0])
-    with pytest.raises(kic.InputError, match="`force`"):
+    with raises(kic.InputError, name="force"):
         s.effort([1.0, 2.0])
     sympy = pytest.importorskip("sympy")
     with pytest.raises(kic.InputError, match="numeric configuration"):
@@ -245,7 +246,7 @@ def test_zero_distances_and_springs_raise() -> None:
     arm = kic.load("horn-two-link")
     ends = (kic.Point("here", "link2", at=(1, 0, 0)), kic.Point("there", "link1", at=(1, 0, 0)))
     m = replace(arm, points=(*arm.points, *ends), distances=(kic.Distance("none", ("here", "there")),))
-    with pytest.raises(kic.InputError, match="is zero here"):
+    with raises(kic.InputError, distances=("none",)):
         m.at([0.0, 0.5]).operational_space("none")
     m = replace(m, springs=(kic.Spring("coil", ("here", "there"), stiffness=1.0, rest=0.1),))
     with pytest.raises(kic.InputError, match="has no direction here"):

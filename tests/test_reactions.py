@@ -11,6 +11,7 @@ import pytest
 from closed_models import CASES, configuration, displaced, ladder
 from documentation import BATCH, documented
 from free_bodies import Motion, equilibrium_residual, placed, rotated
+from raising import raises
 from sampling import mismatch, random_body, random_joint, random_posture, random_tree
 
 import kic
@@ -865,9 +866,9 @@ def test_sheets() -> None:
 def test_errors() -> None:
     five = kic.load("five-bar")
     c = five.at()
-    with pytest.raises(kic.InputError, match="`split`"):
+    with raises(kic.InputError, name="split"):
         c.joint_forces(split="equal")
-    with pytest.raises(kic.InputError, match="`split`"):
+    with raises(kic.InputError, name="split"):
         c.joint_forces(split=["minimum norm"])
     with pytest.raises(
         kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more"
@@ -876,13 +877,13 @@ def test_errors() -> None:
     assert caught.value.mobility == 2
     with pytest.raises(kic.InputError, match="`actuators`"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with pytest.raises(kic.InputError, match="`actuators`"):
+    with raises(kic.InputError, name="actuators"):
         c.joint_forces(actuators=5)
-    with pytest.raises(kic.UnknownNameError, match="'X'"):
+    with raises(kic.UnknownNameError, name="X"):
         c.joint_forces(actuators=["A", "X"])
-    with pytest.raises(kic.UnknownNameError, match="'X'"):
+    with raises(kic.UnknownNameError, name="X"):
         c.joint_forces()["X"]
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, name="qd"):
         c.joint_forces([1.0, 2.0, 3.0])
     with pytest.raises(kic.InputError, match="`qdd`"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
@@ -890,14 +891,14 @@ def test_errors() -> None:
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
     with pytest.raises(kic.InputError, match="`qd`"):
         c.joint_forces([1j, 0.0])
-    with pytest.raises(kic.UnknownNameError, match="'push'"):
+    with raises(kic.UnknownNameError, name="push"):
         c.joint_forces(applied={"push": [0, 0, 0]})
     w = c.joint_forces()["A"]
-    with pytest.raises(kic.InputError, match="`direction`"):
+    with raises(kic.InputError, name="direction"):
         w.along([0, 0, 0])
-    with pytest.raises(kic.InputError, match="`direction`"):
+    with raises(kic.InputError, name="direction"):
         w.along([0, 1])
-    with pytest.raises(kic.InputError, match="`place`"):
+    with raises(kic.InputError, name="place"):
         w.about([0, 1])
     path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
     with pytest.raises(kic.InputError, match="`direction`"):
@@ -952,11 +953,7 @@ def test_masses_that_are_missing() -> None:
     foot = kic.Joint("foot", "fixed", ("ground", "base"))
     m = kic.Mechanism("crane", [kic.Body("base"), random_body(rng, "arm")], [foot, arm])
     assert np.isfinite(m.at().dynamics().I).all()
-    with pytest.raises(
-        kic.InertiaError,
-        match=r"Joint forces of 'crane' require the mass of fixed bodies too, "
-        r"for their weight; missing: base\.",
-    ) as caught:
+    with raises(kic.InertiaError, bodies=("base",)) as caught:
         m.at().joint_forces()
     assert caught.value.bodies == ("base",)
     light = replace(m, bodies=[replace(m.bodies[0], mass=0, at=(0, 0, 0)), m.bodies[1]])

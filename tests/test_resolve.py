@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arms import CONFIGURATIONS, arm, configuration
+from raising import raises
 from sampling import mismatch, random_tree
 
 import kic
@@ -610,7 +611,7 @@ def test_invalid_arguments_of_the_evaluator() -> None:
         m.prepare_resolve("flange", order=1, effort=True)
     with pytest.raises(kic.InputError, match="`order`"):
         m.prepare_resolve("flange", order=3)
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, name="effort"):
         m.prepare_resolve("flange", effort="yes")
     for ask in (lambda: r.coefficients, r.dynamics):
         with pytest.raises(kic.InputError, match=r"Use Configuration\.resolve"):
@@ -673,13 +674,13 @@ def test_invalid_uses_raise() -> None:
             c.resolve("flange", ud, **given)
     with pytest.raises(kic.InputError, match="`ud`"):
         c.resolve("flange")
-    with pytest.raises(kic.InputError, match="`ud`"):
+    with raises(kic.InputError, name="ud"):
         c.resolve("flange", [0.0, 0.0])
-    with pytest.raises(kic.InputError, match=r"at most 7 rows, .* got 9: link7\.x"):
+    with raises(kic.InputError, dof=7):
         c.resolve(["link7", "elbow"], np.zeros(9))
-    with pytest.raises(kic.InputError, match="`task`"):
+    with raises(kic.InputError, name="task"):
         c.resolve([], [])
-    with pytest.raises(kic.UnknownNameError, match="nose"):
+    with raises(kic.UnknownNameError, name="nose"):
         c.resolve("nose", ud)
     with pytest.raises(kic.InputError, match="Efforts require accelerations"):
         _ = c.resolve("flange", ud).effort
@@ -727,7 +728,7 @@ def test_symbols_and_missing_mass() -> None:
     with pytest.raises(kic.InertiaError):
         bare.resolve("tip.x", [0.1], weight="minimum kinetic energy")
     light = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0)))).at([0.3, 1.0])
-    with pytest.raises(kic.SingularError, match="moves no mass"):
+    with raises(kic.SingularError, coordinates=("elbow",)):
         light.resolve("tip.x", [0.1], weight="minimum kinetic energy")
     sympy = pytest.importorskip("sympy")
     with pytest.raises(kic.InputError, match="numeric configuration"):

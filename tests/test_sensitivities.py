@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -651,14 +652,14 @@ def test_gears_and_racks() -> None:
         m, lambda m: m.at({"A": 0.7}).coefficients("S").G[0], ["A.at.y", "mesh.pitch_point.y"]
     )
     assert np.allclose(S[:, 0], [1, -1], atol=1e-15)
-    with pytest.raises(kic.ModelError, match=r"at the pitch point .* move in different directions"):
+    with raises(kic.ModelError, key="couplings[0].pitch_point"):
         kic.sensitivity(m, lambda m: m.at({"A": 0.7}).value("S"), ["mesh.pitch_point.x"])
     wheels = [
         kic.Joint(n, "revolute", ("ground", n.lower()), at=(x, 0, 0), axis=Z) for n, x in (("A", 0), ("B", 3))
     ]
     bodies, mesh = [kic.Body("a"), kic.Body("b")], [kic.Coupling("mesh", ("A", "B"), gears=(20, 40))]
     pair = kic.Mechanism("pair", bodies, wheels, couplings=mesh, coordinates=["A"])
-    with pytest.raises(kic.ModelError, match="`gears`"):
+    with raises(kic.ModelError, key="couplings[0].gears"):
         kic.sensitivity(pair, lambda m: m.at({"A": 1}).value("B"), ["B.axis.rx"])
 
 
@@ -795,7 +796,7 @@ def test_conditions_are_checked_to_the_requested_order() -> None:
     S = kic.sensitivity(m, lambda m: m.at().coefficients("C0", order=1).G, "C.axis.rx")
     assert np.abs(S).max() < 1e-14
     for order in (2, 3):
-        with pytest.raises(kic.SingularError, match="at order 2 in the coordinates") as e:
+        with raises(kic.SingularError, joint="D") as e:
             kic.sensitivity(m, lambda m, k=order: m.at().coefficients("C0", order=k).G, "C.axis.rx")
         assert e.value.order == 2
 
@@ -885,7 +886,7 @@ def test_numbers_that_are_not_drawn() -> None:
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
     massless = kic.Mechanism("massless", [kic.Body("rod", mass=0.0)], [pin])
-    with pytest.raises(kic.ModelError, match="`com`"):
+    with raises(kic.ModelError, key="com"):
         kic.sensitivity(massless, answer, "rod.mass")
 
 
@@ -966,7 +967,7 @@ def test_state_of_another_mechanism_raises() -> None:
 
     kic.sensitivity(m, other, "ball.at.x")
     for given in (kept[0], kept[0].real + 0j):
-        with pytest.raises(kic.InputError, match="leaves a residual at 'ball'"):
+        with raises(kic.InputError, joint="ball"):
             kic.sensitivity(m, lambda m, s=given: m.prepare(["flag"])(s).flag.G, "ball.at.y")
 
 
@@ -987,7 +988,7 @@ def test_an_inertia_stays_symmetric() -> None:
         body = kic.Body("rod", mass=1.0, com=(0, 0, 0), inertia=tuple(map(tuple, J)))
         return kic.Mechanism("rod", [body], [pin])
 
-    with pytest.raises(kic.ModelError, match="must be symmetric"):
+    with raises(kic.ModelError, key="inertia"):
         kic.sensitivity(build, lambda m: m.at([0.0]).dynamics().I, [0.1])
 
 
@@ -1006,7 +1007,7 @@ def test_steps_are_allowed_in_a_sensitivity_only() -> None:
             make()
         with stepping():
             assert make() is not None
-    with stepping(), pytest.raises(kic.ModelError, match="finite number"):
+    with stepping(), raises(kic.ModelError, key="mass"):
         kic.Body("rod", mass=1.0 + 0.5j)
     with pytest.raises(ZeroDivisionError):
         kic.sensitivity(kic.load("four-bar"), lambda m: 1 / 0, "B.at.x")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 from dynamic_cases import TIGHT, pendulum, top
+from raising import raises
 from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
@@ -362,7 +363,7 @@ def test_controllers_are_accepted_as_efforts() -> None:
     by_hand = kic.simulate(m, start, t, effort=lambda t, now: f(t, now.state, now.qd), wrt=tip, **TIGHT)
     assert np.array_equal(run.q, by_hand.q)
     assert repr(f) == "controller that gives efforts of tip.x, tip.y"
-    with pytest.raises(kic.InputError, match=r"in the coordinates A, E, got tip\.x, tip\.y"):
+    with raises(kic.InputError, coordinates=("tip.x", "tip.y")):
         kic.simulate(m, start, t, effort=f)
     rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
     with pytest.raises(kic.InputError, match="must give efforts, got one that gives accelerations"):
@@ -399,7 +400,7 @@ def test_trajectories_are_accepted_as_prescribed_motion() -> None:
         kic.simulate(m, start, t, prescribed=moving)
     with pytest.raises(kic.InputError, match="`names`"):
         kic.simulate(m, start, t, prescribed=kic.trajectory.line([0.0], [1.0]))
-    with pytest.raises(kic.UnknownNameError, match=r"'tip\.x'"):
+    with raises(kic.UnknownNameError, name="tip.x"):
         kic.simulate(m, start, t, prescribed=led)
 
 
@@ -463,7 +464,7 @@ def test_errors_state_why_a_run_stops() -> None:
         kic.simulate(light, light.at([1.0]), 1.0)
     arm = kic.load("horn-two-link")
     still = replace(arm, bodies=(arm.bodies[0], replace(arm.bodies[1], mass=0.0, inertia=(0, 0, 0))))
-    with pytest.raises(kic.SingularError, match="some motion moves no mass"):
+    with raises(kic.SingularError, coordinates=("shoulder", "elbow")):
         kic.simulate(still, still.at([0.1, 0.2]), 1.0)
     with pytest.raises(kic.SimulationError, match="must return value, rate and acceleration"):
         kic.simulate(m, start, 1.0, prescribed={"A": lambda t: t})
@@ -503,7 +504,7 @@ def test_start_must_be_one_closed_configuration() -> None:
     open_ = kic.Configuration(m._model, (), m.at().state[None] + 0.01)
     with pytest.raises(kic.InputError, match="misses by"):
         kic.simulate(m, open_, 1.0)
-    with pytest.raises(kic.InputError, match="`start` must hold real numbers"):
+    with raises(kic.InputError, name="start"):
         kic.simulate(pendulum(), pendulum().at([1.0 + 0.1j]), 1.0)
 
 

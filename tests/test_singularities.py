@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from linkages import parallelogram, rigid
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -409,9 +410,9 @@ def test_zero_distance_has_no_measure() -> None:
 def test_errors() -> None:
     m = kic.load("five-bar")
     c = m.at({"A": [1.2, 1.3], "E": 1.5})
-    with pytest.raises(kic.UnknownNameError, match="'F'"):
+    with raises(kic.UnknownNameError, name="F"):
         c.singularities(inputs=["A", "F"])
-    with pytest.raises(kic.UnknownNameError, match="'hand'"):
+    with raises(kic.UnknownNameError, name="hand"):
         c.singularities(outputs="hand")
     with pytest.raises(kic.InputError, match=r"has mobility 2; 1 coordinates were named: A\. Name 1 more"):
         c.singularities(inputs="A")
@@ -450,7 +451,7 @@ def test_singular_everywhere_raises() -> None:
     ):
         turn.singularities(inputs=["crank", "rocker"])
     five = kic.load("five-bar")
-    with pytest.raises(kic.InputError, match=r"Outputs A, crank\.angle of 'five-bar' depend on one another"):
+    with raises(kic.InputError, names=("A", "crank.angle")):
         five.at({"A": [1.2, 1.3], "E": 1.5}).singularities(outputs=["A", "crank.angle"])
     # a configuration by chance is none of that: the piston stands still at its dead centre
     slider = kic.load("slider-crank")

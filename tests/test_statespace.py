@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from arms import arm
 from nearby import motion
+from raising import raises
 from sampling import STEP, mismatch, moved, random_posture, random_tree
 from scipy.signal import StateSpace, dlsim, lsim
 
@@ -375,9 +376,9 @@ def test_discrete_models() -> None:
         assert s.discretize(0.01, method).A.shape == s.A.shape
     assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
     for wrong in (0, -1, np.nan, [1, 2], "x"):
-        with pytest.raises(kic.InputError, match="`dt`"):
+        with raises(kic.InputError, name="dt"):
             s.discretize(wrong)
-    with pytest.raises(kic.InputError, match="`method`"):
+    with raises(kic.InputError, name="method"):
         s.discretize(0.1, "tustin")
     with pytest.raises(kic.InputError, match=r"discretize\(\) requires a continuous model"):
         discrete.discretize(0.1)
@@ -484,13 +485,13 @@ def test_invalid_arguments() -> None:
     m = geared(rng, kic.load("four-bar"), ["A"])
     m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
     c = m.at({"A": 1.2})
-    with pytest.raises(kic.UnknownNameError, match="'M9'"):
+    with raises(kic.UnknownNameError, name="M9"):
         c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
     with pytest.raises(kic.InputError, match="`inputs`"):
         kic.load("four-bar").at().state_space(inputs=["A", "A"])
-    with pytest.raises(kic.UnknownNameError, match="'nowhere'"):
+    with raises(kic.UnknownNameError, name="nowhere"):
         kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
-    with pytest.raises(kic.InputError, match="2 motors drive 1 degrees of freedom"):
+    with raises(kic.InputError, dof=1):
         c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
     one = replace(m, motors=[kic.Motor("P", ["A"])]).at({"A": 1.2})
     with pytest.raises(kic.InputError, match="the current of the torque source 'P'"):
@@ -504,7 +505,7 @@ def test_invalid_arguments() -> None:
     with pytest.raises(kic.InputError, match=r"state_space\(\) of 'four-bar' needs real numbers"):
         kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
-    with pytest.raises(kic.InputError, match="`coefficients`"):
+    with raises(kic.InputError, columns=("shoulder", "elbow")):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with pytest.raises(kic.InputError, match="because D is needed"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sweeping
+from raising import raises
 
 import kic
 from kic.sweeps.executor import _unpacked
@@ -479,7 +480,7 @@ def test_invalid_metrics_raise(metric: object, message: str) -> None:
 
 def test_other_invalid_arguments_raise() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
-    with pytest.raises(kic.InputError, match="`mechanism` must"):
+    with raises(kic.InputError, name="mechanism"):
         kic.sweep(3, grid, "tip.x")
     with pytest.raises(kic.InputError, match="`executor`"):
         kic.sweep(ARM, grid, "tip.x", executor=3)
@@ -487,7 +488,7 @@ def test_other_invalid_arguments_raise() -> None:
         kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
     with pytest.raises(kic.InputError, match="`units`"):
         kic.sweep(ARM, grid, "tip.x", units="m")
-    with pytest.raises(kic.UnknownNameError, match="'tip'") as caught:
+    with raises(kic.UnknownNameError, name="tip") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
     for near, message in [
@@ -503,18 +504,18 @@ def test_other_invalid_arguments_raise() -> None:
     with pytest.raises(kic.UnknownNameError, match="No metric 3"):
         kic.sweep(ARM, grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
-        with pytest.raises(kic.InputError, match="`chunk` must"):
+        with raises(kic.InputError, name="chunk"):
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
-    with pytest.raises(kic.UnknownNameError, match="No metric 'w'"):
+    with raises(kic.UnknownNameError, name="w"):
         kic.sweep(ARM, grid, "tip.x")["w"]
     for made in (kic.metrics.inverse_condition_number, kic.metrics.manipulability, kic.metrics.mass):
         with pytest.raises(kic.InputError, match="needs rows of a task"):
             made()
     with pytest.raises(kic.InputError, match="`direction`"):
         kic.metrics.mass("tip.x", "tip.y")
-    with pytest.raises(kic.InputError, match="`direction` must"):
+    with raises(kic.InputError, name="direction"):
         kic.metrics.mass("tip.x", "tip.y", direction=[0, 0])
-    with pytest.raises(kic.UnknownNameError, match="'knee'"):
+    with raises(kic.UnknownNameError, name="knee"):
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 

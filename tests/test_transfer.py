@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch, random_posture, random_tree
 
 import kic
@@ -290,9 +291,7 @@ def test_more_invalid_arguments_raise() -> None:
         m.at({"A": [0.3, 0.4]}).coefficients("tip", wrt="tip.z")
     assert caught.value.failed == [(0,), (1,)]
     flat = parallelogram()
-    with pytest.raises(
-        kic.SingularError, match=r"are dependent at this configuration: it has 2 degrees of freedom"
-    ):
+    with raises(kic.SingularError, coordinates=("A",)):
         flat.at({"A": 1e-12}).coefficients("tip")
     with pytest.raises(kic.ConfigurationError, match=r"its inputs depend on one another where it starts"):
         m.at({"tip.z": 0.5})
@@ -337,7 +336,7 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
     # where several motions meet
     flat = parallelogram()
     some = flat.at({"A": [0.3, 0.0, 0.4]})
-    with pytest.raises(kic.SingularError, match="are dependent at this configuration") as caught:
+    with raises(kic.SingularError, coordinates=("A",)) as caught:
         some.coefficients("tip")
     assert caught.value.failed == [(1,)]
     assert np.isnan(some.coefficients("tip", failures="mask").G).all(axis=(1, 2)).tolist() == [

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.optimize import brentq
 
 import kic
@@ -277,7 +278,7 @@ def test_events_and_contact_violations_are_ordered() -> None:
 
 def test_invalid_arguments_raise() -> None:
     m = standing_rod(0.3, 0.1)
-    with pytest.raises(kic.InputError, match="`contacts`"):
+    with raises(kic.InputError, name="contacts"):
         kic.simulate(m, m.at(), 1.0, contacts="slide")
 
 

@@ -17,7 +17,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
-from kic.numerics.convex_programs import least_largest, nearest, reach
+from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
 from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")
@@ -331,7 +331,7 @@ def _within_bounds(
     for b in np.flatnonzero(minimize_share | ~((lower <= wanted) & (wanted <= upper)).all(axis=1)).tolist():
         args = space.basis[b], lower[b], upper[b]
         # the wanted efforts are the minimum: the nearest ones in the metric have the least |z|
-        found = least_largest(least[b], *args) if minimize_share else nearest(wanted[b], *args)
+        found = minimize_largest_share(least[b], *args) if minimize_share else nearest(wanted[b], *args)
         if found is None:
             failed.append(b)
         else:
@@ -352,7 +352,7 @@ def _raise_infeasible(
     count: int,
 ) -> None:
     """Raise an error with the binding limits and the attainable share of the effort."""
-    found = reach(least, basis, lower, upper)
+    found = largest_feasible_share(least, basis, lower, upper)
     binding = tuple(labels[i] for i in found.binding)
     which = f" (one of {len(failed)} such members of {count})" if count > 1 else ""
     names = ", ".join(binding)

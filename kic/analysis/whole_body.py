@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.parts import COM, CenterOfMass
 from kic.errors import unknown
-from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import center_part, plain_rows
@@ -98,7 +98,7 @@ def centroidal_momentum(
     n = len(masses.names)
     items = [
         Item(POINT, int(f), local_b=tuple(x))
-        for f, x in zip(masses.frames, masses.numbers[:, 1:4], strict=True)
+        for f, x in zip(masses.frames, masses.numbers[:, CENTRE:MOMENTS], strict=True)
     ]
     items += [Item(OMEGA, int(f)) for f in masses.frames]
     query = transfer.query(plain_rows(tree, items), 2)
@@ -122,7 +122,7 @@ def centroidal_momentum(
     R = np.swapaxes(T[..., width:].reshape(*batch, n, 3, 3), -1, -2)
     own = masses.numbers[:, 4:][:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     J = R @ own @ np.swapaxes(R, -1, -2)
-    m = masses.numbers[:, 0]
+    m = masses.numbers[:, MASS]
     share = m / m.sum()
     p = values[..., : 3 * n].reshape(*batch, n, 3)
     # relative to the centre of mass

@@ -99,15 +99,15 @@ class Contact:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("contact", self.name))
-        who = f"Contact '{self.name}'"
-        assign(self, type=choice(who, "type", self.type, CONTACT_ROWS))
-        assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
-        assign(self, at=vector(who, "at", self.at))
+        label = f"Contact '{self.name}'"
+        assign(self, type=choice(label, "type", self.type, CONTACT_ROWS))
+        assign(self, bodies=two_names(label, "bodies", self.bodies, "bodies"))
+        assign(self, at=vector(label, "at", self.at))
         if self.normal is not None:
-            assign(self, normal=direction(who, "normal", self.normal))
+            assign(self, normal=direction(label, "normal", self.normal))
         elif self.type != "pinned":
             raise ModelError(
-                f"{who}: a {self.type} contact needs `normal`, the direction in which '{self.bodies[0]}' "
+                f"{label}: a {self.type} contact needs `normal`, the direction in which '{self.bodies[0]}' "
                 f"pushes '{self.bodies[1]}'.",
                 key="normal",
             )
@@ -115,30 +115,30 @@ class Contact:
             ("friction", "the coefficient of friction", ("friction", "soft")),
             ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
         ):
-            self._bound(who, key, what, types)
+            self._bound(label, key, what, types)
         if self.closed is not True and self.closed is not False:
             raise ModelError(
-                f"{who}: `closed` must be True or False, got {short_repr(self.closed)}.", key="closed"
+                f"{label}: `closed` must be True or False, got {short_repr(self.closed)}.", key="closed"
             )
 
-    def _bound(self, who: str, key: str, what: str, types: tuple[str, ...]) -> None:
+    def _bound(self, label: str, key: str, what: str, types: tuple[str, ...]) -> None:
         """Check that a limit is positive if the type has it, and absent otherwise."""
         given = getattr(self, key)
         if self.type not in types:
             if given is not None:
                 raise ModelError(
-                    f"{who}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, or "
-                    f"use the type {' or '.join(map(repr, types))}.",
+                    f"{label}: a {self.type} contact has no `{key}`, got {short_repr(given)}. Leave it out, "
+                    f"or use the type {' or '.join(map(repr, types))}.",
                     key=key,
                 )
             return
         if given is None:
-            raise ModelError(f"{who}: a {self.type} contact needs `{key}`, {what}.", key=key)
-        value = number(who, key, given)
+            raise ModelError(f"{label}: a {self.type} contact needs `{key}`, {what}.", key=key)
+        value = number(label, key, given)
         if not value.real > 0:
             weaker = "'friction'" if key == "torsion" else "'point'"
             raise ModelError(
-                f"{who}: `{key}` must be larger than 0, got {short_repr(given)}. Without it, use "
+                f"{label}: `{key}` must be larger than 0, got {short_repr(given)}. Without it, use "
                 f"the type {weaker}.",
                 key=key,
             )

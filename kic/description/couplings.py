@@ -99,54 +99,54 @@ class Coupling:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("coupling", self.name))
-        who = f"Coupling '{self.name}'"
-        joints = joint_names(who, self.joints, 2, " Use a fixed joint for one that must not move.")
+        label = f"Coupling '{self.name}'"
+        joints = joint_names(label, self.joints, 2, " Use a fixed joint for one that must not move.")
         assign(self, joints=joints)
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
             raise ModelError(
-                f"{who}: exactly one of {', '.join(DEFINITIONS)} must be given, "
+                f"{label}: exactly one of {', '.join(DEFINITIONS)} must be given, "
                 f"got {' and '.join(given) or 'none'}.",
                 key=given[1] if given else "ratios",
             )
         way = given[0]
         if way != "ratios" and len(joints) != 2:
             raise ModelError(
-                f"{who}: `{way}` must have two joints, got {len(joints)}: {', '.join(joints)}. "
+                f"{label}: `{way}` must have two joints, got {len(joints)}: {', '.join(joints)}. "
                 "Write more terms with `ratios`.",
                 key="joints",
             )
         if way == "pitch_point":
-            assign(self, pitch_point=vector(who, way, self.pitch_point))
+            assign(self, pitch_point=vector(label, way, self.pitch_point))
         else:
-            assign(self, **{way: self._numbers(who, way)})
+            assign(self, **{way: self._numbers(label, way)})
 
-    def _numbers(self, who: str, way: str) -> tuple[float, ...]:
+    def _numbers(self, label: str, way: str) -> tuple[float, ...]:
         """Return one number for each joint, with the signs allowed for the definition."""
         given, count = reals(getattr(self, way)), len(self.joints)
         a = np.zeros(0) if given is None else given.real
         if given is None or a.shape != (count,) or not a.all():
             raise ModelError(
-                f"{who}: `{way}` must be {count} finite numbers other than zero, one for each joint, "
+                f"{label}: `{way}` must be {count} finite numbers other than zero, one for each joint, "
                 f"got {short_repr(getattr(self, way))}.",
                 key=way,
             )
-        check_size(who, way, a)
+        check_size(label, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
-                f"{who}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
+                f"{label}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
                 "which reverses the rotation, as `gears`.",
                 key=way,
             )
         if way == "gears" and (a < 0).any() and not a.max() > 0:
             raise ModelError(
-                f"{who}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the "
+                f"{label}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the "
                 "ring gear is negative.",
                 key=way,
             )
         if way == "gears" and not a.sum() * a.min() > 0:
             raise ModelError(
-                f"{who}: a ring gear must be larger than the wheel in it, got {short_repr(self.gears)}.",
+                f"{label}: a ring gear must be larger than the wheel in it, got {short_repr(self.gears)}.",
                 key=way,
             )
         return tuple(given.tolist())
@@ -169,18 +169,18 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     ModelError
         For unknown joints or coordinates, or joints whose axes do not fit the definition.
     """
-    who = f"Coupling '{coupling.name}'"
-    found = [coordinate_of(who, owner, name, joints) for name in coupling.joints]
+    label = f"Coupling '{coupling.name}'"
+    found = [coordinate_of(label, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
-    check_distinct(who, names, coupling.joints)
+    check_distinct(label, names, coupling.joints)
     if coupling.ratios is not None:
         return tuple(zip(names, coupling.ratios, strict=True))
     one, two = (joint for joint, _ in found)
-    carrier = _carrier(who, one, two)
+    carrier = _carrier(label, one, two)
     if coupling.pitch_point is not None:
-        numbers = _rolling(who, one, two, carrier, np.array(coupling.pitch_point))
+        numbers = _rolling(label, one, two, carrier, np.array(coupling.pitch_point))
     else:
-        numbers = _wheels(who, one, two, carrier, coupling)
+        numbers = _wheels(label, one, two, carrier, coupling)
     return tuple(zip(names, numbers, strict=True))
 
 
@@ -208,14 +208,14 @@ def relation(terms: Terms) -> str:
     return f"{text} = 0"
 
 
-def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
+def coordinate_of(label: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
     """Return the joint of a name, and the name of its coordinate.
 
     Raises
     ------
     ModelError
         For an unknown joint, a joint with no or several coordinates, or the angles of a ball joint. The
-        message names `who`.
+        message names `label`.
     """
     joint = joints.get(name)
     if joint is None and isinstance(name, str):  # names have no dots, components may
@@ -224,7 +224,7 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
     if joint is None:
         components = (c for joint in joints.values() for c in joint.components)
         error = unknown("joint", name, owner, [*joints, *(c for c in components if c not in joints)])
-        raise ModelError(f"{who}: {error}", key="joints", name=name, candidates=error.numbers["candidates"])
+        raise ModelError(f"{label}: {error}", key="joints", name=name, candidates=error.numbers["candidates"])
     if name in joints and joint.dof != 1:
         if joint.dof == 0:
             remedy = "is fixed and has no coordinate; leave it out."
@@ -232,11 +232,11 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
             remedy = "is spherical and its rotation has no coordinates. Replace it by three revolute joints."
         else:
             remedy = f"has {joint.dof} coordinates. Name one: {', '.join(joint.components)}."
-        raise ModelError(f"{who}: joint '{name}' {remedy}", key="joints", name=name)
+        raise ModelError(f"{label}: joint '{name}' {remedy}", key="joints", name=name)
     first_rotation = {"spherical": 0, "free": 3}.get(joint.type, 6)
     if joint.components.index(name) >= first_rotation:
         raise ModelError(
-            f"{who}: '{name}' is a rotation of a {joint.type} joint, which has no coordinate. Use revolute "
+            f"{label}: '{name}' is a rotation of a {joint.type} joint, which has no coordinate. Use revolute "
             "joints instead.",
             key="joints",
             name=name,
@@ -244,15 +244,15 @@ def coordinate_of(who: str, owner: str, name: str, joints: Mapping[str, Joint]) 
     return joint, name
 
 
-def _carrier(who: str, one: Joint, two: Joint) -> str:
+def _carrier(label: str, one: Joint, two: Joint) -> str:
     """Return the body that carries both joints."""
     shared = set(one.bodies) & set(two.bodies)
     if len(shared) == 1:
         return shared.pop()
     why = "connect the same two bodies" if shared else "have no common body that could carry both wheels"
     raise ModelError(
-        f"{who}: joints '{one.name}' and '{two.name}' {why}. Write the relation as `ratios`, relative to the "
-        "carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet.",
+        f"{label}: joints '{one.name}' and '{two.name}' {why}. Write the relation as `ratios`, relative to "
+        "the carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet.",
         key="joints",
     )
 
@@ -273,13 +273,13 @@ def _centre(joint: Joint) -> np.ndarray:
     return np.array(joint.at)
 
 
-def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) -> tuple[float, float]:
+def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) -> tuple[float, float]:
     """Return the coefficients of gears or a belt, with both rotations about the axis of the first."""
     way = "belt" if coupling.gears is None else "gears"
     for joint in (one, two):
         if joint.type != "revolute":
             raise ModelError(
-                f"{who}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use "
+                f"{label}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use "
                 "`pitch_point` for a rack, and `ratios` for other relations.",
                 key="joints",
             )
@@ -287,7 +287,7 @@ def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) 
     cosine, across = float((a @ b).real), np.cross(a, b)
     if np.linalg.norm(across) > PARALLEL_ATOL or not step_vanishes(across, a, b):
         raise ModelError(
-            f"{who}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
+            f"{label}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
             f"{cosine:.6g}. Use `pitch_point` for bevel gears, and `ratios` for worms and crossed "
             "axes.",
             key=way,
@@ -297,7 +297,7 @@ def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) 
     apart = np.cross(a, centres[1] - centres[0])
     if way == "gears" and np.linalg.norm(apart) <= PARALLEL_ATOL * np.abs(centres).max():
         raise ModelError(
-            f"{who}: '{one.name}' and '{two.name}' have the same axis, and their wheels cannot mesh. "
+            f"{label}: '{one.name}' and '{two.name}' have the same axis, and their wheels cannot mesh. "
             "Couple each with the wheel between them, or write the relation as `ratios`.",
             key="joints",
         )
@@ -306,13 +306,13 @@ def _wheels(who: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) 
     return first * _sense(one, carrier), sign * second * _sense(two, carrier)
 
 
-def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> tuple[float, float]:
+def _rolling(label: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> tuple[float, float]:
     """Return the coefficients of two bodies that roll: equal velocities at the pitch point."""
     velocities = []
     for joint in (one, two):
         if joint.type not in ("revolute", "prismatic"):
             raise ModelError(
-                f"{who}: `pitch_point` needs revolute or prismatic joints, '{joint.name}' is {joint.type}. "
+                f"{label}: `pitch_point` needs revolute or prismatic joints, '{joint.name}' is {joint.type}. "
                 "Write the relation as `ratios`.",
                 key="joints",
             )
@@ -321,8 +321,8 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
             v, size = np.cross(v, at - _centre(joint)), float(np.abs([at, _centre(joint)]).max())
         if np.linalg.norm(v) <= PARALLEL_ATOL * size:
             raise ModelError(
-                f"{who}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and does "
-                "not move. Give the point where the two roll on each other.",
+                f"{label}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and "
+                "does not move. Give the point where the two roll on each other.",
                 key="pitch_point",
             )
         velocities.append(_sense(joint, carrier) * v)
@@ -331,7 +331,7 @@ def _rolling(who: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -> 
     sine = float(np.linalg.norm(across) / np.linalg.norm(v))
     if sine > PARALLEL_ATOL or not step_vanishes(across, *velocities):
         raise ModelError(
-            f"{who}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in "
+            f"{label}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in "
             f"different directions (sine {sine:.3g}). Give the point where they roll on each other, or, "
             "if they slide as in a worm gear, the relation as `ratios`.",
             key="pitch_point",

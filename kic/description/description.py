@@ -144,34 +144,34 @@ class MechanismDescription:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("mechanism", self.name))
-        who = f"Mechanism '{self.name}'"
+        label = f"Mechanism '{self.name}'"
         for part_type, kind in _KIND.items():
-            parts = listed(who, kind, getattr(self, kind), f"{part_type.__name__} parts")
+            parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
                 if not isinstance(part, part_type):
                     raise ModelError(
-                        f"{who}: `{kind}` must contain {part_type.__name__} parts, got {short_repr(part)}.",
+                        f"{label}: `{kind}` must contain {part_type.__name__} parts, got {short_repr(part)}.",
                         key=f"{kind}[{i}]",
                     )
             assign(self, **{kind: parts})
-        assign(self, gravity=vector(who, "gravity", self.gravity))
-        assign(self, closure_tolerance=number(who, "closure_tolerance", self.closure_tolerance, 0.0))
+        assign(self, gravity=vector(label, "gravity", self.gravity))
+        assign(self, closure_tolerance=number(label, "closure_tolerance", self.closure_tolerance, 0.0))
         for key in ("title", "about", "source", "drawing"):
-            assign(self, **{key: text(who, key, getattr(self, key))})
+            assign(self, **{key: text(label, key, getattr(self, key))})
         assign(
             self,
-            remarks=tuple(text(who, "remarks", x) for x in listed(who, "remarks", self.remarks, "texts")),
+            remarks=tuple(text(label, "remarks", x) for x in listed(label, "remarks", self.remarks, "texts")),
         )
         if not isinstance(self.units, Units):
-            raise ModelError(f"{who}: `units` must be Units, got {short_repr(self.units)}.", key="units")
+            raise ModelError(f"{label}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
         self._check_references()
         self._check_attached()
         self._check_couplings()
         self._check_motors()
         self._check_fixed_distances()
-        self._check_coordinates(who)
-        self._check_actuators(who)
+        self._check_coordinates(label)
+        self._check_actuators(label)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without read-only views, which cannot be pickled and are computed again."""
@@ -210,30 +210,30 @@ class MechanismDescription:
         points = dict.fromkeys(point.name for point in self.points)
         for kind in ("joints", "contacts"):
             for i, pair in enumerate(getattr(self, kind)):
-                who = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
+                label = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
                 for body in pair.bodies:
-                    self._check_known(who, f"{kind}[{i}].bodies", "body", body, bodies)
+                    self._check_known(label, f"{kind}[{i}].bodies", "body", body, bodies)
         for kind in ("points", "frames", "moments"):
             for i, part in enumerate(getattr(self, kind)):
-                who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
-                self._check_known(who, f"{kind}[{i}].body", "body", part.body, bodies)
+                label = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
+                self._check_known(label, f"{kind}[{i}].body", "body", part.body, bodies)
         for kind in ("distances", "springs"):
             for i, part in enumerate(getattr(self, kind)):
-                who = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
+                label = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
                 for point in part.points:
-                    self._check_known(who, f"{kind}[{i}].points", "point", point, points)
+                    self._check_known(label, f"{kind}[{i}].points", "point", point, points)
         for i, center in enumerate(self.centers):
             for body in center.bodies or ():
-                who = f"Centre of mass '{center.name}'"
-                self._check_known(who, f"centers[{i}].bodies", "body", body, bodies)
+                label = f"Centre of mass '{center.name}'"
+                self._check_known(label, f"centers[{i}].bodies", "body", body, bodies)
         for i, force in enumerate(self.forces):
             self._check_known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
 
-    def _check_known(self, who: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
-        """Raise an error of `who` for an unknown name."""
+    def _check_known(self, label: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
+        """Raise an error of `label` for an unknown name."""
         if name not in there:
             error = unknown(kind, name, self.name, there)
-            raise ModelError(f"{who}: {error}", key=key, name=name, candidates=tuple(there))
+            raise ModelError(f"{label}: {error}", key=key, name=name, candidates=tuple(there))
 
     def _check_attached(self) -> None:
         """Check that joints connect every body to ground; free joints must be explicit."""
@@ -379,19 +379,19 @@ class MechanismDescription:
         """Tuple of the contacts that are closed."""
         return tuple(contact for contact in self.contacts if contact.closed)
 
-    def _check_coordinates(self, who: str) -> None:
+    def _check_coordinates(self, label: str) -> None:
         """Check that the default coordinates exist and differ."""
         if self.coordinates is not None:
-            assign(self, coordinates=self._checked_rows(who, "coordinates", self.coordinates, False))
+            assign(self, coordinates=self._checked_rows(label, "coordinates", self.coordinates, False))
 
-    def _check_actuators(self, who: str) -> None:
+    def _check_actuators(self, label: str) -> None:
         """Check that the actuators exist and differ."""
         if self.actuators is not None:
-            assign(self, actuators=self._checked_rows(who, "actuators", self.actuators, True))
+            assign(self, actuators=self._checked_rows(label, "actuators", self.actuators, True))
 
-    def _checked_rows(self, who: str, key: str, given: object, rows: bool) -> tuple[str, ...]:
+    def _checked_rows(self, label: str, key: str, given: object, rows: bool) -> tuple[str, ...]:
         """Return names of joints, components and distances, or also of other rows, after checking them."""
-        names = listed(who, key, given, "names")
+        names = listed(label, key, given, "names")
         seen: set[str] = set()
         for i, name in enumerate(names):
             place = f"{key}[{i}]"

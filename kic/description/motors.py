@@ -91,43 +91,43 @@ class Motor:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("motor", self.name))
-        who = f"Motor '{self.name}'"
-        joints = joint_names(who, self.joints, 1)
+        label = f"Motor '{self.name}'"
+        joints = joint_names(label, self.joints, 1)
         assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
             raise ModelError(
-                f"{who}: `ratios` must be {len(joints)} finite numbers other than zero, the angle of "
+                f"{label}: `ratios` must be {len(joints)} finite numbers other than zero, the angle of "
                 f"the shaft per unit of each joint, got {short_repr(self.ratios)}.",
                 key="ratios",
             )
-        assign(self, ratios=tuple(check_size(who, "ratios", given).tolist()))
+        assign(self, ratios=tuple(check_size(label, "ratios", given).tolist()))
         for key in ("inertia", "damping", "friction", "inductance"):
-            assign(self, **{key: number(who, key, getattr(self, key), 0.0)})
+            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})
         for key in ("resistance", "torque_constant", "speed_constant"):
             if getattr(self, key) is not None:
-                assign(self, **{key: number(who, key, getattr(self, key))})
-        self._check_circuit(who)
+                assign(self, **{key: number(label, key, getattr(self, key))})
+        self._check_circuit(label)
 
-    def _check_circuit(self, who: str) -> None:
+    def _check_circuit(self, label: str) -> None:
         """Check that the circuit is complete or absent."""
         if self.resistance is None:
             given = [key for key in _CIRCUIT if getattr(self, key)]
             if given:
                 raise ModelError(
-                    f"{who} has `{given[0]}` but no `resistance`. Give that of its armature, or leave the "
+                    f"{label} has `{given[0]}` but no `resistance`. Give that of its armature, or leave the "
                     "circuit out: the motor is then an ideal torque source.",
                     key="resistance",
                 )
             return
         if not self.resistance.real > 0:
             raise ModelError(
-                f"{who}: `resistance` must be positive, got {short_repr(self.resistance)}.",
+                f"{label}: `resistance` must be positive, got {short_repr(self.resistance)}.",
                 key="resistance",
             )
         if not self.torque_constant:
             raise ModelError(
-                f"{who} has a `resistance` but no `torque_constant`. Give the torque per unit of current.",
+                f"{label} has a `resistance` but no `torque_constant`. Give the torque per unit of current.",
                 key="torque_constant",
             )
         if self.speed_constant is None:
@@ -173,9 +173,9 @@ def driven(
     ModelError
         For unknown joints or coordinates.
     """
-    who = f"Motor '{motor.name}'"
+    label = f"Motor '{motor.name}'"
     names = tuple(
-        name if name in distances else coordinate_of(who, owner, name, joints)[1] for name in motor.joints
+        name if name in distances else coordinate_of(label, owner, name, joints)[1] for name in motor.joints
     )
-    check_distinct(who, names, motor.joints)
+    check_distinct(label, names, motor.joints)
     return names

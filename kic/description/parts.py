@@ -33,7 +33,7 @@ Six = tuple[float, float, float, float, float, float]
 INERTIA_RTOL = 1e-6
 
 
-def check_inertia(who: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
+def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
     """Check an inertia and return it in the order xx yy zz xy xz yz.
 
     The numbers are entries of the tensor ∫ (r² 1 − r rᵀ) dm; products of inertia have the sign
@@ -41,7 +41,7 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
 
     Parameters
     ----------
-    who : str
+    label : str
         Owner, for the message.
     given : float, (3,), (6,) or (3, 3) array_like
         One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
@@ -71,16 +71,16 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
         a = np.full(3, a)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
         raise ModelError(
-            f"{who}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a "
-            f"3×3 matrix, all finite, got {short_repr(given)}.",
+            f"{label}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or "
+            f"a 3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
-    check_size(who, "inertia", a)
+    check_size(label, "inertia", a)
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
         if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):
             raise ModelError(
-                f"{who}: `inertia` must be symmetric; the largest difference to its transpose is "
+                f"{label}: `inertia` must be symmetric; the largest difference to its transpose is "
                 f"{difference:.3g}.",
                 key="inertia",
                 difference=difference,
@@ -90,25 +90,25 @@ def check_inertia(who: str, given: Any, mass: float | None = None, exception: st
     xy, xz, yz = products or (0.0, 0.0, 0.0)
     six = (xx, yy, zz, xy, xz, yz)
     if not exception:
-        _check_possible(who, strip_complex_step(six), strip_complex_step(mass))
+        _check_possible(label, strip_complex_step(six), strip_complex_step(mass))
     return six
 
 
-def _check_possible(who: str, six: Six, mass: float | None) -> None:
+def _check_possible(label: str, six: Six, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
     if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
         remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
     if mass == 0 and any(six):
         raise ModelError(
-            f"{who}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
+            f"{label}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
         )
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
     slack = INERTIA_RTOL * max(high, 0.0)
     if low < -slack or high > low + middle + slack:
         raise ModelError(
-            f"{who}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: none "
-            f"may be negative, and none may exceed the sum of the other two. {remedy}",
+            f"{label}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: "
+            f"none may be negative, and none may exceed the sum of the other two. {remedy}",
             key="inertia",
             principal=(low, middle, high),
         )
@@ -198,23 +198,23 @@ class Body:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("body", self.name))
-        who = f"Body '{self.name}'"
+        label = f"Body '{self.name}'"
         if self.name == GROUND:
             raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
         if self.mass is not None:
-            assign(self, mass=number(who, "mass", self.mass, 0.0))
+            assign(self, mass=number(label, "mass", self.mass, 0.0))
         if self.com is not None:
-            assign(self, com=vector(who, "com", self.com))
+            assign(self, com=vector(label, "com", self.com))
         if self.at is not None:
-            assign(self, at=vector(who, "at", self.at))
+            assign(self, at=vector(label, "at", self.at))
         if self.mass and self.com is None:
             raise ModelError(
-                f"{who} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
+                f"{label} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
             )
-        reason = text(who, "inertia_exception", self.inertia_exception)
+        reason = text(label, "inertia_exception", self.inertia_exception)
         assign(self, inertia_exception=reason)
         if self.inertia is not None:
-            assign(self, inertia=check_inertia(who, self.inertia, self.mass, reason))
+            assign(self, inertia=check_inertia(label, self.inertia, self.mass, reason))
 
     @property
     def reference(self) -> Vector | None:
@@ -312,57 +312,57 @@ class Joint:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
-        who = f"Joint '{self.name}'"
-        assign(self, type=choice(who, "type", self.type, JOINT_DOF))
-        assign(self, bodies=two_names(who, "bodies", self.bodies, "bodies"))
-        self._geometry(who)
+        label = f"Joint '{self.name}'"
+        assign(self, type=choice(label, "type", self.type, JOINT_DOF))
+        assign(self, bodies=two_names(label, "bodies", self.bodies, "bodies"))
+        self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
-            assign(self, **{key: self._per_coordinate(who, key)})
+            assign(self, **{key: self._per_coordinate(label, key)})
         if self.type in ("spherical", "free"):
-            self._no_angles(who)
-        self._check_limits(who)
+            self._no_angles(label)
+        self._check_limits(label)
 
-    def _check_limits(self, who: str) -> None:
+    def _check_limits(self, label: str) -> None:
         """Check limits of coordinates and swing."""
         if self.limits is not None:
             count = len(self.valued)
             if not count:
                 remedy = " Give `swing`." if self.type == "spherical" else " Leave it out."
                 raise ModelError(
-                    f"{who}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
+                    f"{label}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
                     key="limits",
                 )
             if count == 1:
-                assign(self, limits=interval(who, "limits", self.limits))
+                assign(self, limits=interval(label, "limits", self.limits))
             else:
-                pairs = listed(who, "limits", self.limits, f"{count} pairs")
+                pairs = listed(label, "limits", self.limits, f"{count} pairs")
                 remedy = f" Give one pair for each of {', '.join(self.valued)}."
                 if len(pairs) != count:
                     raise ModelError(
-                        f"{who}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
+                        f"{label}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
                         key="limits",
                     )
-                assign(self, limits=tuple(interval(who, "limits", pair, remedy) for pair in pairs))
+                assign(self, limits=tuple(interval(label, "limits", pair, remedy) for pair in pairs))
         if self.swing is None and self.swing_axis is None:
             return
         if self.type not in ("universal", "spherical") or self.swing is None:
             key = "swing_axis" if self.swing is None else "swing"
             raise ModelError(
-                f"{who}: `{key}` needs a universal or spherical joint with `swing`. Leave it out, or use "
+                f"{label}: `{key}` needs a universal or spherical joint with `swing`. Leave it out, or use "
                 "`limits`.",
                 key=key,
             )
-        assign(self, swing=number(who, "swing", self.swing, 0.0))
+        assign(self, swing=number(label, "swing", self.swing, 0.0))
         if not 0 < self.swing.real <= np.pi:
             raise ModelError(
-                f"{who}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
+                f"{label}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
                 key="swing",
             )
         if self.swing_axis is not None:
-            assign(self, swing_axis=direction(who, "swing_axis", self.swing_axis))
+            assign(self, swing_axis=direction(label, "swing_axis", self.swing_axis))
         elif self.type == "spherical":
             raise ModelError(
-                f"{who}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
+                f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
                 key="swing_axis",
             )
 
@@ -379,7 +379,7 @@ class Joint:
         found = dict(zip(self.valued, pairs, strict=False))
         return found if self.swing is None else found | {f"{self.name}.swing": (0.0, self.swing)}
 
-    def _geometry(self, who: str) -> None:
+    def _geometry(self, label: str) -> None:
         """Check point and axes against the type of joint."""
         needs_at = self.type not in ("fixed", "prismatic")
         needs_axis = self.type in ("revolute", "prismatic", "cylindrical", "universal", "planar")
@@ -388,31 +388,31 @@ class Joint:
             given = getattr(self, key)
             if given is None and needed:
                 raise ModelError(
-                    f"{who}: a {self.type} joint needs `{key}`, three numbers in world axes.",
+                    f"{label}: a {self.type} joint needs `{key}`, three numbers in world axes.",
                     key=key,
                 )
             if given is not None and key != "at" and not needed:
-                raise ModelError(f"{who}: a {self.type} joint has no `{key}`; leave it out.", key=key)
+                raise ModelError(f"{label}: a {self.type} joint has no `{key}`; leave it out.", key=key)
             if given is not None:
-                assign(self, **{key: (vector if key == "at" else direction)(who, key, given)})
+                assign(self, **{key: (vector if key == "at" else direction)(label, key, given)})
         if needs_second:
             a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
             cosine = float((a @ b).real)
             if abs(cosine) > PERPENDICULAR_ATOL:
                 raise ModelError(
-                    f"{who}: the two axes of a {self.type} joint must be perpendicular; "
+                    f"{label}: the two axes of a {self.type} joint must be perpendicular; "
                     f"their cosine is {cosine:.3g}.",
                     key="axis2",
                     cosine=cosine,
                 )
             if not step_vanishes(a @ b, a, b):
                 raise ModelError(
-                    f"{who}: the two axes of a {self.type} joint must stay perpendicular. Rotate both "
+                    f"{label}: the two axes of a {self.type} joint must stay perpendicular. Rotate both "
                     f"together: {{'{self.name}.axis.rx': 1, '{self.name}.axis2.rx': 1}}.",
                     key="axis2",
                 )
 
-    def _per_coordinate(self, who: str, key: str) -> tuple[float, ...]:
+    def _per_coordinate(self, label: str, key: str) -> tuple[float, ...]:
         """Return one number for each coordinate; a single stiffness or damping applies to all."""
         given, count = getattr(self, key), self.dof
         if type(given) is float and not given:
@@ -421,31 +421,31 @@ class Joint:
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each coordinate" if count > 1 else ""
             raise ModelError(
-                f"{who}: `{key}` must be a finite number{several}, got {short_repr(given)}.",
+                f"{label}: `{key}` must be a finite number{several}, got {short_repr(given)}.",
                 key=key,
             )
         if count == 0 and a.any():
-            raise ModelError(f"{who}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
+            raise ModelError(f"{label}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
         if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
             a = np.full(count, a)
         if a.shape != (count,):
             raise ModelError(
-                f"{who}: `{key}` must have {count} number{'s' if count > 1 else ''}, one for each "
+                f"{label}: `{key}` must have {count} number{'s' if count > 1 else ''}, one for each "
                 f"coordinate, got {short_repr(given)}.",
                 key=key,
             )
-        check_size(who, key, a)
+        check_size(label, key, a)
         if key in _PER_JOINT and (a.real < 0).any():
-            raise ModelError(f"{who}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
+            raise ModelError(f"{label}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
 
-    def _no_angles(self, who: str) -> None:
+    def _no_angles(self, label: str) -> None:
         """Check that the rotation of a ball joint has no value, stiffness or rest."""
         first = 3 if self.type == "free" else 0
         for key in ("value", "stiffness", "rest"):
             if any(getattr(self, key)[first:]):
                 raise ModelError(
-                    f"{who}: `{key}` must be 0 for the rotation of a {self.type} joint, which has no "
+                    f"{label}: `{key}` must be 0 for the rotation of a {self.type} joint, which has no "
                     "coordinates. Leave it out.",
                     key=key,
                 )
@@ -496,9 +496,9 @@ class Point:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("point", self.name))
-        who = f"Point '{self.name}'"
-        assign(self, body=text(who, "body", self.body), at=vector(who, "at", self.at))
-        assign(self, mass=number(who, "mass", self.mass, 0.0))
+        label = f"Point '{self.name}'"
+        assign(self, body=text(label, "body", self.body), at=vector(label, "at", self.at))
+        assign(self, mass=number(label, "mass", self.mass, 0.0))
 
 
 @dataclass(frozen=True)
@@ -549,9 +549,9 @@ class Frame:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("frame", self.name))
-        who = f"Frame '{self.name}'"
-        assign(self, body=text(who, "body", self.body), origin=vector(who, "origin", self.origin))
-        assign(self, axes=_right_handed(who, self.axes))
+        label = f"Frame '{self.name}'"
+        assign(self, body=text(label, "body", self.body), origin=vector(label, "origin", self.origin))
+        assign(self, axes=_right_handed(self.name, self.axes))
 
     @property
     def reference(self) -> Vector:
@@ -599,39 +599,40 @@ class CenterOfMass:
     def __post_init__(self) -> None:
         assign(self, name=check_name("centre of mass", self.name))
         if self.bodies is not None:
-            who = f"Centre of mass '{self.name}'"
-            names = listed(who, "bodies", self.bodies, "names of bodies")
+            label = f"Centre of mass '{self.name}'"
+            names = listed(label, "bodies", self.bodies, "names of bodies")
             if not names or len(set(names)) < len(names):
                 raise ModelError(
-                    f"{who}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it out "
+                    f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it out "
                     "for all bodies.",
                     key="bodies",
                 )
-            assign(self, bodies=tuple(text(who, "bodies", name) for name in names))
+            assign(self, bodies=tuple(text(label, "bodies", name) for name in names))
 
 
-def _right_handed(who: str, given: Any) -> Axes:
+def _right_handed(name: str, given: Any) -> Axes:
     """Return three orthogonal unit vectors, from vectors that may be rounded, or a SciPy `Rotation`."""
+    label = f"Frame '{name}'"
     a = reals(given.as_matrix().T if hasattr(given, "as_matrix") else given)
     if a is None or a.shape != (3, 3):
         raise ModelError(
-            f"{who}: `axes` must be three unit vectors, those along x, y and z, or a SciPy Rotation, got "
+            f"{label}: `axes` must be three unit vectors, those along x, y and z, or a SciPy Rotation, got "
             f"{short_repr(given)}.",
             key="axes",
         )
-    check_size(who, "axes", a)
+    check_size(label, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
         raise ModelError(
-            f"{who}: `axes` must be right-handed orthogonal unit vectors, got {short_repr(given)}. "
+            f"{label}: `axes` must be right-handed orthogonal unit vectors, got {short_repr(given)}. "
             "Rotation.from_euler of SciPy makes them from angles.",
             key="axes",
             error=error,
         )
     if not step_vanishes(product, a):
         raise ModelError(
-            f"{who}: `axes` must stay orthogonal unit vectors. Rotate them together: '{who[7:-1]}.axes.rx'.",
+            f"{label}: `axes` must stay orthogonal unit vectors. Rotate them together, by '{name}.axes.rx'.",
             key="axes",
         )
     if error > ORTHOGONAL_ATOL:
@@ -672,18 +673,18 @@ class Distance:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
-        who = f"Distance '{self.name}'"
-        assign(self, points=two_names(who, "points", self.points, "points"))
+        label = f"Distance '{self.name}'"
+        assign(self, points=two_names(label, "points", self.points, "points"))
         if self.fixed is not True and self.fixed is not False:
             raise ModelError(
-                f"{who}: `fixed` must be True or False, got {short_repr(self.fixed)}. The length is "
+                f"{label}: `fixed` must be True or False, got {short_repr(self.fixed)}. The length is "
                 "that of the reference configuration.",
                 key="fixed",
             )
         if self.limits is not None:
             if self.fixed:
-                raise ModelError(f"{who} is fixed and cannot have `limits`. Leave one out.", key="limits")
-            assign(self, limits=interval(who, "limits", self.limits))
+                raise ModelError(f"{label} is fixed and cannot have `limits`. Leave one out.", key="limits")
+            assign(self, limits=interval(label, "limits", self.limits))
 
 
 @dataclass(frozen=True)
@@ -714,9 +715,9 @@ class Force:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("force", self.name))
-        who = f"Force '{self.name}'"
-        assign(self, point=text(who, "point", self.point), force=vector(who, "force", self.force))
-        assign(self, axes=choice(who, "axes", self.axes, AXES))
+        label = f"Force '{self.name}'"
+        assign(self, point=text(label, "point", self.point), force=vector(label, "force", self.force))
+        assign(self, axes=choice(label, "axes", self.axes, AXES))
 
 
 @dataclass(frozen=True)
@@ -747,9 +748,9 @@ class Moment:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("moment", self.name))
-        who = f"Moment '{self.name}'"
-        assign(self, body=text(who, "body", self.body), moment=vector(who, "moment", self.moment))
-        assign(self, axes=choice(who, "axes", self.axes, AXES))
+        label = f"Moment '{self.name}'"
+        assign(self, body=text(label, "body", self.body), moment=vector(label, "moment", self.moment))
+        assign(self, axes=choice(label, "axes", self.axes, AXES))
 
 
 @dataclass(frozen=True)
@@ -782,7 +783,7 @@ class Spring:
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("spring", self.name))
-        who = f"Spring '{self.name}'"
-        assign(self, points=two_names(who, "points", self.points, "points"))
+        label = f"Spring '{self.name}'"
+        assign(self, points=two_names(label, "points", self.points, "points"))
         for key in ("stiffness", "rest", "damping"):
-            assign(self, **{key: number(who, key, getattr(self, key), 0.0)})
+            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})

@@ -79,7 +79,7 @@ class FourBarMotion(Printable):
     """Range of the transmission angle."""
 
     def summary(self) -> Summary:
-        """Return a table of the ranges, to print or to show."""
+        """Return a table of the ranges."""
         sheet = Summary(f"four-bar: {self.type}")
         sheet.say(f"Grashof condition {'met' if self.grashof else 'not met'}, margin {self.margin:.4g}")
         ranges = [[f"{np.degrees(x):.2f}" for x in r] for r in (self.crank, self.rocker, self.transmission)]

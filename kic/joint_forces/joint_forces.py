@@ -142,16 +142,16 @@ class JointForces(Printable, Tabular):
     joints : tuple of str
         Names of the J joints and of the closed contacts.
     force, moment, point : (..., J, 3)
-        Those of all joints.
+        Forces and moments in all joints, and the points of the moments.
     actuators : tuple of str
         Names of the A coordinates at which efforts act.
     effort : (..., A)
-        Efforts there.
+        Efforts at these coordinates.
     ties : tuple of str
         Names of the K couplings and fixed distances.
     tie_load : (..., K)
-        Their loads. A fixed distance pushes its points apart with this force. A coupling gives each of its
-        joints this effort times the joint's coefficient in the relation. The model has no forces between
+        Loads of the ties. A fixed distance pushes its points apart with this force. A coupling gives each of
+        its joints this effort times the joint's coefficient in the relation. The model has no forces between
         teeth or along a belt, nor their effect on the bearings.
     undetermined : tuple of str
         Components that the model leaves undetermined, like "D.fz" or "D.mx", and efforts and ties by name:
@@ -255,7 +255,7 @@ class JointForces(Printable, Tabular):
 
     @property
     def feasible(self) -> np.ndarray:
-        """Mask (...) of the members in which the contacts can bear the loads: none has to pull or slips.
+        """Mask (...) of the members in which the contacts can carry the loads: no contact pulls or slips.
 
         Undetermined loads are feasible if some admissible choice exists.
 

@@ -17,6 +17,7 @@ from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
 from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError, SingularError, unknown
+from kic.kernels.layout import MASS
 from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
@@ -257,7 +258,7 @@ class _Search:
         model, L = self.model, self.model.length
         loads = model.loads
         scale = model.transfer(self.asked).scale[: len(self.wanted)]
-        size = float(model.masses.numbers[:, 0].sum() * np.linalg.norm(loads.gravity)) * L
+        size = float(model.masses.numbers[:, MASS].sum() * np.linalg.norm(loads.gravity)) * L
         size += float(np.abs(self.wanted * scale).sum())
         force, _ = loads.applied(self.applied, model.description.name)
         for (_, moment, _), f in zip(loads.forces.tolist(), force, strict=True):

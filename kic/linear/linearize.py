@@ -13,7 +13,7 @@ from kic.configuration import Configuration
 from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
-from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -69,14 +69,16 @@ class Stiffness:
         tree, masses, loads = model.tree, model.masses, model.loads
         numbers = masses.numbers
         self._size = transfer.size
-        self._mass = numbers[:, 0]
+        self._mass = numbers[:, MASS]
         self._gravity = loads.gravity[0]
-        self._spinning = np.flatnonzero(numbers[:, 4:].any(axis=1))
+        self._spinning = np.flatnonzero(numbers[:, MOMENTS:].any(axis=1))
         frames = masses.frames.tolist()
-        made = [Item(POINT, f, local_b=tuple(x)) for f, x in zip(frames, numbers[:, 1:4], strict=True)]
+        made = [
+            Item(POINT, f, local_b=tuple(x)) for f, x in zip(frames, numbers[:, CENTRE:MOMENTS], strict=True)
+        ]
         made += [Item(OMEGA, frames[i]) for i in self._spinning]
         self._bodies = OutputDerivatives(model, transfer, made, order)
-        m = numbers[self._spinning, 4:]
+        m = numbers[self._spinning, MOMENTS:]
         self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
         # forces and moments on moving bodies; those fixed to a body also need its ω
         table = loads.forces

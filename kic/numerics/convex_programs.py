@@ -92,7 +92,7 @@ def _within(
     return T if ((lower <= T) & (upper >= T)).all() else None
 
 
-def least_largest(
+def minimize_largest_share(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
     """Find efforts start + N z that minimize the largest share of finite bounds, then the next, and so on.
@@ -105,7 +105,7 @@ def least_largest(
     Examples
     --------
     >>> upper = np.array([4.0, 2.0])
-    >>> least_largest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
+    >>> minimize_largest_share(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
     array([2., 1.])
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
@@ -146,7 +146,7 @@ def _null(a: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Reach:
+class FeasibleShare:
     """Largest feasible share of a demand."""
 
     scale: float | None  # largest share of the demand, 1 at most; None where they allow no share of it
@@ -154,7 +154,9 @@ class Reach:
     binding: tuple[int, ...]  # efforts with active bounds
 
 
-def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Reach:
+def largest_feasible_share(
+    start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> FeasibleShare:
     """Compute the largest share of a demand within bounds, or the widening of bounds that makes it feasible.
 
     Efforts are start + N z, with `start` in proportion to the demand. Bounds may be infinite.
@@ -162,8 +164,8 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
     Examples
     --------
     >>> one = np.ones(2)
-    >>> reach(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
-    Reach(scale=0.5, widen=0.0, binding=(0, 1))
+    >>> largest_feasible_share(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
+    FeasibleShare(scale=0.5, widen=0.0, binding=(0, 1))
     """
     rows, T, bound, given = _bounded(start, N, lower, upper)
     unit = max(1.0, float(np.abs(T).max(initial=0.0)))
@@ -171,10 +173,10 @@ def reach(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
     if share.status == 0:
         weight = np.abs(share.ineqlin.marginals)
         strong = given[weight > _MULTIPLIER_RTOL * weight.max(initial=0.0)] % len(start)
-        return Reach(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
+        return FeasibleShare(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
     wide, tight = _widening(start, N, lower, upper)
     stops = tight.reshape(2, -1).any(axis=0)
-    return Reach(None, wide, tuple(np.flatnonzero(stops).tolist()))
+    return FeasibleShare(None, wide, tuple(np.flatnonzero(stops).tolist()))
 
 
 def _bounded(

@@ -187,8 +187,8 @@ class Manipulability(Objective):
         bad = np.isfinite(u.G).all(axis=(-2, -1)) & np.isnan(w)
         if bad.any():
             raise SingularError(
-                f"The manipulability of {', '.join(u.rows)} is zero here and has no gradient. Leave this "
-                "configuration by the task or by another objective.",
+                f"The manipulability of {', '.join(u.rows)} is zero here and has no gradient. Move "
+                "away from this configuration with the task or another objective.",
                 failed=[tuple(index) for index in np.argwhere(bad).tolist()],
             )
         return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
@@ -263,7 +263,7 @@ class NullSpaceMotion:
         return any(not isinstance(part, list | Objective) for part in self.parts)
 
     def rates(self, c: Any, wrt: Any, task: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
-        """Return z (..., M) at a configuration; given arrays are advanced by a (complex) time step."""
+        """Return z (..., M) at a configuration, which is a (complex) time step ahead of given arrays."""
         z = np.zeros((*c.batch, self.size), c.state.dtype)
         for part in self.parts:
             if isinstance(part, Objective):

@@ -179,6 +179,8 @@ class Chart:
             return None
         if not self._forward.is_compiled or not (closure is None or closure.compiled):
             return None
+        if self._forward.query.entry not in ("tree_motion", "motion_in_coordinates"):
+            return None
         if not self.is_users:
             if effort.any():
                 return None

@@ -477,7 +477,7 @@ class Simulation(Printable, Tabular):
             Any other name with a value, such as "tip", "tip.x" or "A"; of a part with several rows, those
             that move. By default values, rates and, if any is nonzero, efforts.
         width : float
-            In inches.
+            Width in inches.
 
         Returns
         -------
@@ -487,7 +487,7 @@ class Simulation(Printable, Tabular):
         return plot_run(self, names, width)
 
     def summary(self) -> Summary:
-        """Return a summary of the run, to print or to display."""
+        """Return a summary of the run."""
         sheet = Summary(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} samples")
         if self.stopped:
             sheet.say(self.stopped)

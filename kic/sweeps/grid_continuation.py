@@ -64,7 +64,7 @@ class GridContinuation:
 
         Raise `ConfigurationError` if no cell can be reached from the start.
         """
-        new = np.array([self._first(near, continue_cells)])
+        new = np.array([self._close_first(near, continue_cells)])
         neighbours = self.grid.neighbours()
         # neighbours from which each cell was tried, by one step (True) or several (False)
         tried = {True: neighbours < 0, False: neighbours < 0}
@@ -86,33 +86,33 @@ class GridContinuation:
             states, reasons = continue_cells(
                 self.states[neighbours[cells, direction]], self.values[cells], step
             )
-            self._put(cells, states, reasons)
+            self._store(cells, states, reasons)
             new = cells[self.ok[cells]]
             report(self.done.mean())
         for cell in np.flatnonzero(~self.done):
             self.reasons[cell] = "no path over cells of the grid connects it to the start on this branch"
         self.done[:] = True
 
-    def _put(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
+    def _store(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
         """Store the results of some cells."""
-        over = self._beyond(states)
+        over = self._limit_reasons(states)
         for cell, state, reason, limit in zip(cells.tolist(), states, reasons, over, strict=True):
             self.reasons[cell] = reason or limit
             if not self.reasons[cell]:
                 self.states[cell] = state
         self.done[cells] = True
 
-    def _beyond(self, states: np.ndarray) -> list[str]:
+    def _limit_reasons(self, states: np.ndarray) -> list[str]:
         """Describe the limits that states (B, S) exceed; '' for none."""
         return [self.limits.reason(violation) for violation in self.limits.violations(states)]
 
     def set(self, states: np.ndarray) -> None:
         """Store states (cells, S) that are already closed."""
         cells = np.flatnonzero(self._possible)
-        self._put(cells, states[cells], [""] * len(cells))
+        self._store(cells, states[cells], [""] * len(cells))
 
-    def _first(self, near: Configuration | None, continue_cells: Continue) -> int:
-        """Return the cell from which all others are reached: the nearest to the start that can be closed."""
+    def _close_first(self, near: Configuration | None, continue_cells: Continue) -> int:
+        """Close the cell nearest to the start that can be closed, and return it."""
         start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
         order = self.grid.by_distance({name: float(here.value(name)) for name in self.grid.axes})
@@ -121,7 +121,7 @@ class GridContinuation:
         while begin < len(order):
             cells = order[begin : begin + count]
             begin, count = begin + count, count * GROWTH
-            self._put(
+            self._store(
                 cells,
                 *continue_cells(
                     np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells], False

@@ -186,7 +186,7 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
     *of : str
         Rows of the task.
     direction : (P,) array_like, optional
-        In these rows; optional for a single row.
+        Components along these rows; optional for a single row.
     wrt : str or list of str, optional
         As in `Configuration.operational_space`.
 
@@ -244,7 +244,7 @@ def force(
     limits : dict of str to float, or (M,) array_like
         Largest effort of each coordinate.
     direction : (P,) array_like, optional
-        In these rows (angular ones times `length`).
+        Components along these rows (angular ones times `length`).
     wrt, length
         As in `Configuration.ellipsoid`.
     load : bool

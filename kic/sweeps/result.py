@@ -136,7 +136,7 @@ class Sweep(Printable, Tabular):
         contours : int
             Approximate number of contour lines; 0 for none.
         width : float
-            In inches.
+            Width in inches.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class Sweep(Printable, Tabular):
         return tuple(where), ", ".join(cut_label)
 
     def summary(self) -> Summary:
-        """Return a summary of the sweep, to print or to display."""
+        """Return a summary of the sweep."""
         grid = " × ".join(f"{axis} ({len(values)})" for axis, values in self.axes.items())
         sheet = Summary(f"{self.mechanism.name}: {grid}")
         if self.stopped:

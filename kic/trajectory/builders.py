@@ -204,7 +204,7 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
 
 
 def _share(bounds: tuple[np.ndarray, np.ndarray], displacement: np.ndarray, signed: bool) -> np.ndarray:
-    """Return limits (M,) as shares of the displacement; of rates only in the direction of motion."""
+    """Return limits (M,) divided by the displacement; `signed` limits apply in its direction only."""
     lower, upper = bounds
     ahead = np.where(displacement > 0, upper, -lower)
     size = np.abs(ahead if signed else np.minimum(upper, -lower))

@@ -49,7 +49,7 @@ def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sa
         # values and rates broadcast against each other
         shape = np.broadcast_shapes(stated[order][0].shape, _change(*around[0][0], order).shape)
         rate_given = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
-        size = max(drift, *(_size(m, order) for m in middle))
+        size = max(drift, *(_magnitude(m, order) for m in middle))
         drift = DRIFT_RTOL * size / float(t[-1] - t[0])
         wide = np.broadcast_to(h.reshape(-1, *[1] * (rate_given.ndim - 1)), rate_given.shape)
         one, two = (
@@ -85,8 +85,8 @@ def _change(before: Sample, after: Sample, order: int) -> np.ndarray:
     return np.concatenate([moved, vector_from_matrix(after[1] @ before[1].swapaxes(-1, -2))], axis=-1)
 
 
-def _size(sample: Sample, order: int) -> float:
-    """Return the magnitude of the numbers whose differences are taken."""
+def _magnitude(sample: Sample, order: int) -> float:
+    """Return the largest magnitude in a sample; 1 for a rotation."""
     value, turn, rate, _ = sample
     if order:
         return float(np.abs(rate).max(initial=0.0))
@@ -114,12 +114,12 @@ class TaskPath:
                 f"{short_repr(path)}."
             )
         self._model = model
-        self._entries: list[_Entry] = []
+        self._entries: list[_RowPath] = []
         names: list[str] = []
         for name, motion in path.items():
             if not isinstance(name, str):
                 raise InputError(f"The keys of `path` must be names of rows, got {short_repr(name)}.")
-            entry = _Entry(model, name, motion, t)
+            entry = _RowPath(model, name, motion, t)
             self._entries.append(entry)
             names += entry.names
         self.names = tuple(names)
@@ -165,7 +165,7 @@ def _broadcast_rows(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
 
 
-class _Entry:
+class _RowPath:
     """Path of one name."""
 
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
@@ -184,7 +184,7 @@ class _Entry:
                 self.names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
             self.size = 6 if self.whole else 3
             self._part = part
-            self._made = self._posed(motion, t)
+            self._made = self._pose_function(motion, t)
             self.batch: tuple[int, ...] = ()
             if callable(motion) and not _is_pose(motion):
                 labels = tuple(f"{name}.{w}" for w in ("x", "y", "z", "wx", "wy", "wz")[6 - self.size :])
@@ -199,7 +199,7 @@ class _Entry:
             )
         self._made = self._valued(motion, t)
         self.batch = self._made(float(t[0]))[0].shape[:-1]
-        if isinstance(given, tuple) and self._states(given):
+        if isinstance(given, tuple) and self._has_rates(given):
             check_rates(name, model.rows((name,), 1).layout.rows.labels, self._made, t)
 
     def sample(self, time: float) -> Sample:
@@ -239,7 +239,7 @@ class _Entry:
 
         def made(time: float) -> Sample:
             found = motion(time)
-            if self._states(found):
+            if self._has_rates(found):
                 whats = ("value", "rate", "acceleration")
                 given = [self._array(w, a, size) for w, a in zip(whats, found, strict=False)]
                 return given[0], None, given[1], given[2] if len(given) > 2 else None
@@ -247,25 +247,25 @@ class _Entry:
             try:
                 rate = np.asarray(motion(time + 1j * STEP))
             except (TypeError, ValueError) as error:
-                raise InputError(self._no_rate()) from error
+                raise InputError(self._missing_rate()) from error
             if rate.dtype.kind != "c":
-                raise InputError(self._no_rate())
+                raise InputError(self._missing_rate())
             return value, None, self._array("rate", rate.imag / STEP, size), None
 
         return made
 
-    def _states(self, found: Any) -> bool:
+    def _has_rates(self, found: Any) -> bool:
         """Return True if a function returns rates beside values, and perhaps accelerations and jerks."""
         several = isinstance(found, tuple) and 2 <= len(found) <= 4
         return several and bool(np.ndim(found[0]) + (self.size == 1))
 
-    def _no_rate(self) -> str:
+    def _missing_rate(self) -> str:
         return (
             f"The rate of '{self.name}' is a complex step of its function, which must accept complex times. "
             "Otherwise return (value, rate) or (value, rate, acceleration) from it."
         )
 
-    def _posed(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
+    def _pose_function(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
         none = np.zeros(0)
         if callable(motion) and not _is_pose(motion):
 

@@ -94,7 +94,7 @@ class TimeOptimal(Printable):
         return tuple(self.names[n] for n in np.argmin(self.slack.min(axis=1), axis=1).tolist())
 
     def summary(self) -> Summary:
-        """Return a summary of the active limits, to print or to display."""
+        """Return a summary of the active limits."""
         sheet = Summary(
             f"time-optimal motion: duration {self.trajectory.duration:.6g}, {len(self.acceleration)} "
             f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid "

@@ -155,7 +155,7 @@ class TrackingResult(Printable, Tabular):
         member : int or tuple of int, optional
             Member of a batch of paths.
         width : float
-            In inches.
+            Width in inches.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class TrackingResult(Printable, Tabular):
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
     def summary(self) -> Summary:
-        """Return a summary, to print or to display."""
+        """Return a summary of the path and its errors."""
         sheet = Summary(
             f"{', '.join(self.task)} followed from t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} times"
         )

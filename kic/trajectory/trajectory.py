@@ -293,7 +293,7 @@ class SampledMotion(Tabular):
             coordinates. "efforts" are those of the motion, "joint forces" the magnitudes of the forces in all
             joints.
         width : float
-            In inches.
+            Width in inches.
 
         Returns
         -------
@@ -653,7 +653,7 @@ class Trajectory(Printable):
         t : int or (T,) array_like
             Times, or their number, evenly spaced.
         width : float
-            In inches.
+            Width in inches.
 
         Returns
         -------
@@ -690,7 +690,7 @@ class Trajectory(Printable):
         return [row_unit(mechanism, row) for row in rows]
 
     def summary(self) -> Summary:
-        """Return a summary of the ends and extremes, to print or to display."""
+        """Return a summary of the ends and extremes."""
         sheet = Summary(
             f"trajectory of {', '.join(self.naming.labels)}: duration {self.duration:.5g}, "
             f"{len(self.pieces.coefficients)} polynomials of degree {self.pieces.coefficients.shape[1] - 1}"
