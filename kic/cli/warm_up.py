@@ -30,6 +30,7 @@ def warm_up() -> None:
 def compile_kernels() -> None:
     """Call every kernel with real numbers, in all forms that are compiled separately."""
     from kic.io.toml import load
+    from kic.simulation.simulate import simulate
 
     arm, loop, geared = load("horn-two-link"), load("four-bar"), load("bevel-wrist")
     for m, c, row in (
@@ -47,3 +48,4 @@ def compile_kernels() -> None:
         c.operational_space(row)
         c.resolve(row, [0.1])
         m.at(c.state[: m.dof], near=c)
+        simulate(m, c, 1e-3)

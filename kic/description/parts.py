@@ -603,8 +603,8 @@ class CenterOfMass:
             names = listed(label, "bodies", self.bodies, "names of bodies")
             if not names or len(set(names)) < len(names):
                 raise ModelError(
-                    f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it out "
-                    "for all bodies.",
+                    f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it "
+                    "out for all bodies.",
                     key="bodies",
                 )
             assign(self, bodies=tuple(text(label, "bodies", name) for name in names))

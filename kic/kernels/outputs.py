@@ -187,7 +187,7 @@ def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     rule(into, sign, n, mobile, order, size, t, rows, row)
 
 
-@overload(add_coordinate)
+@overload(add_coordinate, jit_options=HELPER_OPTIONS)
 def _add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     is_none = isinstance(into, types.NoneType)
     rule = _choose(into, is_none, tree_coordinate, linear_frame_coordinate, frame_coordinate)
