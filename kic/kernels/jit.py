@@ -80,7 +80,7 @@ class _HelperCompiler(Compiler):
         return super().define_pipelines()
 
 
-HELPER_OPTIONS: dict[str, Any] = {
+HELPER_OPTIONS: Any = {
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
     "pipeline_class": _HelperCompiler,
