@@ -289,9 +289,13 @@ class CompiledModel:
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
-        if not (isinstance(inputs, Mapping) and self._inputs.keys() >= inputs.keys()):
-            inputs = named_inputs(self.description, inputs)
-        targets = targets_of(self.tree, self._named_input, self.length, inputs)
+        names, given = self.description.coordinate_names, inputs
+        if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
+            given = dict(zip(names, given.tolist(), strict=True))
+        # names that were given before need no interpretation
+        if not (isinstance(given, Mapping) and self._inputs.keys() >= given.keys()):
+            given = named_inputs(self.description, inputs)
+        targets = targets_of(self.tree, self._named_input, self.length, given)
         key = targets.names, targets.held
         closure = self._problems.get(key)
         if closure is None:
