@@ -122,7 +122,7 @@ def sweep(
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(f"`near` must be one configuration, got a batch {batch}. Take one: near[{first}].")
-    units = mapping("units", units or {}, "metrics to units")
+    units = mapping("units", {} if units is None else units, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, take "
