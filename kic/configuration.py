@@ -18,7 +18,7 @@ from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.euler import EULER
 from kic.kinematics.state import phi_of
-from kic.numerics.arguments import flag, names_of
+from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import (
     broadcast_batches,
     check_failures,
@@ -348,7 +348,8 @@ class Configuration(Printable, Tabular):
         >>> c.euler("link6", "xyz").round(4)
         array([...])
         """
-        return self.value(f"{name}.{EULER}{sequence}")
+        instance("name", name, str)
+        return self.value(f"{name}.{EULER}{instance('sequence', sequence, str)}")
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         names = self.coordinates if names is None else names_of(names, "names", 1)

@@ -410,11 +410,11 @@ class Evaluator:
     def _fill(self, states: np.ndarray, out: Results) -> None:
         """Fill results at states (B, S) with every check; members whose state is not finite are NaN."""
         transfer, K = self._transfer, out._model
-        transfer.fill(self._query, states, self._applied, out._rows, K, out._batch)
+        finite = transfer.fill(self._query, states, self._applied, out._rows, K, out._batch)
         if self._cut_laws:
             known = np.isfinite(states).all(axis=1)
             self._model.add_cut_joint_loads(transfer, self._query, states, K, known)
-        if self._finite and not (is_bounded(out._rows) and is_bounded(K)):
+        if self._finite and (not finite or (self._cut_laws and not is_bounded(K))):
             self._check_finite(states, out)
 
     def _check_finite(self, states: np.ndarray, out: Results) -> None:
@@ -921,7 +921,7 @@ class MotionEvaluator:
                     if type(out) is np.ndarray and out.shape == (M,) and out.dtype is _REAL:
                         out[:] = T[:M]
                         return out
-        except TypeError:  # lists, batches, other scalars
+        except (TypeError, ValueError):  # lists, batches, other scalars
             pass
         return self._general(state, qd, second, out)
 

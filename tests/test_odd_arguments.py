@@ -66,6 +66,11 @@ KNOWN = {
     "joints as a rotation": lambda: kic.classics.OperationTable(Rotation.identity()),
     "failures as an array": lambda: BAR.at().dynamics(failures=np.zeros(2)),
     "failures as records": lambda: ARM.at().coefficients("tip", failures=np.zeros(1, [("a", float)])),
+    "euler of an object without text": lambda: ARM.at().euler(odd.Sour(), "xyz"),
+    "seed without an array": lambda: BAR.assemblies({"A": 1.2}, seed=odd.Sour()),
+    "run file of an object": lambda: kic.Simulation.load(odd.Sour()),
+    "units in an array": lambda: kic.sweep(BAR, {"A": [1.0]}, "static_effort", units=np.zeros(0)),
+    "an empty state": lambda: ARM.prepare_inverse_dynamics()([], [0.0, 0.0], [0.0, 0.0]),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 

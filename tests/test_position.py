@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import numpy as np
 import pytest
@@ -362,8 +363,27 @@ def test_overlong_path_raises() -> None:
     )
     with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
         m.at({"A": 1e9})
-    with pytest.raises(kic.ConfigurationError, match=r"its way is too long: it came [\d.e-]+ % of it"):
+    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: [\d.e-]+ % of it"):
         kic.load("five-bar").at([1e6, 1e6])
+
+
+def test_overlong_travel_of_a_rack_raises_at_once() -> None:
+    """A rack turns the crank by ten radians for each metre."""
+    m = kic.load("four-bar")
+    rack = kic.Joint("S", "prismatic", ("ground", "rack"), (0, 0, 0), (1, 0, 0))
+    m = replace(
+        m,
+        bodies=(*m.bodies, kic.Body("rack")),
+        joints=(*m.joints, rack),
+        couplings=(kic.Coupling("mesh", ("S", "A"), ratios=(1.0, -0.1)),),
+        coordinates=("S",),
+    )
+    start = m.at()
+    assert m.at({"S": 0.5}).value("A") == pytest.approx(start.value("A") + 5.0, abs=1e-12)
+    begin = process_time()
+    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: 0 % of it"):
+        m.at({"S": 1e6})
+    assert process_time() - begin < 1
 
 
 # --------------------------------------------------------------------------------------------- errors

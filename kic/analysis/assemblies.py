@@ -204,7 +204,7 @@ def assembly_search(
     starts = integer("starts", starts, 1)
     try:
         rng = np.random.default_rng(seed)
-    except (TypeError, ValueError):
+    except Exception:  # the object may raise anything
         raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
     targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)

@@ -42,12 +42,18 @@ class DynamicsQuery(KernelQuery):
         mobile = self.tree.size
         return super().scratch + (mobile * (1 + mobile) if self.plan[1, TERMS] else 0)
 
-    def table(self, states: np.ndarray, applied: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def table(
+        self,
+        states: np.ndarray,
+        applied: np.ndarray,
+        out: np.ndarray | None = None,
+        strange: list[int] | None = None,
+    ) -> np.ndarray:
         """Return the parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         if applied.dtype != states.dtype or not applied.flags.carray:
             applied = np.require(applied, states.dtype, ["C", "A", "W"])
-        return self.run(self.entry, states, T, applied)
+        return self.run(self.entry, states, T, applied, strange=strange)
 
 
 class ContributionsQuery(KernelQuery):

@@ -62,7 +62,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target, temporary = "", ""
     try:
-        target = _file_name(path)
+        target = file_name(path)
         file, temporary = _opened(target)
         with file:
             yield file
@@ -96,7 +96,7 @@ def write_error(path: str | os.PathLike[str], error: OSError) -> FileError:
     )
 
 
-def _file_name(path: str | os.PathLike[str]) -> str:
+def file_name(path: str | os.PathLike[str]) -> str:
     """Return `path` as text that can name a file."""
     try:
         name = os.fspath(path)

@@ -19,6 +19,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from kic.errors import KicError, ModelFileError
+from kic.io.files import file_name
 from kic.io.toml import parsed
 from kic.kernels.layout import STATE
 from kic.kinematics.state import phi_of
@@ -50,6 +51,7 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raise `ModelFileError` if the file cannot be read, or holds no run.
     """
+    file_name(path)  # raises FileError
     try:
         arrays, texts = _unpacked(path)
         attributes = _attributes(texts["attributes"])

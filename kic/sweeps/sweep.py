@@ -124,7 +124,7 @@ def sweep(
         raise InputError(
             f"`near` must be one configuration, got a batch {batch}. Use one member: near[{first}]."
         )
-    units = mapping("units", units or {}, "metrics to units")
+    units = mapping("units", {} if units is None else units, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
         raise InputError(
             f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, use "

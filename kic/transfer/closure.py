@@ -6,7 +6,7 @@ for flipped parts. Every solution is therefore checked: directions that must agr
 
 The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The one in
 NumPy here solves all rows in the sense of least squares, which serves poses, angles of cut joints,
-rounded dimensions and starts far away. On a branch its results count only if `Closure.proved` certifies them.
+rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class Closure:
         choice: np.ndarray | None = None,
         tries: int = TRIES_MAX,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the last closed states (B, S) on the way to targets, and the share (B,) that was made.
+        """Return the last closed states (B, S) on the paths to targets, and the completed share (B,).
 
-        Every step is proved to stay on its branch (see `kernels.newton`). Compiled; it takes no poses, no
-        angles of cut joints, and no rounded dimensions, which stay where they start.
+        Every step is certified to stay on its branch (see `kernels.newton`). Poses, angles of cut joints and
+        rounded dimensions are not served: such members stay at their start.
         """
         if not self.compiled:
             return start.copy(), np.zeros(len(start))
@@ -119,10 +119,10 @@ class Closure:
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.failure_reasons(states, residual)
 
-    def proved(
-        self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, left: np.ndarray
+    def certified(
+        self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, error: np.ndarray
     ) -> np.ndarray:
-        """Return a mask (B,) of curves along which Newton–Kantorovich tests prove one regular branch.
+        """Return a mask (B,) of curves along which Newton–Kantorovich tests certify one regular branch.
 
         Parameters
         ----------
@@ -130,14 +130,14 @@ class Closure:
             Nodes of K intervals: their ends and, between them, their middles.
         steps : (B, 2 K + 1, M)
             Scaled steps from the first node to each.
-        values, G, left : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
+        values, G, error : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
             Scaled rows at the nodes, and their residuals to the goals there.
         """
         t = self.transfer
         used = self._kept(G[:, 0])[:, None]
-        fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(left).all(axis=(1, 2))
+        fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(error).all(axis=(1, 2))
         G = np.where(fine[:, None, None, None], G * used[..., None], 0.0)
-        left = np.where(fine[:, None, None], left * used, 0.0)
+        error = np.where(fine[:, None, None], error * used, 0.0)
         Q, R = np.linalg.qr(G[:, 1::2])
         diagonal = np.abs(np.einsum("bkii->bki", R))
         fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
@@ -145,12 +145,12 @@ class Closure:
         A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
         sums = np.abs(A)
         weights = sums.sum(axis=3)
-        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, left[:, 1::2]))
+        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, error[:, 1::2]))
         for k in (0, 2):
             ends = slice(k, k + G.shape[1] - 2, 2)
             change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
             kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
-            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, left[:, ends])))
+            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, error[:, ends])))
         levers, mask, lengths = self._levers
         moved = np.diff(steps, axis=1)
         T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
@@ -170,9 +170,14 @@ class Closure:
         cubic, W = CUBIC_FACTOR * lever * (T**3 + 3 * T * curved), weights @ mask.T
         kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
         eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
-        much = np.einsum("bknp,bkp->bkn", sums, second * W**2)
-        kappa, eta, much = ((a / weights).max(axis=2) for a in (kappa, eta, much))
-        return fine & ((kappa < 1) & (4 * much * eta < (1 - kappa) ** 2)).all(axis=1)
+        bound = np.einsum("bknp,bkp->bkn", sums, second * W**2)
+        kappa, eta, bound = ((a / weights).max(axis=2) for a in (kappa, eta, bound))
+        return fine & ((kappa < 1) & (4 * bound * eta < (1 - kappa) ** 2)).all(axis=1)
+
+    @property
+    def constant_rows(self) -> np.ndarray:
+        """Mask (P,) of the rows whose gradient is constant."""
+        return self._levers[0] == 0
 
     @cached_property
     def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -298,6 +298,8 @@ class TransferResult:
         Pivots and residuals of the systems; empty if none was solved.
     error : (B,), optional
         Relative error that the error of solved states causes, see `CoordinateTransfer.position_error`.
+    finite : bool
+        True if the kernels found all results finite; False if some were not, or not found by kernels alone.
     """
 
     X: np.ndarray
@@ -305,6 +307,7 @@ class TransferResult:
     K: np.ndarray
     quality: np.ndarray
     error: np.ndarray | None = None
+    finite: bool = True
 
     @property
     def pivot(self) -> np.ndarray | None:

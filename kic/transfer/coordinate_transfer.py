@@ -377,7 +377,7 @@ class CoordinateTransfer:
             return out
         choice = self.choice
         if choice is None or query.run_into(out, states, applied, choice):
-            q = out.quality
+            q, out.finite = out.quality, False
             suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
             if choice is not None:
                 suspect |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
@@ -393,17 +393,21 @@ class CoordinateTransfer:
         T: np.ndarray,
         K: np.ndarray,
         batch: tuple[int, ...],
-    ) -> None:
-        """Evaluate a query into tables T (B, …) and K (B, …), NaN for members whose state is not finite."""
+    ) -> bool:
+        """Evaluate a query into tables T (B, …) and K (B, …), NaN for members whose state is not finite.
+
+        Returns True if the kernel found all results of the other members finite.
+        """
         known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
         with batch_indices(np.flatnonzero(known), batch):
             if known.all():
-                self.evaluate(query, states, applied, self._result(T, K))
+                part = self.evaluate(query, states, applied, self._result(T, K))
             else:
                 part = self.evaluate(query, states[known], applied)
                 for whole, found in ((T, part.T), (K, part.K)):
                     whole[:] = np.nan
                     whole[known] = found
+        return bool(part.finite)
 
     def calls(
         self, query: TransferQuery, states: np.ndarray, applied: np.ndarray, T: np.ndarray, K: np.ndarray

@@ -60,13 +60,15 @@ class IdentityQuery:
         self, states: np.ndarray, applied: np.ndarray | None = None, out: TransferResult | None = None
     ) -> TransferResult:
         """Evaluate at states (B, S); NaN propagates."""
-        T = K = _EMPTY
+        out = TransferResult(_EMPTY, _EMPTY, _EMPTY, _EMPTY) if out is None else out
+        strange: list[int] = []
         if self.rows is not None:
-            T = self.rows.table(states, out=None if out is None else out.T)
+            out.T = self.rows.table(states, out.T if len(out.T) else None, strange)
         if self.model is not None:
             applied = no_forces() if applied is None else applied
-            K = self.model.table(states, applied, out=None if out is None else out.K)
-        return TransferResult(_EMPTY, T, K, _EMPTY) if out is None else out
+            out.K = self.model.table(states, applied, out.K if len(out.K) else None, strange)
+        out.finite = not strange
+        return out
 
 
 class IdentityTransfer:
@@ -150,9 +152,9 @@ class IdentityTransfer:
         T: np.ndarray,
         K: np.ndarray,
         batch: tuple[int, ...],
-    ) -> None:
-        """Evaluate a query into tables T (B, …) and K (B, …)."""
-        self.evaluate(query, states, applied, TransferResult(_EMPTY, T, K, _EMPTY))
+    ) -> bool:
+        """Evaluate a query into tables T (B, …) and K (B, …); return True if all results are finite."""
+        return bool(self.evaluate(query, states, applied, TransferResult(_EMPTY, T, K, _EMPTY)).finite)
 
     def calls(
         self, query: IdentityQuery, states: np.ndarray, applied: np.ndarray, T: np.ndarray, K: np.ndarray
