@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 
@@ -142,3 +142,30 @@ def test_toml_with_open_loops(tmp_path):
     with pytest.raises(kic.ModelFileError) as caught:
         kic.load(path)
     assert caught.value.key.startswith("loops[0]")
+
+
+def test_angular_velocities_of_a_free_base_are_coordinates_of_the_closed_mechanism():
+    base = chain()
+    free = replace(
+        base,
+        bodies=(kic.Body("base", 2.0, (0.2, -0.3, 0.1), (0.3, 0.4, 0.5)), *base.bodies),
+        joints=(
+            kic.Joint("float", "free", ("ground", "base"), (0, 0, 0)),
+            replace(base.joints[0], bodies=("base", "crank")),
+            *base.joints[1:],
+        ),
+        points=(base.points[0], replace(base.points[1], body="base")),
+    )
+    m = free.assemble(
+        [("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0}, coordinates=["float", "A"]
+    )
+    pose = RigidTransform.from_components([0.1, 0.2, 0.3], Rotation.from_rotvec([0.4, -0.3, 0.2]))
+    c = m.at({"float": pose, "A": m.at().value("A") + 0.05})
+    tree = free.at({"float": pose, **{name: c.value(name) for name in "ABC"}})
+    rows = c.coefficients([*(f"float.{k}" for k in range(1, 7)), "A", "B", "C"])
+    qd, qdd = np.random.default_rng(2).normal(size=(2, 7))
+    found = c.inverse_dynamics(qd, qdd)
+    # the open chain moves alike, and the pin does no work
+    efforts = tree.inverse_dynamics(rows.velocity(qd), rows.acceleration(qd, qdd))
+    assert np.abs(found - rows.G.T @ efforts).max() < 1e-12 * np.abs(efforts).max()
+    assert np.abs(c.dynamics().inverse_dynamics(qd, qdd) - found).max() < 1e-12 * np.abs(efforts).max()
