@@ -1,8 +1,9 @@
-"""Random linkages on one crank, with closed forms that tell which jumps of the crank have a solution.
+"""Random linkages on one crank, with closed forms of the jumps of the crank that have a solution.
 
 Each linkage ties a point of a driving body to a follower at a constant distance: four-bars, slider-cranks,
 and their spatial counterparts. A follower may drive the next linkage. Run
-``python -m tests.jumps COUNT [SEED]`` to count the jumps that are solved or refused, rightly and wrongly.
+``python -m tests.jumps COUNT [SEED]`` to count the jumps that are solved or raise errors, and how many
+of either are wrong.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def same(a: Coefficients, b: Coefficients, tolerance: float = 1e-12) -> None:
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (4, 3, 2), (1, 1, 1), (3, 1, 2), (2, 2, 0), (0, 2, 3)], ids=str)
-def test_composition_is_what_is_written(sizes, dtype, batch) -> None:
+def test_composition_equals_the_written_formula(sizes, dtype, batch) -> None:
     rng = np.random.default_rng(1)
     p, n, m = sizes
     for outer_batch, inner_batch in ((batch, batch), (batch, ()), ((), batch)):
@@ -237,7 +237,7 @@ def test_the_inverse_is_exact_for_a_known_map() -> None:
 
 @pytest.mark.parametrize("kinds", ["RRPRRR", ["R", "spherical", "P", "R"], ["free"]], ids="-".join)
 def test_the_inverse_of_a_hand_by_complex_step(kinds) -> None:
-    """Along the joints, order k of the inverse differs as order k + 1 says, for angular velocities too."""
+    """Complex steps of order k of the inverse along the joints equal order k + 1."""
     rng = np.random.default_rng(7)
     m = random_tree(rng, kinds)
     last = len(m.bodies) - 1
@@ -286,7 +286,7 @@ def test_symbols() -> None:
 # --- condition and refusals --------------------------------------------------------------------------------
 
 
-def test_condition_knows_no_units() -> None:
+def test_condition_is_independent_of_units() -> None:
     rng = np.random.default_rng(8)
     a = random_map(rng, ("q", 5), ("v", 5), (2,))
     units = np.array([1e3, 1e3, 1, 1, 1e-3])
@@ -313,7 +313,7 @@ def test_a_stretched_arm_is_singular(phi, order: int) -> None:
         c.coefficients(["tip.x", "tip.y"], order=order).inverse()
 
 
-def test_round_off_is_no_motion() -> None:
+def test_round_off_is_not_motion() -> None:
     crank = kic.Mechanism(
         "crank",
         [kic.Body("rod")],

@@ -1,4 +1,4 @@
-"""Several starts: distinct assembly modes, sorted and within limits, and residuals of failed starts."""
+"""Assembly modes from several starts: distinct, sorted, within limits; residuals of failed starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assemblies of a batch: what each member has, matched as branches from member to member."""
+"""Assembly modes of a batch, matched as branches from member to member."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_slice_is_a_branch() -> None:
         assert np.abs(found.phi[k] - path.phi).max() < 1e-9
 
 
-def test_the_eight_of_an_arm_along_a_path() -> None:
+def test_eight_branches_of_an_arm_along_a_path() -> None:
     along = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]) + np.linspace(0, 0.6, 12)[:, None]
     c = ARM.at(along)
     found = ARM.assemblies({"link6": c.pose("link6")})
@@ -127,8 +127,8 @@ def test_an_empty_batch(batch: tuple[int, ...]) -> None:
     assert "at each of 0 members" in repr(found)
 
 
-def test_a_branch_missed_at_one_member_is_led_there() -> None:
-    """With hardly any starts of their own, members have what is found at others."""
+def test_a_branch_missed_at_one_member_is_continued_there() -> None:
+    """Members with few starts of their own receive the solutions found at others."""
     m = kic.load("three-legged-robot")
     turn = np.linspace(0.0, 0.2, 5)
     pose = RigidTransform.from_components([0.1, 0.05, 0.0], Rotation.from_rotvec(np.outer(turn, [0, 0, 1.0])))
@@ -149,7 +149,7 @@ def test_a_branch_that_ends_leaves_its_slice_to_another() -> None:
 
 
 def test_jump_between_members_is_not_a_branch() -> None:
-    """From one side of the base to the other the straight way leads through the base: no branch goes on."""
+    """The straight line between both sides of the base passes through it, where every branch ends."""
     x = np.array([1.0, -1.0])
     found = TWO.assemblies({"tip.x": x, "tip.y": 0.0})
     check(TWO, found, {"tip.x": x, "tip.y": 0.0})
@@ -183,7 +183,7 @@ def test_a_member_that_cannot_be() -> None:
 
 
 def test_uncontrolled_motion_stays_bounded() -> None:
-    """An aligned wrist at every member: each start ends elsewhere, and nothing is led on from there."""
+    """With an aligned wrist at every member each start converges elsewhere, and no solution is continued."""
     c = ARM.at(np.array([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]) + np.outer([0, 0.01], [1, 0, 0, 0, 0, 0]))
     found = ARM.assemblies({"link6": c.pose("link6")}, starts=16)
     assert found.singular.any()
@@ -205,7 +205,7 @@ def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, text:
         m.assemblies(inputs, **more)
 
 
-def test_out_of_reach_says_how_far_for_each() -> None:
+def test_out_of_reach_reports_the_last_point_of_each_member() -> None:
     with pytest.raises(kic.ConfigurationError) as caught:
         TWO.assemblies({"tip.x": [2.1, 2.2], "tip.y": 0.0})
     assert caught.value.left == pytest.approx(0.1, abs=1e-9)

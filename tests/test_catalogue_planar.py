@@ -133,14 +133,14 @@ def member(c: Configuration, k: int) -> Configuration:
 
 
 def led(m: kic.Mechanism, angle: float) -> Configuration:
-    """A linkage led from its drawing to an angle of its crank."""
+    """Return a linkage continued from its reference configuration to an angle of its crank."""
     (crank,) = m.coordinates
     return member(m.path({crank: np.linspace(m.at().value(crank), angle, 100)}), -1)
 
 
 @cache
 def posture(name: str, k: int) -> tuple[kic.Mechanism, Configuration, float]:
-    """A linkage led from its drawing to one of its angles."""
+    """Return a linkage continued from its reference configuration to one of its angles."""
     m, angle = kic.load(name), LINKAGES[name].angles[k]
     return m, led(m, angle), angle
 
@@ -419,7 +419,7 @@ def bend(one: complex, two: complex) -> int:
 
 
 def legs_of(m: kic.Mechanism, hinges: str) -> Legs:
-    """The legs as drawn, their lengths rounded to what the model's prose says: whole millimetres."""
+    """Lengths of the legs in the reference configuration are whole millimetres, as the model states."""
     at = {j.name: complex(*j.at[:2]) for j in m.joints}
     chains = [[at[f"{h}{k}"] for h in hinges] for k in (1, 2, 3)]
     bars = tuple(tuple(f"{abs(q - p):.3f}" for p, q in pairwise(c)) for c in chains)

@@ -104,7 +104,7 @@ def bennett(m: kic.Mechanism) -> Motion:
 
 
 def sarrus(m: kic.Mechanism) -> Motion:
-    """Both legs fold alike, leaves of 0.25, the plate goes up by 0.5 sin A1."""
+    """Both legs, with leaves of 0.25, fold alike, and the plate rises by 0.5 sin A1."""
     joints = {j.name: j for j in m.joints}
     drawn = mp.mpf(joints["A1"].value[0])
 
@@ -332,7 +332,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
 
 
 def test_every_model_is_closed_and_whole() -> None:
-    """Loops close at the drawing without a tolerance; every body has mass or says that it has none."""
+    """Loops close in the reference configuration without tolerance; every body has a mass or is massless."""
     for name in FORMS:
         m = kic.load(name)
         f = m.mobility()
@@ -454,7 +454,7 @@ ERRORS = ["E.x", "E.y", "E.z", "link61.wx", "link61.wy", "link61.wz"]
 
 
 def test_rows_one_to_five_of_d_2_are_singular() -> None:
-    """With P at the closing point, on s¹, the first joint moves none of them: always, and kic says so."""
+    """With P at the closing point, on s¹, the first joint moves none of the rows, and kic raises an error."""
     chain, off = opened_bricard(), opened_bricard(0.7)
     e = chain.coefficients(ERRORS)
     for rows, least in BRICARD["smallest_sv_of_5x5_minors_rows"].items():

@@ -1,4 +1,4 @@
-"""Joint forces of efforts that were chosen: each body in equilibrium, contacts as the grasp has them."""
+"""Joint forces for given efforts: equilibrium of each body, and contact loads equal to those of the grasp."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_body_is_in_equilibrium(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["three-finger-hand", "quadruped", "soft", "mixed"])
-def test_contacts_bear_what_the_grasp_says(name: str) -> None:
+def test_contact_loads_equal_those_of_the_grasp(name: str) -> None:
     """Free bodies with chosen efforts, and the open hand with chosen loads: two routes to each contact."""
     _, c, g, qd, qdd, _ = moving(name)
     rng = np.random.default_rng(4)

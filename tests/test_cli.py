@@ -176,7 +176,7 @@ def test_kic_without_arguments_prints_help():
     assert b"kic report puma560 --at" in result.stdout
 
 
-def test_every_command_is_there_with_an_example_and_one_line():
+def test_every_command_has_an_example_and_a_summary():
     assert tuple(main.commands) == COMMANDS
     for name, command in main.commands.items():
         assert re.search(rf'\n +(eval "\$\()?kic {name}\b', command.help), name
@@ -263,13 +263,13 @@ def test_first_compilation_is_reported(monkeypatch):
 # --- kic check
 
 
-def test_check_says_ok():
+def test_check_prints_ok():
     assert run("check", "horn-two-link") == (
         "ok: horn-two-link, 2 degrees of freedom, 2 bodies, 2 joints, 2 points, no loop.\n"
     )
 
 
-def test_check_tells_exceptions_with_their_reason():
+def test_check_lists_exceptions_with_reasons():
     text = " ".join(run("check", "puma560").split())
     assert "note: the inertia of link1 is an exception. Published partial data" in text
     assert "note: the inertia of link3 is an exception. As published" in text
@@ -694,7 +694,7 @@ def test_errors_name_options(tmp_path):
         kic.load("four-bar").at({"tip.x": 20.0})
 
 
-def test_keys_of_model_files_are_no_options():
+def test_keys_of_model_files_are_not_options():
     """Keys of a model file keep their spelling even if an option has the same name."""
     for key in ("voltage", "current"):
         error = kic.ModelError(f"Expected `{key}` to be positive.")

@@ -1,4 +1,4 @@
-"""Odd arguments and environments: an answer or one paragraph on stderr, never a traceback."""
+"""Commands with odd arguments and environments: a result or one paragraph on stderr, never a traceback."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_invalid_environment_variables_raise(name: str, message: str, tmp_path: 
     assert told.returncode == 1 or not message
 
 
-def test_a_page_with_names_that_are_no_markup() -> None:
+def test_names_are_escaped_in_pages() -> None:
     m = kic.load("four-bar")
     joints = tuple(replace(j, name="$x^$") if j.name == "A" else j for j in m.joints)
     points = tuple(replace(p, name="$y_$") if p.name == "tip" else p for p in m.points)

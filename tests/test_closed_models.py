@@ -193,7 +193,7 @@ def linked(m: kic.Mechanism) -> kic.Mechanism:
 
 @every_configuration
 def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
-    """Another order of the joints and other coordinates make another tree, and no other answer."""
+    """Other orders of the joints and other coordinates change the tree, but not the results."""
     (m, c), case = configuration(name, place), EVERY[name]
     turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
     assert set(turned.cuts) != set(m.cuts)

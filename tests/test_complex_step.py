@@ -25,7 +25,7 @@ OTHERS = [
 
 
 def questions(m: kic.Mechanism) -> list[str]:
-    """Everything that can be asked of the last body and of the whole."""
+    """Return outputs of every kind: the last body, a point, a distance and the joints."""
     last = m.bodies[-1].name
     return [last, m.points[-2].name, "gap", *(j.name for j in m.joints if j.dof)]
 

@@ -92,7 +92,7 @@ CASES = {  # drawn so that they move well
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_a_contact_is_the_joint_that_it_stands_for(name: str, turned: bool) -> None:
+def test_contacts_are_equivalent_to_joints(name: str, turned: bool) -> None:
     """Compare mobility, configurations, coefficients, dynamics and forces with those of joints."""
     m = hand(*CASES[name], turned=turned)
     other = as_joints(m)
@@ -316,7 +316,7 @@ def test_contacts_that_cannot_be(change: dict, key: str, text: str) -> None:
 
 @pytest.mark.slow
 def test_friction_may_carry_a_step() -> None:
-    """Of a drawing made from numbers; below zero it is refused all the same."""
+    """Friction is a number of a sensitivity; negative values raise an error there, too."""
     m = kic.load("three-finger-hand")
 
     def drawn(x):
@@ -341,7 +341,7 @@ def test_drawings_that_cannot_be() -> None:
         replace(m, joints=m.joints[:1])
 
 
-def test_rows_of_closed_contacts_are_no_coordinates() -> None:
+def test_rows_of_closed_contacts_are_not_coordinates() -> None:
     m = discs()
     for name in ("face", "face.s"):
         with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, so that its rows"):

@@ -1,4 +1,4 @@
-"""Gears, belts, racks, differentials and rods, against closed forms and against the same drawn otherwise."""
+"""Gears, belts, racks, differentials and rods, against closed forms and equivalent descriptions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_wheels_turn_as_wheels_do_however_they_are_drawn(kind: str, way) -> None
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_rack_and_pinion(way) -> None:
-    """Pitch line 0.25 below the pinion: the rack goes where the pinion's lowest point goes."""
+    """With the pitch line 0.25 below the pinion the rack moves with the lowest point of the pinion."""
     flip, turn, swap, other = way
     pin = joint("pinion", "revolute", ("ground", "wheel"), flip=flip, swap=swap)
     slide = joint("slide", "prismatic", ("ground", "rack"), axis=X, flip=turn, swap=other)
@@ -351,7 +351,7 @@ def test_reference_configuration_is_arbitrary(other: dict) -> None:
     assert equal(e.dynamics(wrt="A"), c.dynamics(wrt="A"))
 
 
-def test_a_named_coordinate_may_be_cut_for_the_sake_of_coupled_ones() -> None:
+def test_named_coordinates_may_be_cut_in_favour_of_coupled_ones() -> None:
     """Angles of a loop add up, so that a relation of four of them is one of the other."""
     four = kic.Coupling("k", ("A", "B", "C", "E"), ratios=(1, 1, 1, -3))
     m = replace(GEARED, couplings=[four], coordinates=["D"])
@@ -725,7 +725,7 @@ def test_rods_that_cannot_be() -> None:
 
 
 def test_couplings_of_arms_from_dh_rows(tmp_path) -> None:
-    """Rows of an arm whose second joint a belt turns back as far as the first goes."""
+    """A belt turns the second joint of an arm from DH rows back by the angle of the first."""
     file = tmp_path / "arm.toml"
     file.write_text(
         'name = "scara"\ncoordinates = ["one"]\n'

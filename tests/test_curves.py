@@ -37,7 +37,7 @@ def test_curves_of_efforts_and_joint_forces():
     assert np.allclose(force.get_lines()[2].get_ydata(), size, rtol=1e-14)
 
 
-def test_metrics_are_found_by_what_was_given():
+def test_metrics_are_found_by_their_argument():
     arm = kic.load("horn-two-link")
     w = kic.metrics.min_singular_value()
     s = kic.sweep(arm, {"shoulder": 0.0, "elbow": [0.5, 1.0]}, [w, "static_effort", "tip.x"])
@@ -60,7 +60,7 @@ def test_one_number_serves_one_degree_of_freedom():
         kic.load("five-bar").at(1.2)
 
 
-def test_nan_is_called_nan():
+def test_nan_is_reported_as_nan():
     with pytest.raises(kic.ConfigurationError) as caught:
         M.at({"A": [1.2, np.nan]})
     assert caught.value.failed == [(1,)]
@@ -75,7 +75,7 @@ def test_nan_is_called_nan():
         (b'{"a": 1}', "JSON"),
     ],
 )
-def test_files_of_other_kinds_say_what_they_are(content, reader, tmp_path):
+def test_files_of_other_kinds_are_identified(content, reader, tmp_path):
     path = tmp_path / "model.toml"
     path.write_bytes(content)
     with pytest.raises(kic.ModelFileError) as caught:

@@ -1,4 +1,4 @@
-"""Arms from Denavit-Hartenberg rows: frames of both conventions, the drawing, right angles, bad rows."""
+"""Arms from Denavit-Hartenberg rows: frames of both conventions, reference configuration, invalid rows."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_near_right_angles_are_kept(off: float) -> None:
     assert m.joints[1].axis[2] != 0
 
 
-def test_a_shipped_arm_stands_on_exact_axes() -> None:
+def test_shipped_arms_have_exact_axes() -> None:
     for joint in kic.load("puma560").joints:
         assert sorted(map(abs, joint.axis)) == [0.0, 0.0, 1.0]
 

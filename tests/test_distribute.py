@@ -325,7 +325,7 @@ def test_least_largest_share_of_one_internal_load_by_brute_force() -> None:
 
 
 def test_resting_members_converge_without_delaying_others() -> None:
-    """A motor that no internal load reaches may have the largest share; the rest is shared all the same."""
+    """The largest share may be that of a motor without internal load; the others are still minimized."""
     start, N = np.array([9.0, 4.0, 0.0]), np.array([[0.0], [1.0], [-1.0]])
     limits = np.array([10.0, 10.0, 10.0])
     assert minimize_largest_share(start, N, -limits, limits) == pytest.approx([9.0, 2.0, 2.0])
@@ -337,7 +337,7 @@ def test_resting_members_converge_without_delaying_others() -> None:
 
 
 def test_programs_at_the_edge() -> None:
-    """Where bounds leave one point only, or make equations, the answer is exact all the same."""
+    """Results are exact where bounds leave a single point or are equations."""
     one = np.ones(2)
     only = nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     assert only.tolist() == [2.0, 2.0]
@@ -494,7 +494,7 @@ def test_internal_loads_do_no_work(name: str) -> None:
 
 @pytest.mark.parametrize("decades", [4, 8, 12])
 def test_weights_may_differ_much(decades: int) -> None:
-    """Efforts and internal loads miss no digit of what they promise, nor of the metric."""
+    """Efforts and internal loads meet their definitions, including the metric, to rounding."""
     s = Case("arms", decades)
     for _ in range(10):
         w = 10.0 ** s.rng.uniform(-decades / 2, decades / 2, s.A)
@@ -549,7 +549,7 @@ def test_distribution_in_words() -> None:
 
 
 @loose_cases
-def test_a_preload_adds_what_does_no_work(name: str) -> None:
+def test_preloads_add_efforts_without_work(name: str) -> None:
     s = Case(name, 11)
     W = s.weights()
     loads = s.c.internal_loads(s.actuators, W, wrt=s.wrt)
@@ -761,7 +761,7 @@ def test_more_invalid_arguments_raise() -> None:
 
 
 def test_mixed_kinds_are_weighed_by_limits() -> None:
-    """The same answer in metres and in millimetres, which a minimum norm would not give."""
+    """Results are equal in metres and in millimetres, unlike those of the minimum norm."""
     c = kic.load("walking-machine").at()
     d = c.distribute([1.0, 2.0, 0.5], ["B1", "C1", "trunk.x", "C2"], "limits", limits=[50, 50, 400, 50])
     G = c.coefficients(["B1", "C1", "trunk.x", "C2"], order=1).G

@@ -1,4 +1,4 @@
-"""README, pages, CHANGELOG, docstrings: code runs, shown output and shapes are real, names exist."""
+"""README, pages, CHANGELOG and docstrings: code runs, printed output and shapes are correct, names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings: what is shown is where it is, whole, legible and the same every time."""
+"""Drawings: symbols are in the right places, complete, legible and reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I*, P*, loads and what follows from them, by identities and by independent routes."""
+"""I*, P* and loads, and quantities derived from them, against identities and independent methods."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_identities(kinds, branched: bool, seed: int) -> None:
         assert np.abs((summed + summed.swapaxes(1, 2)) / 2 - d.P).max() < 1e-12 * scale
 
 
-def test_a_free_body_has_euler_s_equations() -> None:
+def test_free_bodies_satisfy_euler_equations() -> None:
     """In (v, ω) of a free body the model is Newton's and Euler's, at any orientation."""
     inertia = np.diag([1.0, 2.0, 2.5])
     m = kic.Mechanism(

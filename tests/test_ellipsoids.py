@@ -1,4 +1,4 @@
-"""Ellipsoids: against closed forms, against spheres that are sent through the equations, and by duality."""
+"""Ellipsoids against closed forms, images of spheres under the equations, and duality."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_five_bar_is_isotropic_where_its_outer_bars_are_at_right_angles() -> N
 
 
 def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
-    """Threefold symmetry leaves no direction of the plane apart: all four are circles."""
+    """With threefold symmetry all four ellipsoids are circles."""
     leg = [np.array(p) for p in ((1.0, 0.0, 0.0), (0.9, 0.6, 0.0), (0.3, 0.1, 0.0))]
     bodies, joints = [kic.Body("plate", 2.0, (0, 0, 0), (0.1, 0.1, 0.2))], []
     for k in range(3):
@@ -135,7 +135,7 @@ def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
         assert moved.condition > 1.05, kind
 
 
-def test_an_xy_table_shows_what_it_carries() -> None:
+def test_an_xy_table_shows_its_load() -> None:
     """Two slides: the masses along the axes, the accelerations that efforts within limits give."""
     table = kic.Mechanism(
         "xy table",
@@ -208,7 +208,7 @@ def test_velocity_and_force_are_dual(name: str) -> None:
 
 
 @every_case
-def test_inertia_is_what_the_operational_space_says(name: str) -> None:
+def test_inertia_equals_that_of_the_operational_space(name: str) -> None:
     c, of, scale = case(name)
     s, e, S = c.operational_space(of), c.ellipsoid("inertia", of, **scale), scales(c, of, scale.get("length"))
     Lambda = s.Lambda / S / S[:, None]

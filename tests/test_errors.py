@@ -1,4 +1,4 @@
-"""Every refusal: the rule, what came, the remedy, and the numbers as attributes."""
+"""Error messages: rule, value received, remedy, and numbers as attributes."""
 
 from __future__ import annotations
 

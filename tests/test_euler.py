@@ -152,6 +152,6 @@ def test_other_names_raise(ask):
         ask(ARM.at(Q))
 
 
-def test_single_angles_are_no_targets():
+def test_single_angles_are_not_targets():
     with pytest.raises(kic.InputError):
         ARM.at({"grip.euler_xyz.1": 0.1, "grip": [0.0] * 3})

@@ -1,4 +1,4 @@
-"""Prepared evaluators: the same numbers as the questions, plain arrays, memory reused."""
+"""Prepared evaluators: the same numbers as the methods of `Configuration`, plain arrays, reused memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_results_agree_with_the_configuration(kinds, branched: bool, batch: tupl
 
 
 @pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
-def test_arrays_that_are_held_are_filled_anew(kinds, branched: bool) -> None:
+def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
     rng = np.random.default_rng(8)
     m = random_tree(rng, kinds, branched, loads=True)
     names = [j.name for j in m.joints][::-1]
@@ -181,7 +181,7 @@ def test_results_are_freed_at_once() -> None:
         gc.enable()
 
 
-def test_states_are_checked_where_that_is_asked() -> None:
+def test_states_are_checked_on_request() -> None:
     m = kic.load("gough-stewart")
     c = m.at()
     f = m.prepare(of=["platform"], dynamics="inertia")

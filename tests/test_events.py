@@ -36,7 +36,7 @@ def test_touching_zeros_between_samples_are_found(depth: float, middle: float) -
     assert np.allclose([t for t, _ in found], exact, atol=1e-7)
 
 
-def test_minima_above_zero_are_no_events() -> None:
+def test_minima_above_zero_are_not_events() -> None:
     times = np.linspace(0, 1, 6).tolist()
     f = [1e-9 + (t - 0.45) ** 2 for t in times]
     assert crossings(lambda t: 1e-9 + (t - 0.45) ** 2, times, f) == []

@@ -1,4 +1,4 @@
-"""Finite motion or only some orders of one: shaky trusses, osculating curves, overconstrained linkages."""
+"""Finite and infinitesimal mobility: trusses, osculating curves, overconstrained linkages."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_form_closure_does_not_count_friction() -> None:
 
 @pytest.mark.parametrize("dimension", [0, 1, 2, 3])
 @pytest.mark.parametrize("edges", [4, 5, 16, 24])
-def test_pyramids_enclose_what_they_say(dimension: int, edges: int) -> None:
+def test_pyramids_enclose_the_cones(dimension: int, edges: int) -> None:
     points, reach = sphere_points(dimension, edges)
     if dimension == 0:
         assert points.shape == (1, 0)
@@ -320,7 +320,7 @@ def test_planes(normal: tuple[float, ...]) -> None:
     np.testing.assert_allclose(pin.map, [[1, 0], [0, 1], [0, 0]], atol=1e-15)
 
 
-def test_sheets_say_what_is_there() -> None:
+def test_summaries_list_all_parts() -> None:
     c = two_fingers("friction", names=["thumb", "index"])
     assert "thumb (friction)" in repr(c)
     assert c.components[:4] == ("thumb.n", "thumb.t1", "thumb.t2", "index.n")

@@ -113,7 +113,7 @@ def test_frames_of_dh_rows_are_given_in_the_frame_of_their_link():
     "axes",
     [np.eye(3)[[1, 0, 2]], np.ones((3, 3)), [[1, 0, 0]], "xyz", np.full((3, 3), np.nan), 1.01 * np.eye(3)],
 )
-def test_axes_that_are_no_rotation_raise(axes):
+def test_axes_that_are_not_a_rotation_raise(axes):
     with pytest.raises(kic.ModelError) as caught:
         kic.Frame("f", "b", (0, 0, 0), axes)
     assert caught.value.key == "axes"

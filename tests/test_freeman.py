@@ -15,7 +15,7 @@ ROTATION = ["wx", "wy", "wz"]
 
 
 def test_every_reference_number_is_tested() -> None:
-    """Keys of the chains and of the hand: what goes in, and what tests compare (T_j in test_dh.py)."""
+    """Keys of the chains and of the hand: inputs, and numbers compared by tests (T_j in test_dh.py)."""
     given = {"chain", "phi", "phid", "phidd", "link_j", "P_local", "sources"}
     compared = {"P", "T_j", "trans", "rot", "I", "P_star", "tau_no_gravity", "dtau_dphi", "dtau_dphid"}
     for case in CHAINS:

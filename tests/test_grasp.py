@@ -701,7 +701,7 @@ def test_rank_may_change_in_a_batch() -> None:
 
 
 def test_contacts_with_another_coefficient() -> None:
-    """Replaced arguments are checked like the first ones, and what was given stays what it was."""
+    """Replaced arguments are checked like the original ones; the original set does not change."""
     points = np.array([[-1.0, 0, 0], [1, 0, 0]])
     sides = {"points": points, "normals": [[1, 0, 0], [-1, 0, 0]], "mu": 0.4, "names": ["left", "right"]}
     c = kic.ContactSet(kinds=(kind for kind in ("friction", "point")), **sides)

@@ -1,4 +1,4 @@
-"""Grip forces: balance, margins and optimality; refusals with their proof; feet on the ground."""
+"""Grip forces: balance, margins and optimality; errors with proofs of infeasibility; feet on the ground."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_random_grasps_hold_or_report_why(planar: bool, criterion: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_least_lies_between_those_of_pyramids() -> None:
+def test_the_minimum_lies_between_those_of_pyramids() -> None:
     """The largest normal force, against linear programs with the cones' inner and outer pyramids."""
     rng = np.random.default_rng(5)
     seen = 0
@@ -208,7 +208,7 @@ def test_pins_pull_and_share() -> None:
 
 
 def test_unopposed_contact_carries_no_load() -> None:
-    """A finger at the side of a block on smooth ground must not press: the others hold all the same."""
+    """A finger at the side of a block on smooth ground must not press; the others hold the block."""
     c = kic.ContactSet(
         [[-1, 0, 0], [1, 0, 0], [-1, 1, 0]], [[0, 1, 0], [0, 1, 0], [1, 0, 0]], "point", plane=Z
     )
@@ -528,7 +528,7 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that answers wrongly is found out."""
+    """Wrong solutions of a solver raise an error."""
     from kic.grasp import grip
     from kic.numerics import conic_programs as conic
 

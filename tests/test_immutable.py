@@ -1,4 +1,4 @@
-"""Answers cannot be changed through earlier answers: results share no mutable state with the mechanism."""
+"""Results share no mutable state with the mechanism or with other results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def below(x: Any) -> list[tuple[str, Any]]:
 
 
 def snapshot(x: Any, depth: int = DEPTH) -> Any:
-    """Plain copy of an answer that can be compared."""
+    """Return a plain copy of a result for comparison."""
     if isinstance(x, np.ndarray):
         return ("array", x.shape, x.dtype.str, x.tobytes() if x.dtype.kind != "O" else repr(x))
     if isinstance(x, (str, bytes, int, float, complex, bool, type(None), np.generic)):

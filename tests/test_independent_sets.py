@@ -116,7 +116,7 @@ def test_ties_keep_the_order_of_the_description() -> None:
 
 
 def test_passive_dof_are_in_every_set() -> None:
-    """A rod between two balls spins by itself; only rates of balls and its own spin say so."""
+    """The spin of a rod between two balls appears only in rates of the balls and of the rod."""
     m = kic.load("rssr")
     found = m.independent_sets(count=1000)
     assert found.always == ("spin",)
@@ -157,7 +157,7 @@ def test_rows_with_values_are_preferred_in_every_set() -> None:
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_sliders_alone_in_a_loop_are_as_long_as_the_mechanism(unit: float) -> None:
-    """Directions are no places: in millimetres a loop of sliders once counted as one of a millimetre."""
+    """Directions of sliders are not lengths: the characteristic length of the loop scales with the unit."""
 
     def at(*v: float) -> tuple:
         return tuple((unit * np.array(v)).tolist())
@@ -215,7 +215,7 @@ def test_the_errors_name_the_same_sets() -> None:
     assert [x for x in said if x != ("A",)] == [x for x in tree if x != ("A",)]
 
 
-def test_an_open_arm_has_its_joints_or_what_stands_for_them() -> None:
+def test_coordinates_of_open_arms() -> None:
     arm = kic.load("horn-two-link")
     assert [one.names for one in arm.independent_sets()] == [("shoulder", "elbow")]
     assert arm.independent_sets()[0].worst == 1.0

@@ -117,7 +117,7 @@ def test_batches_of_a_dict_broadcast() -> None:
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_every_answer_has_the_batch_in_front(batch: tuple[int, ...]) -> None:
+def test_every_result_has_leading_batch_axes(batch: tuple[int, ...]) -> None:
     phi = postures(batch)
     found = answers(ZOO.at(phi))
     one = answers(ZOO.at(postures(())))
@@ -271,7 +271,7 @@ def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("batch", [(2,), (7,), (3, 1, 2), (4, 10)])
-def test_masked_members_are_nan_everywhere_and_the_others_as_ever(batch: tuple[int, ...]) -> None:
+def test_masked_members_are_nan_and_others_unchanged(batch: tuple[int, ...]) -> None:
     phi, ok = broken(batch)
     c = ZOO.at(phi, failures="mask")
     assert c.ok.tolist() == ok.tolist()
@@ -322,7 +322,7 @@ def test_user_given_forces_and_masks() -> None:
     assert found.I[:, [0, 2]].tolist() == wanted.I.tolist()
 
 
-def test_the_error_carries_what_failed_and_the_rest() -> None:
+def test_errors_carry_failed_and_valid_members() -> None:
     phi = np.zeros((3, 2, 2))
     phi[0, 1, 0], phi[2, 0] = np.nan, [np.inf, -np.inf]
     with pytest.raises(kic.ConfigurationError) as caught:
@@ -466,14 +466,14 @@ def test_bad_dicts_carry_names() -> None:
         m.at({**full, "neck": 0.0})
 
 
-def test_loads_are_no_inputs() -> None:
+def test_loads_are_not_inputs() -> None:
     text = "'push' is a load and cannot be an input; at\\(\\) takes joints, points, distances and angles"
     with pytest.raises(kic.InputError, match=text) as caught:
         ZOO.at({"push": 0})
     assert caught.value.name == "push"
 
 
-def test_turns_of_balls_are_no_symbols() -> None:
+def test_rotations_of_ball_joints_are_not_symbols() -> None:
     x = sympy.Symbol("x")
     with pytest.raises(
         kic.InputError, match=r"Rotations of ball and free joints must be zero in a symbolic state"

@@ -93,7 +93,7 @@ SIZED = {
 @pytest.mark.parametrize("length", [1e-6, 1e-3, 1e6])
 @pytest.mark.parametrize("name", SIZED)
 def test_units_do_not_matter(name: str, length: float, mass: float) -> None:
-    """The same answers in any units, the same rows chosen, and the same conditions."""
+    """Results, chosen rows and conditions are the same in all units."""
     move, of, sets = SIZED[name]
     m = kic.load(name)
     other = resized(m, length, mass)
@@ -187,7 +187,7 @@ def test_fifty_micrometres_and_fifty_metres(sizes: tuple[float, float], A: float
 
 
 def test_a_large_loop_that_drives_a_small_one() -> None:
-    """Walked through the large loop, places of the small one lose digits: as many as the condition says."""
+    """Positions of the small loop lose digits along the large one, in proportion to the condition."""
     for size in (1e-2, 1e-3, 1e-4):
         m = two_loops(1.0, size)
         c = m.at({"A": 0.4})
@@ -570,7 +570,7 @@ def test_digits_near_a_turning_point(
     exact_at: Callable[[float, int], tuple[mp.mpf, mp.mpf]],
     sign: int,
 ) -> None:
-    """Relative to the value asked for, errors are below 5 ε κ², and below 1e-4 in every answer."""
+    """Errors relative to the requested value are below 5 ε κ², and below 1e-4 in every result."""
     m = kic.load(name)
     if turning is None:
         # crank and coupler are in line

@@ -1,4 +1,4 @@
-"""`kic linearize`: pages to read, JSON against kic's arrays, and what is refused."""
+"""Command `kic linearize`: printed tables, JSON against arrays, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear models beside the nonlinear mechanisms they come from: they part as the square of a disturbance."""
+"""Linear models against simulations: the difference is of second order in the disturbance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = np.array([3e-2, 1e-2, 3e-3])
 
 
 def slope(missed: list[float]) -> float:
-    """Of what is missed over the sizes of the disturbance, both as logarithms."""
+    """Return the slope of the error over the size of the disturbance, in logarithms."""
     return float(np.polyfit(np.log(SIZES[: len(missed)]), np.log(missed), 1)[0])
 
 
@@ -53,7 +53,7 @@ def test_a_closed_mechanism_about_its_equilibrium() -> None:
 
 
 def test_an_effort_set_on_at_rest() -> None:
-    """A step of the crank's torque, and the answer of the linear model by scipy.signal.lsim, tip included."""
+    """A step of the crank's torque agrees with the linear model in scipy.signal.lsim, including the tip."""
     m = hanging()
     c = m.find_equilibrium().configuration
     s = c.state_space(inputs=["A"], outputs=["tip.x", "tip.y", "A"])

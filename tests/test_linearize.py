@@ -435,7 +435,7 @@ def test_batches_of_modes() -> None:
     assert "empty batch" in str(none.modes())
 
 
-def test_answers_of_a_linearization() -> None:
+def test_results_of_a_linearization() -> None:
     rng = np.random.default_rng(4)
     c = kic.load("puma560").at(rng.normal(size=6))
     v, a = rng.normal(size=(2, 6))
@@ -492,7 +492,7 @@ def test_invalid_arguments() -> None:
 
 
 def test_modes_are_described_in_the_unit_of_time() -> None:
-    """In milliseconds a pendulum swings as slowly, and numbers say so."""
+    """Frequencies of a pendulum in milliseconds equal those in seconds after conversion."""
     m = kic.load("horn-two-link")
     slow = replace(
         m, units=replace(m.units, time="ms", force="MN"), gravity=tuple(1e-6 * np.array(m.gravity))

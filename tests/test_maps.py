@@ -1,4 +1,4 @@
-"""Maps and plots over time: what the axes hold is what was asked, named and with its unit."""
+"""Maps and plots over time: the axes show the requested data with names and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mechanism as drawn: every joint against its displacement written out, trees, loads, immutability."""
+"""The mechanism in its reference configuration: displacements of every joint type, trees, immutability."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_axes_need_no_unit_length_and_coordinates_are_lengths_and_radians(kind: 
     assert mismatch(a.H, b.H) < 1e-13
 
 
-def test_the_value_is_what_the_coordinate_reads_in_the_drawing() -> None:
+def test_value_is_the_coordinate_in_the_reference_configuration() -> None:
     def arm(value: float) -> kic.Mechanism:
         joint = kic.Joint("A", "revolute", ("ground", "b"), at=(0, 0, 0), axis=(0, 0, 1), value=value)
         return kic.Mechanism("arm", [kic.Body("b")], [joint], [kic.Point("tip", "b", (1, 0, 0))])
@@ -128,7 +128,7 @@ def test_the_value_is_what_the_coordinate_reads_in_the_drawing() -> None:
     assert arm(0.5).at([0.7]).value("tip") == pytest.approx(arm(0.0).at([0.2]).value("tip"), abs=1e-14)
 
 
-def test_points_distances_and_what_stands_on_ground() -> None:
+def test_points_distances_and_ground_contacts() -> None:
     m = kic.Mechanism(
         "post",
         [kic.Body("foot"), kic.Body("arm", com=(0, 0, 0), at=(0.5, 0, 0))],

@@ -1,4 +1,4 @@
-"""Mobility in numbers and words: what closes the loops, what is redundant and whose, and how sure it is."""
+"""Mobility: closure conditions, redundant conditions and their parts, certainty, and the printed account."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_shipped_models_in_words(name: str) -> None:
 
 @pytest.mark.parametrize("name", kic.model_names())
 def test_mobility_account_is_consistent(name: str) -> None:
-    """Freedoms are coordinates less conditions plus redundant ones; and every shipped drawing can tell."""
+    """The mobility of every shipped model is coordinates less conditions plus redundant conditions."""
     m = kic.load(name)
     f = m.mobility()
     assert f.dof == m.dof == f.coordinates - sum(f.conditions.values()) + f.redundant
@@ -209,7 +209,7 @@ def test_drawn_stretched_out() -> None:
 
 
 def test_a_shaky_truss(tmp_path) -> None:
-    """Two rods in one line: their joint gives a little, and goes nowhere."""
+    """Two collinear rods have an infinitesimal motion at their joint, but no finite one."""
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})
     f = m.mobility()
     assert (f.first_order, f.regular, f.redundant, f.finite) == (1, None, 1, False)
@@ -297,7 +297,7 @@ def table(turned: np.ndarray, unit: float = 1.0) -> kic.Mechanism:
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_conditions_that_are_rounding_alone(unit: float) -> None:
-    """Out of a plane that is no coordinate plane all conditions are 1e-16: none is worth anything."""
+    """Out of a plane oblique to the axes all conditions are about 1e-16 and count as zero."""
     turned = Rotation.from_rotvec([0.3, -0.7, 1.1]).as_matrix()
     upright, tilted = table(np.eye(3)), table(turned, unit)
     closure = tilted._model.closure(())

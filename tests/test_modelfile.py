@@ -1,4 +1,4 @@
-"""Model files: what loads, what is written, the schema, and every refusal with file, key and rule."""
+"""Model files: reading, writing, the schema, and errors with file, key and rule."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ PROSE = [
 
 
 @pytest.mark.parametrize("prose", PROSE)
-def test_prose_comes_back(prose: str, tmp_path: Path) -> None:
+def test_prose_is_returned(prose: str, tmp_path: Path) -> None:
     m = replace(
         kic.load("horn-two-link"),
         title=prose,
@@ -530,7 +530,7 @@ def test_the_schema_takes_the_shipped_models(name: str) -> None:
     assert problems(schema, tomllib.loads(find(name).read_text(encoding="utf-8")), schema) == []
 
 
-def test_the_schema_takes_what_is_saved_and_rejects_what_raises(tmp_path: Path) -> None:
+def test_the_schema_accepts_saved_and_rejects_invalid_models(tmp_path: Path) -> None:
     schema = kic.schema()
     kic.save(everything(), tmp_path / "m.toml")
     assert problems(schema, tomllib.loads((tmp_path / "m.toml").read_text(encoding="utf-8")), schema) == []
@@ -544,7 +544,7 @@ def test_the_schema_takes_what_is_saved_and_rejects_what_raises(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_loading_does_not_wait_for_what_only_the_schema_tells() -> None:
+def test_loading_does_not_build_the_schema() -> None:
     """Docstrings of fields are read from the source for the schema alone, by one thread at a time."""
     code = "import kic, linecache; {}; print([f for f in linecache.cache if f.endswith('parts.py')] == [])"
     for asked, told in (("kic.load('puma560'), kic.load('lee-puma')", "True"), ("kic.schema()", "False")):
@@ -556,7 +556,7 @@ def test_loading_does_not_wait_for_what_only_the_schema_tells() -> None:
     assert STRICT == {"extra": "forbid"}
 
 
-def test_the_schema_tells_what_every_key_means() -> None:
+def test_the_schema_describes_every_key() -> None:
     schema = kic.schema()
     assert schema["title"] == "kic model"
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -623,7 +623,7 @@ def test_many_errors_take_little_time(refused) -> None:
     assert message.endswith("… and 19997 more.")
 
 
-def test_dots_in_texts_are_no_depth(tmp_path: Path) -> None:
+def test_dots_in_strings_do_not_nest(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
     about = "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z"
     for quoted in (f'"{about}"', f"'{about}'", f'"""\n\\"{about}"""', f"'''\n'{about}'''"):
@@ -631,7 +631,7 @@ def test_dots_in_texts_are_no_depth(tmp_path: Path) -> None:
         assert about in kic.load(path).about
 
 
-def test_endless_devices_are_no_models() -> None:
+def test_endless_devices_are_not_models() -> None:
     if not Path("/dev/zero").exists():
         pytest.skip("this system has no /dev/zero")
     with pytest.raises(kic.ModelFileError, match="must have at most 4 MB"):
@@ -658,7 +658,7 @@ def test_large_mechanisms_are_made_in_linear_time(shape: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["toml", "urdf", "sdf"])
-def test_spoiled_models_raise_nothing_else(kind: str, seed: int, tmp_path: Path) -> None:
+def test_spoiled_models_raise_only_model_errors(kind: str, seed: int, tmp_path: Path) -> None:
     """Change tokens and bytes of sound files; the outcome is a mechanism or a ModelFileError."""
     rng, sound, path = random.Random(seed), texts(kind), tmp_path / f"m.{kind}"
     for text in sound:

@@ -1,4 +1,4 @@
-"""Motors: parts of a drawing, rotors in the dynamics, currents and voltages, by equations written out."""
+"""Motors: description, rotors in the dynamics, currents and voltages, against written-out equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebooks run from a clean checkout, come without outputs, and ask a question that they answer."""
+"""Notebooks run from a clean checkout, contain no outputs, and answer a stated question."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_an_index_beyond_the_end_ends_a_loop() -> None:
         assert isinstance(caught.value, kic.InputError)
 
 
-def test_names_and_units_are_drawn_letter_by_letter() -> None:
+def test_names_and_units_are_drawn_literally() -> None:
     m = odd.strange()
     run = kic.simulate(m, m.at(), 0.02)
     plot = run.plot(["_A", "$x^$", m.points[-1].name])
@@ -109,7 +109,7 @@ def test_names_and_units_are_drawn_letter_by_letter() -> None:
             assert not text._preprocess_math(text.get_text())[1], text.get_text()
 
 
-def test_found_assemblies_answer_like_other_configurations() -> None:
+def test_assemblies_behave_like_other_configurations() -> None:
     found = BAR.assemblies({"A": 1.2}, starts=4)
     weight = np.broadcast_to(np.eye(1), (2, *found.batch, 1, 1))
     r = found.resolve("tip.x", [0.1], weight=weight)

@@ -1,4 +1,4 @@
-"""Operational space: against plain matrices, against the transfer, and by what it promises."""
+"""Operational space against plain matrices, the transfer, and its defining properties."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_complex_steps_pass() -> None:
     assert mismatch(near, exact) < 1e-9
 
 
-def test_results_are_filled_anew() -> None:
+def test_results_are_overwritten() -> None:
     m = kic.load("gough-stewart")
     f = m.prepare_operational_space("platform.x")
     a, b = m.at(), m.at(np.full(6, 1.07))
@@ -182,7 +182,7 @@ def test_masked_members_stay_nan() -> None:
 
 
 def test_fixed_row_raises_and_small_row_does_not() -> None:
-    """Rounding is no motion; micrometres at the end of a boom of ten metres are."""
+    """Rounding is not motion; micrometres at the end of a boom of ten metres are."""
     m = kic.load("horn-two-link")
     for at in ([0.0, 0.0], [0.0, np.pi], [1e-17, 1e-17]):
         with pytest.raises(kic.SingularError, match="or do not move"):

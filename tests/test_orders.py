@@ -1,4 +1,4 @@
-"""Every order of every shipped loop as complex-step slope of the one below, within the design's tolerance.
+"""Every order of every shipped loop against the complex step of the order below.
 
 A closed configuration steps along its own first order, which is tangent to the closure; the residual of the
 closure is checked too. There are no differences, and the tolerance is max(1e-12, 100·eps·condition).
@@ -57,8 +57,8 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].quasi])
-def test_inertia_in_turnings_changes_along_its_own_way(name: str) -> None:
-    """In rates that are no coordinates, too: İ* along each direction is Coriolis and its transpose."""
+def test_inertia_in_rotations_varies_along_the_rotation(name: str) -> None:
+    """İ* along each direction is the Coriolis matrix plus its transpose, also for quasi-velocities."""
     (_, c), wrt = configuration(name, 0), EVERY[name].quasi.split()
     transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
     A = first_order(transfer, c)

@@ -1,4 +1,4 @@
-"""Reports as pages, drawings from the command line, and what both plot: against kic's own answers."""
+"""HTML reports and drawings from the command line, against the results that they show."""
 
 from __future__ import annotations
 

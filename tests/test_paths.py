@@ -1,4 +1,4 @@
-"""Paths: members led from their neighbours, on one branch, or stopped at the member that would jump."""
+"""Paths: members continued from their neighbours on one branch, or an error at the member that would jump."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def four_bar(crank: float, coupler: float, rocker: float, ground: float) -> kic.
 
 
 def test_full_turns_of_a_crank() -> None:
-    """Grashof: the crank goes round, forth and back, and the loop is as it was."""
+    """The crank of a Grashof linkage turns fully forth and back, and the loop returns to its start."""
     m = kic.load("four-bar")
     crank, coupler, rocker, ground = lines(m)
     assert min(crank, ground) + max(coupler, rocker, ground) <= sum(lines(m)) / 2 + 1e-12
@@ -118,7 +118,7 @@ def test_a_slider_crank_turns_over_its_dead_centres() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 10, 20, 50, 200, 3, 5])
-def test_a_parallelogram_stops_where_it_lies_flat(count: int) -> None:
+def test_parallelograms_stop_when_flat(count: int) -> None:
     """There a second motion branches off, however long the steps are: which one is meant is not known."""
     m = four_bar(0.3, 0.5, 0.3, 0.5)
     # with an odd count one member lies flat itself, and the next cannot start from there
@@ -200,7 +200,7 @@ def test_paths_side_by_side() -> None:
     assert not ok[-1, 1]
 
 
-def test_open_chains_and_members_that_are_no_numbers() -> None:
+def test_open_chains_and_invalid_members() -> None:
     m = kic.load("horn-two-link")
     phi = np.random.default_rng(0).normal(size=(6, 2))
     assert m.path(phi).phi.tolist() == phi.tolist()
@@ -232,7 +232,7 @@ def test_invalid_queries_raise(inputs: object, more: dict, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_finds_what_its_members_find_alone() -> None:
+def test_batches_find_the_solutions_of_their_members() -> None:
     """Members out of reach are given up without their reasons, and take none of the others with them."""
     m = kic.load("five-bar")
     x, y = m.at().value("tip")[:2]

@@ -1,4 +1,4 @@
-"""Against Pinocchio, where it is installed (extra `bench`).
+"""Comparison with Pinocchio, if it is installed (extra `bench`).
 
 Open chains: I*, P*, efforts, their derivatives, G and H. Loops: accelerations of the constrained tree.
 """

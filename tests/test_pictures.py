@@ -200,7 +200,7 @@ def test_neighbours_have_different_colours(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in MODELS if kic.load(n)._model.tree.planar_normal is not None])
-def test_arrows_of_motors_keep_off_pedestals(name: str) -> None:
+def test_arrows_of_motors_avoid_pedestals(name: str) -> None:
     from matplotlib.path import Path as ModelIndex
 
     for which in POSTURES:

@@ -1,4 +1,4 @@
-"""The redundant planar arm of four links, beside its closed form in absolute angles."""
+"""The redundant planar arm of four links against its closed form in absolute angles."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_rates_and_operational_space_in_closed_form(arm: kic.Mechanism, energy: 
 @pytest.mark.slow
 @pytest.mark.parametrize("energy", [False, True], ids=["norm", "energy"])
 def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, energy: bool) -> None:
-    """The joints go where the closed form's own integral goes; the tip stays on its circle."""
+    """The joints follow the integral of the closed form; the tip stays on its circle."""
     from scipy.integrate import solve_ivp
 
     c = arm.at(POSTURE)

@@ -94,7 +94,7 @@ def test_inverse_path_returns(name: str) -> None:
 
 
 @every_model
-def test_a_member_of_a_batch_is_what_it_is_alone(name: str) -> None:
+def test_batch_members_equal_single_configurations(name: str) -> None:
     m = kic.load(name)
     goal = random_postures(m, MODELS[name][0], 5)
     wanted = np.stack([goal.value(x) for x in m.coordinates], axis=-1)
@@ -220,7 +220,7 @@ def test_the_inverse_position_of_an_arm() -> None:
 
 
 def posture_by_small_steps(m: kic.Mechanism, near: Configuration, wanted: dict[str, float]) -> Configuration:
-    """The same question asked in a thousand small steps."""
+    """Return the solution by a thousand small steps."""
     share = np.linspace(0, 1, 1001)[1:]
     return m.path(
         {k: near.value(k) + share * (x - near.value(k)) for k, x in wanted.items()}, near, failures="mask"
@@ -304,7 +304,7 @@ def test_targets_at_and_near_a_dead_centre() -> None:
 
 
 def test_rounded_dimensions_do_not_move_the_inputs() -> None:
-    """Axes tilted by 1e-5: the loop contradicts itself a little, the crank stands where it was asked to."""
+    """With axes tilted by 1e-5 the loop is slightly contradictory; the crank has the requested value."""
     m, rng = kic.load("four-bar"), np.random.default_rng(1)
     joints = [replace(j, axis=tuple(np.array(j.axis) + 1e-5 * rng.normal(size=3))) for j in m.joints]
     rounded = replace(m, joints=tuple(joints), closure_tolerance=1e-4)
@@ -389,7 +389,7 @@ def test_overlong_travel_of_a_rack_raises_at_once() -> None:
 # --------------------------------------------------------------------------------------------- errors
 
 
-def test_out_of_reach_says_how_far_it_got() -> None:
+def test_out_of_reach_reports_the_last_point() -> None:
     m = kic.load("slider-crank")
     with pytest.raises(kic.ConfigurationError) as caught:
         m.at({"piston": 0.2521})

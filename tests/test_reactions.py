@@ -534,7 +534,7 @@ def test_rods_are_bodies_without_mass() -> None:
 
 
 def test_more_gears_than_needed() -> None:
-    """Two meshes that say the same share their load as they will; the split gives each its half."""
+    """The loads of two redundant meshes are undetermined; the split gives each half."""
     m, c = tied("geared-five-bar")
     (gear,) = m.couplings
     both = replace(m, couplings=[gear, replace(gear, name="twin")])
@@ -582,7 +582,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
             f[name_]._loads[:] -= loads[j]
 
 
-def test_a_plane_that_is_no_plane_of_the_axes() -> None:
+def test_planes_oblique_to_the_axes() -> None:
     """A tilted planar linkage has undetermined components along all axes, except in its plane."""
     from scipy.spatial.transform import Rotation
 

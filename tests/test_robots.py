@@ -336,7 +336,7 @@ def test_mjcf_joints_sites_and_actuators():
 
 
 @needs_mujoco
-def test_compiled_model_is_read_like_its_text():
+def test_compiled_models_equal_their_text():
     import mujoco
 
     model = mujoco.MjModel.from_xml_string(MJCF)

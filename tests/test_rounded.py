@@ -93,7 +93,7 @@ def test_the_exact_linkage() -> None:
 
 @pytest.mark.parametrize("digits", [3, 5])
 def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
-    """It is rigid; and the error says by how little, and what to do."""
+    """The linkage is rigid; the error reports the residual share and a remedy."""
     m = loop(PLACES.round(digits), AXES.round(digits))
     assert (m.dof, m.redundant, m.mobility().regular) == (0, 2, True)
     share = m.mobility().shares[-1]

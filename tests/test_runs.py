@@ -1,4 +1,4 @@
-"""Runs where they are hard: singular charts, prescribed motions, interruptions, units, files."""
+"""Difficult simulations: singular charts, prescribed motions, interruptions, units, files."""
 
 from __future__ import annotations
 

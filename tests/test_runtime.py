@@ -1,4 +1,4 @@
-"""Compilation, cache, threads and processes: what a user feels of the machinery."""
+"""Compilation, cache, threads and processes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ TIP = "import kic; print(kic.load('horn-two-link').at([0.0, 0.0]).coefficients('
 
 
 @pytest.mark.slow
-def test_an_edited_helper_is_never_served_stale(tmp_path: Path) -> None:
+def test_edited_helpers_are_recompiled(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
     cache = str(tmp_path / "cache")
@@ -274,7 +274,7 @@ def test_importing_is_light() -> None:
 
 
 def test_kernels_keep_nothing() -> None:
-    """No kernel holds on to its arguments, whatever it was asked."""
+    """No kernel keeps references to its arguments."""
     open_arm, loop = kic.load("puma560"), kic.load("gough-stewart")
     state = open_arm.at(np.full(6, 0.3)).state
     prepared = open_arm.prepare(of=["link6"], order=3, dynamics=True)

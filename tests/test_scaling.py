@@ -1,4 +1,4 @@
-"""Answers and refusals do not depend on units: round-off is no motion, and results are finite."""
+"""Results and errors do not depend on units: round-off is not motion, and results are finite."""
 
 import pickle
 import warnings
@@ -97,7 +97,7 @@ def arm(rng) -> Case:
 
 
 def stretched_arm(rng) -> Case:
-    """Three links in line, in a plane that is no coordinate plane."""
+    """Three collinear links in a plane oblique to the axes."""
     z, p = unit(rng), rng.normal(size=3)
     along = np.cross(z, unit(rng))
     places = [p + r * along for r in np.cumsum(rng.uniform(0.3, 2, size=4))]
@@ -138,7 +138,7 @@ def parallelogram(rng) -> Case:
     [planar_revolute_ball, spatial_four_bar, arm, stretched_arm, parallelogram],
     ids=lambda f: f.__name__,
 )
-def test_units_change_no_answer_and_no_error(make, seed: int) -> None:
+def test_results_and_errors_are_independent_of_units(make, seed: int) -> None:
     m, singular, regular, wrt = make(np.random.default_rng(seed))
     first: dict[str, np.ndarray] = {}
     for s in (1.0, *SCALES):
@@ -236,7 +236,7 @@ def test_a_batch_keeps_the_error_of_each_member() -> None:
     assert k.condition().tolist() == [np.inf, np.inf]
 
 
-def test_members_without_a_configuration_are_no_overflow() -> None:
+def test_members_without_a_configuration_are_not_overflow() -> None:
     m = kic.load("four-bar")
     c = m.at({"tip.y": [float(m.at().value("tip.y")), 1e3]}, near=m.at(), failures="mask")
     assert c.ok.tolist() == [True, False]
@@ -307,7 +307,7 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
             c.linearize().forward_dynamics()
 
 
-def test_a_light_hand_on_a_heavy_arm_is_no_round_off() -> None:
+def test_light_hands_on_heavy_arms_are_not_round_off() -> None:
     m = kic.Mechanism(
         "light",
         [
@@ -381,7 +381,7 @@ def test_results_that_overflow_raise() -> None:
 
 
 @pytest.mark.parametrize("name", ["four-bar", "rssr", "slider-crank", "horn-two-link"])
-def test_extreme_numbers_raise_nothing_but_kic_errors(name: str) -> None:
+def test_extreme_numbers_raise_only_kic_errors(name: str) -> None:
     """Without a warning of NumPy, and with finite results."""
     rng, m = np.random.default_rng(0), kic.load(name)
     with warnings.catch_warnings():

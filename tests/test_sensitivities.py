@@ -1,4 +1,4 @@
-"""Design sensitivities: complex step through the whole chain against closed forms and against differences."""
+"""Design sensitivities by the complex step against closed forms and differences."""
 
 from __future__ import annotations
 
@@ -710,7 +710,7 @@ def test_a_larger_mechanism_is_the_same_but_for_its_size(name: str) -> None:
         assert np.abs(S - degree * T).max() <= 1e-12 * max(np.abs(T).max(), m._model.length), letter
 
 
-def test_a_mechanism_that_moves_as_a_whole_answers_the_same() -> None:
+def test_results_are_invariant_under_rigid_motion() -> None:
     m = kic.load("rssr")
     every = [name for name in names_in(m) if name.endswith((".at.x", ".com.x"))]
     whole = dict.fromkeys(every, 1.0)
@@ -1015,7 +1015,7 @@ def test_steps_are_allowed_in_a_sensitivity_only() -> None:
         kic.Body("rod", mass=step)
 
 
-def test_no_parameters_are_an_empty_answer() -> None:
+def test_no_parameters_give_an_empty_result() -> None:
     m = kic.load("four-bar")
     assert kic.sensitivity(m, lambda m: m.at().coefficients("tip").H, []).shape == (0, 3, 1, 1)
 

@@ -1,4 +1,4 @@
-"""`kic simulate`: what is printed, what scripts get, and what is refused."""
+"""Command `kic simulate`: printed tables, JSON, files, and errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_contacts_stop_a_run_or_hold() -> None:
     assert np.array_equal(held["q"], exact.q)
 
 
-def test_a_run_stops_at_change_points_or_goes_on() -> None:
+def test_runs_stop_at_or_pass_change_points() -> None:
     typed = ("sarrus", "--rate", "A1=0.5", "--for", "0.5", "--moments", "3", "--json")
     stopped, passed = (
         json.loads(run("simulate", *typed, "--on-change-point", how)) for how in ("stop", "continue")

@@ -1,4 +1,4 @@
-"""Simulation: against closed forms, energy, other coordinates, and what happens when it cannot go on."""
+"""Simulation against closed forms, energy and other coordinates; errors of runs that cannot continue."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def joined(m: kic.Mechanism, angles: list[float]) -> Configuration:
 
 
 @pytest.mark.parametrize("inputs", ["A", "B", "D"])
-def test_a_parallelogram_is_singular_where_it_is_flat(inputs: str) -> None:
+def test_flat_parallelograms_are_singular(inputs: str) -> None:
     """The closure itself loses rank there; inputs and outputs are not reported."""
     m = parallelogram()
     c = joined(m, [-1.0, -0.6, -0.2, 0.3, 0.8, 1.3, 1.9, 2.4, 3.0, 3.5])
@@ -283,7 +283,7 @@ def test_ended_path_reports_only_near_members() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [(0.05, 0.05, 0.0), (-0.05, 0.0, 0.0), (0.0, 0.05, 0.03), (0.0, 0.0, -0.05)])
 def test_end_of_a_path_is_on_the_path(step: tuple[float, float, float]) -> None:
-    """Singular places of a platform are surfaces; what is found is where the path meets one, nowhere beside.
+    """Points found on a path are its intersections with the singular surfaces of a platform.
 
     Turned about its middle the platform comes to where several legs are stretched at once.
     """
@@ -313,7 +313,7 @@ def test_end_of_a_path_is_on_the_path(step: tuple[float, float, float]) -> None:
 
 @pytest.mark.slow
 def test_a_path_of_poses_ends_on_the_path() -> None:
-    """The hand of an arm is led outwards, and turned, until the arm is straight."""
+    """The hand of an arm is moved outwards and turned until the arm is straight."""
     m = kic.load("puma560")
     near = m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     begin = near.pose("link6")

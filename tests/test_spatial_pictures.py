@@ -26,7 +26,7 @@ def shape(middle: tuple[float, float], depth: float, number: int, name: str) -> 
 
 @pytest.mark.parametrize("depth", [-3.0, 0.0, 3.0])
 def test_slanted_face_is_painted_between_shapes_behind_and_in_front(depth: float) -> None:
-    """Its own depth says nothing: its plane is z = x, from 0 at the left to 4 at the right."""
+    """The mean depth is irrelevant: the plane is z = x, from 0 at the left to 4 at the right."""
     face = Shape(SQUARE, rgba("#0000ff"), None, 0.8, True, (depth, 9, 0), name="face", plane=(0.0, 1.0, 0.0))
     parts = [
         shape((3.5, 1.0), 3.0, 1, "behind"),

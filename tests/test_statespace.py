@@ -72,7 +72,7 @@ def test_voltages_of_the_source() -> None:
 
 
 def test_every_source_number_is_tested() -> None:
-    """Keys of the reference: what goes in, and what is compared in the two tests above."""
+    """Keys of the reference: inputs, and numbers compared in the two tests above."""
     given = {
         "chain",
         "G_drive",
@@ -168,7 +168,7 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
 
 
 def test_transfer_and_question_are_the_same() -> None:
-    """(3-52): from joints to a hand with angular velocities, and the same asked in the hand's rows."""
+    """(3-52): transfer from joints to a hand with angular velocities equals direct evaluation in its rows."""
     rng = np.random.default_rng(9)
     m = random_tree(rng, "RRRRRR", loads=True)
     m = geared(rng, m, list(m.coordinate_names))
@@ -445,7 +445,7 @@ def test_python_control_takes_it() -> None:
     assert s.discretize(0.01).to_control().dt == 0.01
 
 
-def test_python_control_answers_as_scipy_does() -> None:
+def test_python_control_agrees_with_scipy() -> None:
     """Steps of an arm with motors, continuous and in time steps; in series with what python-control makes."""
     control = pytest.importorskip("control")
     m = freeman()

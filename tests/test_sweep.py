@@ -519,7 +519,7 @@ def test_other_invalid_arguments_raise() -> None:
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
 
 
-def test_unnamed_functions_are_called_metric() -> None:
+def test_functions_without_a_name_are_called_metric() -> None:
     s = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"metric": "m"}
     )

@@ -1,4 +1,4 @@
-"""The very same kernels run on symbols: Horn's closed form comes out of them."""
+"""The kernels accept symbols and reproduce Horn's closed form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_tip_and_its_derivatives(two_link) -> None:
 
 
 @pytest.mark.slow
-def test_dynamics_are_horn_s_closed_form(two_link) -> None:
+def test_dynamics_equal_horn_s_closed_form(two_link) -> None:
     """Equal sticks, m = l = 1: the bracket times ml²/2, and the gravity torques."""
     d = two_link.dynamics()
     c2, s2 = sp.cos(t2), sp.sin(t2)
@@ -78,7 +78,7 @@ def test_symbols_and_numbers_agree_on_other_joints() -> None:
     assert np.allclose(put(shares.P_angular), others.P_angular, atol=1e-10)
 
 
-def test_symbolic_answers_can_be_shown(two_link) -> None:
+def test_symbolic_results_can_be_printed(two_link) -> None:
     assert "cos" in repr(two_link.coefficients("tip"))
     assert "theta2" in repr(two_link.dynamics())
     assert "<table>" in two_link.dynamics()._repr_html_()

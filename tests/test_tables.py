@@ -1,4 +1,4 @@
-"""Tables for people: alignment, blocks, planes, prose, HTML."""
+"""Printed tables: alignment, blocks, planes, prose, HTML."""
 
 import numpy as np
 import sympy
@@ -26,7 +26,7 @@ def test_entries_have_five_digits_and_no_round_off():
     assert cell(7, 0.0) == "7"
 
 
-def test_largest_looks_past_what_is_not_finite():
+def test_largest_ignores_entries_that_are_not_finite():
     assert largest_of(np.array([1.0, -3.0, np.nan, np.inf])) == 3.0
     assert largest_of(np.zeros((0, 2))) == 0.0
     assert largest_of(np.array([sympy.Symbol("a")])) == 0.0
@@ -76,7 +76,7 @@ def test_text_is_left_and_numbers_are_right_aligned():
     assert body(sheet)[2:] == ["     type      mass", "  A  revolute     1", "  B  slide     20.5"]
 
 
-def test_planes_leave_out_what_vanishes():
+def test_planes_omit_zero_rows_and_columns():
     T = np.zeros((3, 3, 3))
     T[0, 1, 2] = T[0, 2, 1] = 2.0
     T[1, 0, 0] = 1e-17

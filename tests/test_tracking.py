@@ -76,8 +76,8 @@ def test_jumps_reach_the_same_configuration_as_the_path(seed: int) -> None:
         assert ok == (least > 0), (end, least)
 
 
-def test_a_dead_centre_keeps_its_own_value() -> None:
-    """At a dead centre of the input the start is returned if it has the values asked for."""
+def test_dead_centres_have_exact_values() -> None:
+    """At a dead centre of the input the start is returned if it has the requested values."""
     m = kic.load("slider-crank")
     c = m.at({m.coordinate_names[0]: 0.0})
     slide = next(j.name for j in m.joints if j.type == "prismatic")
@@ -85,7 +85,7 @@ def test_a_dead_centre_keeps_its_own_value() -> None:
 
 
 @pytest.mark.parametrize("name", ["four-bar", "rssr", "geared-five-bar"])
-def test_whole_turns_are_passed_at_once(name: str) -> None:
+def test_full_turns_are_passed_at_once(name: str) -> None:
     """A branch that repeats itself after some turns is not followed through all of them."""
     m = kic.load(name)
     c = m.at()

@@ -458,7 +458,7 @@ def test_errors(message: str) -> None:
         ERRORS[message]()
 
 
-def test_rates_of_a_ball_are_no_derivatives() -> None:
+def test_rates_of_ball_joints_are_not_derivatives() -> None:
     m = kic.Mechanism(
         "ball",
         [kic.Body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))],

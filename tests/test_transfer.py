@@ -1,4 +1,4 @@
-"""Coefficients and dynamics in chosen coordinates, for open arms and for loops, and closing itself."""
+"""Coefficients and dynamics in chosen coordinates, for open and closed mechanisms; loop closure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_mobility_and_redundant_conditions() -> None:
 
 @pytest.mark.parametrize("coordinates", [("A",), ("B",), ("D",)])
 @pytest.mark.parametrize("swap", [0, 5, 15])
-def test_the_same_answers_wherever_the_loop_is_cut(coordinates: tuple[str, ...], swap: int) -> None:
+def test_results_do_not_depend_on_the_cut(coordinates: tuple[str, ...], swap: int) -> None:
     base, other = four_bar(), four_bar(coordinates, swap=swap)
     c = base.at({"A": 0.3})
     d = other.at({"A": 0.3})

@@ -1,4 +1,4 @@
-"""Chapters III and IV of the dissertation typed as they stand, with `Coefficients` and `Dynamics` only."""
+"""Chapters III and IV of the dissertation as printed, with `Coefficients` and `Dynamics` only."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def test_loads_at_the_hand() -> None:
     close(damped.transfer(inverse).damping, K.T @ np.diag(np.arange(6.0)) @ K)
 
 
-def test_by_hand_is_what_wrt_answers(leg) -> None:
-    """The same question asked in one go goes through other code."""
+def test_transfer_by_hand_equals_wrt(leg) -> None:
+    """Direct evaluation, which uses other code, agrees."""
     inverse = leg.coefficients(HAND, order=3).inverse()
     found, want = leg.coefficients("l3", order=3) @ inverse, leg.coefficients("l3", order=3, wrt=HAND)
     assert found.columns == want.columns
@@ -469,7 +469,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
 
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
 def test_results_in_batches(leg, batch) -> None:
-    """Every member has what it has alone."""
+    """Every member equals the single configuration."""
     rng = np.random.default_rng(4)
     m = arm(CASE["chain"], hand=CASE["P_local"])
     c = m.at(np.array(CASE["phi"]) + 0.1 * rng.normal(size=(*batch, 6)))

@@ -1,4 +1,4 @@
-"""The transfer kernel, frame by frame, against the composition written out; closure rows as rows."""
+"""The transfer kernel against the written-out composition, frame by frame; closure rows as outputs."""
 
 from __future__ import annotations
 

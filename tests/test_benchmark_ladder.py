@@ -1,4 +1,4 @@
-"""The benchmarks' ladder of any length is the shipped one where both exist."""
+"""The ladder of the benchmarks equals the shipped model at its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's swings, and its peer Exudyn where that is installed (extra `bench`)."""
+"""The simulations of the benchmarks against Exudyn, if it is installed (extra `bench`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trajectories of orientations: against the complex step, closed forms, and mechanisms that follow them."""
+"""Orientation trajectories against the complex step, closed forms, and mechanisms that follow them."""
 
 from __future__ import annotations
 

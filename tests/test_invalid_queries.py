@@ -1,4 +1,4 @@
-"""Refusals of what is asked: names, orders, batches, loads, memory."""
+"""Invalid queries: names, orders, batches, loads, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redundancy resolved: against the reference, against differences in time, and by what it promises."""
+"""Redundancy resolution against reference values, differences in time, and its defining properties."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> N
 @every_case
 @pytest.mark.parametrize("law", LAWS)
 def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: object, law: str) -> None:
-    """The kernel's motion is what G and H of the law say, and the conditions of the minimum hold."""
+    """The kernel's motion agrees with G and H of the law and meets the conditions of the minimum."""
     c, task = configuration(name), TASKS[name].split()
     M = len(c.coordinates)
     rng = np.random.default_rng(0)
@@ -151,7 +151,7 @@ def test_accelerations_and_jerks_are_derivatives_in_time(name: str, weight: str,
     assert np.abs(qddd - r.qddd).max() < 1e-7 * max(np.abs(r.qddd).max(), np.abs(r.qdd).max())
 
 
-def test_the_instantaneous_law_has_rates_of_its_own() -> None:
+def test_rates_of_the_instantaneous_law() -> None:
     """Where rates are given, accelerations are the least that the task allows; jerks go on from there."""
     m, c = kic.load("panda"), configuration("panda")
     rng = np.random.default_rng(2)
@@ -195,7 +195,7 @@ def test_minimum_kinetic_energy_really_is(name: str) -> None:
 
 @every_weight
 def test_as_many_rows_as_dof_have_a_unique_solution(weight: str) -> None:
-    """Then it is the inverse, whatever the weight and the law, as far as its H goes."""
+    """With as many rows as coordinates, G is the inverse for all weights and laws."""
     c = configuration("puma560")
     inverse = c.coefficients("link6", order=3).inverse()
     ud, udd, uddd = np.random.default_rng(4).normal(size=(3, 6))
@@ -276,7 +276,7 @@ def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
     assert mismatch(z, np.array([0.0, 1.0])) < 1e-7
 
 
-def test_objectives_do_what_they_say_and_leave_the_task() -> None:
+def test_objectives_decrease_without_affecting_the_task() -> None:
     c = configuration("panda")
     still = np.zeros(3)
     away = c.resolve("flange", still, secondary=kic.JointLimits({"joint4": (-1.6, 0.0)}, gain=3.0))
@@ -509,7 +509,7 @@ def test_sensitivities_to_the_drawing(weight: str) -> None:
 
 @every_weight
 @pytest.mark.parametrize("name", ["panda", "gough-stewart", "puma560"])
-def test_the_prepared_evaluator_answers_the_same(name: str, weight: str) -> None:
+def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
     m, c, task = kic.load(name), configuration(name), TASKS[name].split()
     M = len(c.coordinates)
     P = len(c.coefficients(task, order=1).rows)

@@ -1,4 +1,4 @@
-"""Idle degrees of freedom: found, named, confirmed where they lead; and what is none."""
+"""Passive degrees of freedom: found, named, confirmed by finite motion, and distinguished from others."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_every_coordinate_set_has_one_of_it() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-def test_a_link_that_goes_round_whatever_the_units(unit: float) -> None:
+def test_full_rotations_are_independent_of_units(unit: float) -> None:
     """A link on a ball of a carriage and on a rod to ground has two dof while the carriage rests."""
     at = tuple((np.array([0.2, -0.4, 0.3]) * unit).tolist())
     eye, post = (tuple((np.array(p) * unit).tolist()) for p in ([0.9, 0.5, 0.1], [0.1, 1.3, -0.6]))

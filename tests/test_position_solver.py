@@ -1,4 +1,4 @@
-"""Prepared closing: the compiled Newton against at(), and what it leaves to it."""
+"""Position solvers: the compiled Newton method against `Mechanism.at`, and cases that it does not solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grasp and friction: the object led along a path, with contact forces within their cones all the way."""
+"""Grip forces along a path of the object stay within the friction cones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def led(count: int) -> tuple[kic.Configuration, np.ndarray, np.ndarray]:
     return c, np.concatenate([xd, turn], axis=1), np.concatenate([xdd, turn], axis=1)
 
 
-def test_an_object_is_led_along_a_trajectory() -> None:
+def test_objects_follow_trajectories() -> None:
     c, qd, qdd = led(9)
     g = c.grasp("ball")
     m = g.motion(qd, qdd, forces=g.grip(safety=1.2))
