@@ -280,5 +280,7 @@ def test_numbers_give_numbers_where_there_is_one_coordinate() -> None:
             ([2.0], [0.2]), (2.0, 0.2), (2.0, lambda t, now: 0.2), (2.0, lambda t, now: np.array([0.2]))
         )
     ]  # fmt: skip
-    for run in runs[1:]:
-        assert np.array_equal(run.q, runs[0].q)
+    # constant efforts have compiled stages, functions have not
+    for run, twin in (runs[:2], runs[2:]):
+        assert np.array_equal(run.q, twin.q)
+    assert mismatch(runs[0].q, runs[2].q) < 1e-12

@@ -47,13 +47,13 @@ class DynamicsQuery(KernelQuery):
         states: np.ndarray,
         applied: np.ndarray,
         out: np.ndarray | None = None,
-        strange: list[int] | None = None,
+        not_finite: list[int] | None = None,
     ) -> np.ndarray:
         """Return the parts side by side, (B, width); applied forces are (B or 1, n, 3)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
         if applied.dtype != states.dtype or not applied.flags.carray:
             applied = np.require(applied, states.dtype, ["C", "A", "W"])
-        return self.run(self.entry, states, T, applied, strange=strange)
+        return self.run(self.entry, states, T, applied, not_finite=not_finite)
 
 
 class ContributionsQuery(KernelQuery):

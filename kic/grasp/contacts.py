@@ -335,11 +335,11 @@ class ContactSet(Printable):
         >>> c.replaced(mu=[0.4, 0.2]).mu.tolist()
         [0.4, 0.2]
         """
-        strange = [name for name in changes if name not in self._given]
-        if strange:
+        wrong = [name for name in changes if name not in self._given]
+        if wrong:
             raise InputError(
-                f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{strange[0]}'.",
-                name=strange[0],
+                f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{wrong[0]}'.",
+                name=wrong[0],
             )
         return ContactSet(**(self._given | changes))
 

@@ -153,7 +153,7 @@ def first_order(plan, numbers, states, scratch, T):
     Rows that are differences of vectors in two frames must be those of a closed loop. Returns the number of
     members whose results are not finite.
     """
-    strange = 0
+    not_finite = 0
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)
@@ -167,5 +167,5 @@ def first_order(plan, numbers, states, scratch, T):
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
         if unbounded(T[b]):
-            strange += 1
-    return strange
+            not_finite += 1
+    return not_finite

@@ -29,7 +29,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
 
     Returns the number of members whose results are not finite.
     """
-    strange = 0
+    not_finite = 0
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, BODIES)
@@ -62,8 +62,8 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
                 project_vector(linear, mobile, size, t, 0, T[b], start)
                 project_matrix(linear, mobile, size, t, mobile, T[b], start + size)
         if unbounded(T[b]):
-            strange += 1
-    return strange
+            not_finite += 1
+    return not_finite
 
 
 @entry

@@ -93,7 +93,7 @@ def closing_scratch(plan):
 @helper
 def residuals(vectors, choice, aim, value, mobile, left_out, R):
     """Write residuals of used rows into R; return the worst of all and of others, and the largest value."""
-    worst, other, large, strange = 0.0, 0.0, 1.0, 0.0
+    worst, other, large, not_finite = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
             row, item = choice[0, i], choice[2, i]
@@ -105,9 +105,9 @@ def residuals(vectors, choice, aim, value, mobile, left_out, R):
         else:
             other = max(other, abs(left))
         worst = max(worst, abs(left))
-        strange += 0 * left  # `max` may ignore NaN
+        not_finite += 0 * left  # `max` may ignore NaN
         large = max(large, abs(value[row] / vectors[item, SCALE]))
-    return worst + strange, other, large
+    return worst + not_finite, other, large
 
 
 @helper
@@ -302,7 +302,7 @@ def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, 
     N is the inverse of S, `opened` the closure error on the way, and `line` has the results of `slopes`. A
     `sharp` κ takes the norm of the product N (E − S), otherwise of the product of absolute values.
     """
-    kappa, eta, bent, strange = 0.0, 0.0, 0.0, 0.0
+    kappa, eta, bent, not_finite = 0.0, 0.0, 0.0, 0.0
     for i in range(mobile):
         x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0
         if sharp:
@@ -328,8 +328,8 @@ def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, 
         f = 1 / w[choice[1, i], 0]
         side += SLOPE_FACTOR * max(abs(x), abs(y))
         kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
-        strange += 0 * (x + y + side + more + much)
-    if not kappa + strange < 1:
+        not_finite += 0 * (x + y + side + more + much)
+    if not kappa + not_finite < 1:
         return 1e6
     ratio = eta / (1 - kappa)
     return max(4 * bent * ratio / (1 - kappa), (2 * ratio / radius) * (2 * ratio / radius))
@@ -395,14 +395,14 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
-        strange = 0.0
+        not_finite = 0.0
         for k in range(states.shape[1]):
             kept = kept and first[0, k] == states[b, k]
             first[0, k] = states[b, k]
-            strange += 0 * states[b, k]
+            not_finite += 0 * states[b, k]
         for row in range(height):
             aim[row] = goal[b, row]
-            strange += 0 * aim[row]
+            not_finite += 0 * aim[row]
         if not kept:
             evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
             for row in range(height):
@@ -410,13 +410,13 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
             inverted = False
         kept, opened = True, 0.0
         for row in range(height):
-            strange += 0 * begun[row]
+            not_finite += 0 * begun[row]
         for i in range(mobile):
             if choice[5, i] < 0:
                 row = choice[0, i]
                 opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[2, i], SCALE])
         share, part = 0.0, 1.0
-        for _ in range(tries if strange == 0 else 0):
+        for _ in range(tries if not_finite == 0 else 0):
             end = share + part
             if 1 - end < 1e-3 * part:
                 end = 1.0

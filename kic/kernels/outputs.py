@@ -272,7 +272,7 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
 @helper
 def row_tables(plan, numbers, states, into, scratch, T):
     """Compute rows in the coordinates of `into`; return the number of members that are not finite."""
-    strange = 0
+    not_finite = 0
     mobile = plan[0, COLUMNS]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
@@ -291,8 +291,8 @@ def row_tables(plan, numbers, states, into, scratch, T):
         for i in range(items.shape[0]):
             add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
         if unbounded(t):
-            strange += 1
-    return strange
+            not_finite += 1
+    return not_finite
 
 
 @entry

@@ -171,13 +171,13 @@ class KernelQuery:
         states: np.ndarray,
         T: np.ndarray,
         *others: np.ndarray | None,
-        strange: list[int] | None = None,
+        not_finite: list[int] | None = None,
     ) -> np.ndarray:
         """Run a kernel over a batch, writing T (B, …).
 
         `others` are the arguments between states and scratch; those whose first axis is the batch are divided
-        with it. For symbols the source of the kernel runs as plain Python. `strange` receives the numbers of
-        members that the kernel counts, whose results are not finite.
+        with it. For symbols the source of the kernel runs as plain Python. `not_finite` receives the
+        numbers of members whose results are not finite.
         """
         dtype = states.dtype
         count = len(states)
@@ -189,8 +189,8 @@ class KernelQuery:
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
             found = entry(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
-            if strange is not None and found:
-                strange.append(found)
+            if not_finite is not None and found:
+                not_finite.append(found)
 
         if count > 1 and dtype.kind != "O":
             over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
@@ -271,11 +271,11 @@ class OutputQuery(KernelQuery):
         )
 
     def table(
-        self, states: np.ndarray, out: np.ndarray | None = None, strange: list[int] | None = None
+        self, states: np.ndarray, out: np.ndarray | None = None, not_finite: list[int] | None = None
     ) -> np.ndarray:
         """Return the table (B, width) at states (B, S)."""
         T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        return self.run(self.entry, states, T, strange=strange)
+        return self.run(self.entry, states, T, not_finite=not_finite)
 
     def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""

@@ -61,13 +61,13 @@ class IdentityQuery:
     ) -> TransferResult:
         """Evaluate at states (B, S); NaN propagates."""
         out = TransferResult(_EMPTY, _EMPTY, _EMPTY, _EMPTY) if out is None else out
-        strange: list[int] = []
+        not_finite: list[int] = []
         if self.rows is not None:
-            out.T = self.rows.table(states, out.T if len(out.T) else None, strange)
+            out.T = self.rows.table(states, out.T if len(out.T) else None, not_finite)
         if self.model is not None:
             applied = no_forces() if applied is None else applied
-            out.K = self.model.table(states, applied, out.K if len(out.K) else None, strange)
-        out.finite = not strange
+            out.K = self.model.table(states, applied, out.K if len(out.K) else None, not_finite)
+        out.finite = not not_finite
         return out
 
 
