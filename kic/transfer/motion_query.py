@@ -41,12 +41,15 @@ class MotionResult:
         Pivots and residuals of the systems; without members if none is solved.
     error : (B,), optional
         Relative error that the error of solved states causes.
+    finite : bool
+        As in `TransferResult`.
     """
 
     rates: Rates
     T: np.ndarray
     quality: np.ndarray
     error: np.ndarray | None = None
+    finite: bool = True
 
     @property
     def pivot(self) -> np.ndarray | None:
