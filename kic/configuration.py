@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
-from kic.display import Printable, Summary, member
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics, computed_dynamics
 from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
@@ -27,6 +26,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer

@@ -16,12 +16,12 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription
 from kic.description.motors import list_motors
 from kic.description.validation import STRICT
-from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator, MotionEvaluator
 from kic.kernels.layout import MASS
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
+from kic.numerics.display import Printable, Summary
 from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits

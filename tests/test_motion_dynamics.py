@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from closed_models import EVERY
-from sampling import STEP, moved, random_posture, random_tree
+from sampling import STEP, mismatch, moved, random_posture, random_tree
 
 import kic
 

@@ -14,7 +14,7 @@ from commands import run
 from raising import raises
 
 import kic
-from kic.display import Summary
+from kic.numerics.display import Summary
 from kic.plotting import animate
 from kic.report.page import PAPER, dark_colour, inline_svg
 from kic.report.plots import closure_condition_plots, coordinate_plots, point_curves

@@ -3,7 +3,7 @@
 import numpy as np
 import sympy
 
-from kic.display import Summary, cell, column, largest_of, member
+from kic.numerics.display import Summary, cell, column, largest_of, member
 
 ABC = ["a", "b", "c"]
 

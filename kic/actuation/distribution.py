@@ -12,12 +12,12 @@ import numpy as np
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
+from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.display import ROUNDOFF, Printable, Summary, member
 from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.display import ROUNDOFF, Printable, Summary, member
 from kic.numerics.tolerances import EPS
 
 # rows of the basis below this, times the condition, are round-off

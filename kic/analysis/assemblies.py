@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Summary
 from kic.errors import ConfigurationError, InputError, short_repr
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
+from kic.numerics.display import Summary
 from kic.numerics.rotations import vector_from_matrix
 from kic.position import initial_states
 from kic.transfer.closure import Closure

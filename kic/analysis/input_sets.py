@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Printable, Summary
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
+from kic.numerics.display import Printable, Summary
 from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel

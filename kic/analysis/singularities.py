@@ -18,9 +18,9 @@ import numpy as np
 from kic.analysis.singularity_search import BranchTargets, SingularitySearch, SingularPoint
 from kic.configuration import Configuration, single_values
 from kic.description.units import row_unit
-from kic.display import Printable, Summary
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
+from kic.numerics.display import Printable, Summary
 from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel

@@ -18,12 +18,12 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import Body, Point
-from kic.display import Printable, Summary
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer
+from kic.numerics.display import Printable, Summary
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions
 TABLE_1 = {

@@ -19,13 +19,13 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
+from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors

@@ -23,7 +23,7 @@ from kic.cli.parsing import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from kic.display import Summary
+    from kic.numerics.display import Summary
     from kic.simulation.result import Simulation
 
 

@@ -17,8 +17,8 @@ from kic.description.validation import (
     two_names,
     vector,
 )
-from kic.display import Summary
 from kic.errors import ModelError, short_repr
+from kic.numerics.display import Summary
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
 # rows that are zero while a contact is closed: along the normal, the two tangents, and spin

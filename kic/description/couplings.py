@@ -23,9 +23,9 @@ from kic.description.validation import (
     joint_names,
     vector,
 )
-from kic.display import Summary
 from kic.errors import ModelError, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
+from kic.numerics.display import Summary
 
 # mutually exclusive fields that define a coupling
 DEFINITIONS = ("ratios", "gears", "belt", "pitch_point")

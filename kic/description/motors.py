@@ -16,9 +16,9 @@ from kic.description.validation import (
     joint_names,
     number,
 )
-from kic.display import Summary
 from kic.errors import ModelError, short_repr
 from kic.numerics.arrays import reals, strip_complex_step
+from kic.numerics.display import Summary
 
 # constants of the electrical circuit, which require a resistance
 _CIRCUIT = ("inductance", "torque_constant", "speed_constant")

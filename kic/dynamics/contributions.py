@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.display import Printable, Summary, member
 from kic.kinematics.coefficients import Coefficients
+from kic.numerics.display import Printable, Summary, member
 
 
 def add_rotors(

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import composed
+from kic.numerics.display import Printable, Summary, member
 
 # largest effort without a motor, relative to the largest effort of the motion
 UNDRIVEN_RTOL = 1e-9

@@ -9,7 +9,6 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
-from kic.display import Printable, Summary, largest_of, member
 from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -17,6 +16,7 @@ from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, dropped, one_batch
+from kic.numerics.display import Printable, Summary, largest_of, member
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 

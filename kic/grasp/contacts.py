@@ -11,7 +11,6 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
-from kic.display import Printable, Summary, member
 from kic.errors import InputError, short_repr
 from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
 from kic.kinematics.closure_rows import contact_axes
@@ -20,6 +19,7 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, directions, numbers, real_array
+from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
 
 # number of force components of each contact type in space, and in a plane, where the moment about the

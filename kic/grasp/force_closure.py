@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Printable, Summary, member
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics.arguments import choice, instance, integer
@@ -28,6 +27,7 @@ from kic.numerics.conic_programs import (
     deepest_point,
     independent_rows,
 )
+from kic.numerics.display import Printable, Summary, member
 
 # components of a direction below this share of the size of the grasp are shown as 0
 SHOWN_RTOL = 1e-6

@@ -19,7 +19,6 @@ from kic.configuration import Configuration
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
-from kic.display import Printable, Summary, member
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, short_repr
 from kic.grasp.contacts import (
@@ -35,6 +34,7 @@ from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tolerances import RANK_RTOL
 from kic.transfer.compiled_model import CompiledModel
 

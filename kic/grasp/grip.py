@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kic.display import Printable, Summary, member
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
@@ -29,6 +28,7 @@ from kic.numerics.conic_programs import (
     solve,
     solve_feasible,
 )
+from kic.numerics.display import Printable, Summary, member
 
 # sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
 # only to the root of its tolerance

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.description.parts import Body, Distance, Joint, Point
-from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, mapping, positive
 from kic.numerics.arrays import numbers, real_array
+from kic.numerics.display import Printable, Summary
 
 __all__ = [
     "FourBarMotion",

@@ -9,10 +9,10 @@ import numpy as np
 
 from kic.description.columns import effort_columns
 from kic.description.description import MechanismDescription
-from kic.display import Printable, Summary, member
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")

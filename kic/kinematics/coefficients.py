@@ -9,12 +9,12 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.units import row_unit
-from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
-from kic.display import Printable, Summary
 from kic.errors import ConfigurationError, InputError, SingularError, unknown
 from kic.kernels.layout import MASS
 from kic.kinematics.state import integrate
@@ -23,6 +22,7 @@ from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import real_array
+from kic.numerics.display import Printable, Summary
 from kic.position import initial_states, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import ending

@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.actuation.motors import dry_friction, motor_shafts
 from kic.configuration import Configuration
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
 from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
@@ -20,6 +19,7 @@ from kic.kinematics.queries import OutputQuery
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import Transfer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary, member
 
 # real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
 # eigenvalues, which are accurate to the root of the rounding

@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.actuation.motors import motor_shafts
 from kic.configuration import Configuration
-from kic.display import Printable, Summary, member
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -18,6 +17,7 @@ from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, scatter
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.optional import import_optional
 
 

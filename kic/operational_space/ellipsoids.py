@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.display import Printable, Summary, member
 from kic.errors import InputError, SingularError
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
+from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
@@ -23,6 +22,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.display import Printable, Summary, member
 from kic.operational_space.weighting import PIVOT_SHARE_MIN, Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 

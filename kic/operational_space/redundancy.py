@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Printable, Summary, member
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.kinematics.coefficients import Coefficients
@@ -18,6 +17,7 @@ from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import NullSpaceMotion

@@ -10,9 +10,9 @@ from math import degrees
 from pathlib import Path
 
 from kic.configuration import Configuration
-from kic.display import Table, html
 from kic.io.toml import written
 from kic.mechanism import Mechanism
+from kic.numerics.display import Table, html
 from kic.report.plots import Plot, closure_condition_plots, coordinate_plots, point_curves
 from kic.report.ranges import CoordinateRange, coordinate_ranges
 from kic.report.report import report, summary

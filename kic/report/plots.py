@@ -11,9 +11,9 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.parts import Point
 from kic.description.units import row_unit
-from kic.display import largest_of
 from kic.errors import KicError
 from kic.mechanism import Mechanism
+from kic.numerics.display import largest_of
 from kic.plotting.figures import INK, Picture, axis_label, literal, new_figure, style
 from kic.report.ranges import CoordinateRange
 

@@ -15,11 +15,11 @@ from kic.description.motors import list_motors
 from kic.description.parts import Distance, Frame, Joint, Point
 from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
-from kic.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
+from kic.numerics.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.numerics.rotations import vector_from_matrix
 
 # with more coordinates, zero columns and the planes of P* are left out

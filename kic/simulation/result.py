@@ -27,7 +27,6 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit
-from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
@@ -35,6 +34,7 @@ from kic.kernels.layout import STATE
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
+from kic.numerics.display import Printable, Summary
 from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable

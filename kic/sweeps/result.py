@@ -9,11 +9,11 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.display import ROUNDOFF, Printable, Summary
 from kic.errors import InputError, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
+from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture, axis_label
 from kic.plotting.maps import Axis, draw_line, draw_map

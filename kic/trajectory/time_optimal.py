@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import Printable, Summary
 from kic.errors import InputError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals
+from kic.numerics.display import Printable, Summary
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import (
     ConstraintFactory,

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.display import ROUNDOFF
 from kic.errors import InputError
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, integer
+from kic.numerics.display import ROUNDOFF
 from kic.numerics.polynomials import allowed
 from kic.trajectory.path_constraints import (
     ConstraintFactory,

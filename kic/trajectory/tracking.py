@@ -11,11 +11,11 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import motion_columns
 from kic.description.units import row_unit
-from kic.display import Printable, Summary, member
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
+from kic.numerics.display import Printable, Summary, member
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion

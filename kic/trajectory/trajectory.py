@@ -11,13 +11,13 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import motion_columns
 from kic.description.units import rate_unit, row_unit
-from kic.display import Printable, Summary
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, real_array, reals
+from kic.numerics.display import Printable, Summary
 from kic.numerics.polynomials import Piecewise
 from kic.numerics.tables import DataTable, TableAxis, Tabular
 from kic.plotting.figures import Picture
