@@ -23,7 +23,7 @@ from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states, distance, integrate
 from kic.kinematics.tree import frame_axes, unit
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, names_of
+from kic.numerics.arguments import entries, mapping, names_of
 from kic.numerics.arrays import numbers
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
@@ -413,7 +413,7 @@ def assemble(
             name=part.name,
         )
     made = []
-    for k, loop in enumerate(loops):
+    for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
         ends = _end(mechanism, first), _end(mechanism, second)
         if ends[0].body == ends[1].body:
@@ -426,7 +426,8 @@ def assemble(
         (name, dict(terms), sum(ratio * values[c] for c, ratio in terms))
         for name, terms in mechanism.terms.items()
     ]
-    closed, remarks = close_loops(mechanism, made, rows, first=start)
+    first = None if start is None else mapping("start", start, "joints to values")
+    closed, remarks = close_loops(mechanism, made, rows, first=first)
     if coordinates is not None:
         names: tuple[str, ...] | None = names_of(coordinates, "coordinates")
     else:

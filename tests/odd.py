@@ -589,6 +589,7 @@ def parts() -> Iterator[Subject]:
         },
     )
     yield Subject("Units", kic.Units, {"length": "m"})
+    yield Subject("CenterOfMass", kic.CenterOfMass, {"name": "s", "bodies": ["a", "b"]})
     yield Subject("Frame", kic.Frame, {"name": "s", "body": "a", "origin": (0, 0, 0), "axes": np.eye(3)})
     lengths = {
         "ground": 4.0, "crank": 1.0, "coupler": 3.5, "rocker": 3.0, "rod": 3.0, "offset": 0.1, "angle": 0.5,

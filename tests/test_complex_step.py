@@ -49,10 +49,11 @@ def check_orders(m: kic.Mechanism, c: kic.Configuration) -> None:
             assert mismatch(other, H) < 1e-14
         for axes in ((-1, -2), (-1, -3), (-2, -3)):
             assert mismatch(D.swapaxes(*axes), D) < 1e-13
-    # lower orders are the same numbers, whatever order was asked
+    # first order has a kernel of its own
     for order in (1, 2):
         lower = c.coefficients(of, order=order)
-        assert np.array_equal(lower.G, exact.G)
+        assert mismatch(lower.G, exact.G) < 1e-13
+        assert order == 1 or np.array_equal(lower.G, exact.G)
         assert lower.D is None
         assert (lower.H is None) == (order == 1)
 

@@ -26,6 +26,7 @@ from kic.io.robot import (
 )
 from kic.io.xml import Element, Source, parse, read_source
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
 
 # elements that have no effect on the motion of rigid bodies
@@ -89,7 +90,7 @@ def from_mujoco(
             f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
         )
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
-    robot = Robot(source, name, strict=strict)
+    robot = Robot(source, name, strict=flag("strict", strict))
     for line, text in left:
         robot.remark(line, text)
     _Reader(mujoco, compiled, robot, lines, unknown).read()

@@ -21,6 +21,7 @@ from kic.description.validation import GROUND
 from kic.errors import ModelError, ModelFileError
 from kic.io.xml import Source
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import mapping, names_of
 
 GRAVITY = (0.0, 0.0, -9.81)
 FREE_JOINT = "root_joint"
@@ -283,8 +284,10 @@ def mechanism_of(
     ModelFileError
         If the file contradicts itself, or a loop does not close.
     """
+    names = None if coordinates is None else names_of(coordinates, "coordinates")
+    values = None if start is None else mapping("start", start, "joints to values")
     try:
-        return _Builder(robot).mechanism(coordinates, start)
+        return _Builder(robot).mechanism(names, values)
     except ModelFileError:
         raise
     except ModelError as error:
@@ -314,7 +317,7 @@ class _Builder:
         """Return the name of the body that carries a link."""
         return self.bodies[self.placed.carrier[link]]
 
-    def mechanism(self, coordinates: Iterable[str] | None, start: Mapping[str, float] | None) -> Mechanism:
+    def mechanism(self, coordinates: tuple[str, ...] | None, start: Mapping[str, float] | None) -> Mechanism:
         """Return the mechanism."""
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
@@ -338,7 +341,7 @@ class _Builder:
             springs=tuple(springs),
             motors=motors,
             gravity=robot.gravity,  # type: ignore[arg-type]
-            coordinates=tuple(coordinates) if is_open and coordinates is not None else None,
+            coordinates=coordinates if is_open else None,
             actuators=actuators,
             remarks=tuple(robot.remarks),
         )

@@ -23,6 +23,7 @@ from kic.io.robot import (
 )
 from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import flag
 
 # default of the format
 GRAVITY = (0.0, 0.0, -9.8)
@@ -92,12 +93,12 @@ def from_sdf(
     models = list((world or root).all("model"))
     if len(models) != 1:
         root.fail(f"the file must have one <model>, got {len(models)}.")
-    robot = Robot(source, models[0].get("name", "robot"), strict=strict, gravity=GRAVITY)
+    robot = Robot(source, models[0].get("name", "robot"), strict=flag("strict", strict), gravity=GRAVITY)
     if world is not None and world.find("gravity") is not None:
         robot.gravity = world.content("gravity", 3)
     for element in root.all("include") if world is None else world.all("include"):
         element.fail("included models cannot be read. Give the text of the whole model.")
-    _Model(models[0], robot).read(floating_base)
+    _Model(models[0], robot).read(flag("floating_base", floating_base))
     return mechanism_of(robot, coordinates, start)
 
 

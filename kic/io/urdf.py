@@ -28,6 +28,7 @@ from kic.io.robot import (
 )
 from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import entries, flag
 
 _TYPES = {
     "revolute": "revolute",
@@ -101,7 +102,7 @@ def from_urdf(
     root = parse(source)
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
-    robot = Robot(source, root.get("name", "robot"), strict=strict, gravity=gravity)
+    robot = Robot(source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
     dropped: dict[str, int] = {}
     for element in root.all("link"):
         robot.add_link(_link(element))
@@ -119,8 +120,8 @@ def from_urdf(
             robot.remark(element.line, f"<{element.tag}> is left out.", lost=True)
     _mimics(root, robot)
     _transmissions(root, robot)
-    _roots(robot, floating_base)
-    for k, loop in enumerate(loops):
+    _roots(robot, flag("floating_base", floating_base))
+    for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
         links = _link_of(robot, first), _link_of(robot, second)
         robot.loops.append(RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))

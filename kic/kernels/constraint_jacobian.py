@@ -117,9 +117,12 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
         sort, gap = OMEGA, zero(head)
     elif items[i, FRAME_A] < -1:
         gap = head
-    if rows == 3:
+    if kind == WEIGHTED_POINT:
         for c in range(3):
             value[row + c] += weight * gap[c]
+    elif rows == 3:
+        for c in range(3):
+            value[row + c] = gap[c]
     elif kind == DISTANCE:
         value[row] = root(dot(gap, gap))
         u = scale(1 / value[row], gap)
@@ -136,9 +139,12 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             body = cols[n, PARENT]
         else:
             base = cols[n, PARENT]
-        if rows == 3:
+        if kind == WEIGHTED_POINT:
             for c in range(3):
                 g[row + c, n] += weight * v[c]
+        elif rows == 3:
+            for c in range(3):
+                g[row + c, n] = v[c]
         else:
             x = dot(u, v)
             if sign < 0 and affects(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):

@@ -304,7 +304,7 @@ class Simulation(Printable, Tabular):
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
         return Configuration(
-            self._model, times.shape, self._close(self._interpolate(when, k, tolerance), when)
+            self._model, times.shape, self._close(self._interpolate(when, k, float(allowed)), when)
         )
 
     def current_at(self, t: Any) -> np.ndarray:

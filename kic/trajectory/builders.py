@@ -235,7 +235,10 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     >>> kic.trajectory.concatenate([there, there.reversed()])([0.0, 1.0, 2.0]).q[:, 0].tolist()
     [0.0, 1.0, 0.0]
     """
-    given = list(parts) if np.iterable(parts) else []
+    try:
+        given = list(parts)
+    except TypeError:
+        given = []
     if not given or not all(isinstance(part, Trajectory) for part in given):
         raise InputError(f"`parts` must be trajectories, got {short_repr(given or parts)}.")
     first = given[0]
