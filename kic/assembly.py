@@ -426,8 +426,8 @@ def assemble(
         (name, dict(terms), sum(ratio * values[c] for c, ratio in terms))
         for name, terms in mechanism.terms.items()
     ]
-    first = None if start is None else mapping("start", start, "joints to values")
-    closed, remarks = close_loops(mechanism, made, rows, first=first)
+    given = None if start is None else mapping("start", start, "joints to values")
+    closed, remarks = close_loops(mechanism, made, rows, first=given)
     if coordinates is not None:
         names: tuple[str, ...] | None = names_of(coordinates, "coordinates")
     else:
