@@ -285,8 +285,10 @@ def closed_state(
     described = model.reference_state[0]
     opening, _ = residuals.worst(described)
     begin = described if first is None else _at(residuals, described, first)
-    found = _nearest(residuals, begin, limits, ({}, *starts) if first is not None else starts)
-    made = ClosedState(found[0])
+    known = [("there", described)] if first is None else [("`start`", begin), ("there", described)]
+    known += [("a start that was given", _at(residuals, described, values)) for values in starts]
+    state, origin, beyond = _nearest(residuals, known, limits)
+    made = ClosedState(state)
     left, worst = residuals.worst(made.state)
     if left > ROUNDED_RTOL:
         raise ModelError(
@@ -297,9 +299,12 @@ def closed_state(
             left=left,
         )
     if opening > CLOSED_RTOL:
-        where = found[1] if first is None or found[1] != "from there" else "from `start`"
         gaps = residuals.describe(described, model.description.units.length or "length units")
-        made.remarks.append(f"loops were open as described: {gaps}; they were closed {where}.")
+        made.remarks.append(f"loops were open as described: {gaps}; they were closed from {origin}.")
+    if beyond:
+        made.remarks.append(
+            f"no closed configuration within limits was found: {', '.join(beyond)} are beyond their limits."
+        )
     _, J, _ = residuals.residual(made.state)
     s = np.linalg.svd(J, compute_uv=False)
     rounded = s[(s > ROUNDED_RANK[0] * s[0]) & (s < ROUNDED_RANK[1] * s[0])] / s[0] if len(s) else s
@@ -307,28 +312,31 @@ def closed_state(
     if need:
         made.tolerance = TOLERANCE_FACTOR * need
         made.remarks.append(
-            f"loops contradict themselves by {need:.1g} of a length of {residuals.length:.3g}, most at "
-            f"'{residuals.names[worst]}'; `closure_tolerance` is {made.tolerance:.1g}."
+            f"the loops are inconsistent by {need:.1g} of a length of {residuals.length:.3g}, most at "
+            f"'{residuals.names[worst]}'; `closure_tolerance` was set to {made.tolerance:.1g}."
         )
     return made
 
 
 def _nearest(
     residuals: _Residuals,
-    zero: np.ndarray,
+    known: Sequence[tuple[str, np.ndarray]],
     limits: Mapping[str, tuple[float, float]],
-    starts: Sequence[Mapping[str, Any]],
-) -> tuple[np.ndarray, str]:
-    """Return the first closed state within limits from `zero` and the starts, else the nearest of samples."""
-    tree = residuals.tree
+) -> tuple[np.ndarray, str, list[str]]:
+    """Return the first closed state within limits from known starts, else the nearest of samples.
+
+    Also return the origin of the start, and the names of joints beyond their limits. `known` are pairs of
+    origin and state; distances are measured from the first.
+    """
+    tree, zero = residuals.tree, known[0][1]
     single = {name: n for name, n in tree.column.items() if name in limits}
     lower, upper = np.full(tree.size, -np.inf), np.full(tree.size, np.inf)
     for name, n in single.items():
         lower[n], upper[n] = limits[name]
 
-    def beyond(state: np.ndarray) -> float:
+    def beyond(state: np.ndarray) -> np.ndarray:
         phi = residuals._columns(state)
-        return float(np.maximum(np.maximum(lower - phi, phi - upper) / residuals.scale, 0.0).max(initial=0.0))
+        return np.maximum(np.maximum(lower - phi, phi - upper) / residuals.scale, 0.0)
 
     best: tuple[float, float, np.ndarray, str] | None = None
     rough: tuple[float, np.ndarray] | None = None
@@ -339,15 +347,15 @@ def _nearest(
     low = np.where(np.isfinite(lower), lower, base - reach)
     high = np.where(np.isfinite(upper), upper, base + reach)
     if residuals.worst(zero)[0] <= CLOSED_RTOL:
-        return zero, "there"
-    for k in range(1 + len(starts) + SAMPLED_STARTS):
-        if k > len(starts) and residuals.evaluations > EVALUATIONS_MAX:
+        return zero, known[0][0], []
+    for k in range(len(known) + SAMPLED_STARTS):
+        is_known = k < len(known)
+        if is_known:
+            origin, state = known[k]
+        elif residuals.evaluations > EVALUATIONS_MAX:
             break
-        where, state = "from there", zero
-        if k and k <= len(starts):
-            where, state = "from a start that was given", _at(residuals, zero, starts[k - 1])
-        elif k:
-            where = f"from start {k - len(starts)} of those sampled within the limits"
+        else:
+            origin = f"start {k - len(known) + 1} of those sampled within the limits"
             phi = low + (high - low) * generator.random(tree.size)
             for turn, _ in tree.ball_slices:
                 phi[turn] = generator.normal(size=3)
@@ -355,20 +363,21 @@ def _nearest(
         state, left = residuals.solve(state)
         if rough is None or left < rough[0]:
             rough = left, state
-        if left <= (DIGITS_RTOL if k <= len(starts) else ROUNDED_RTOL):
-            out = beyond(state)
+        if left <= (DIGITS_RTOL if is_known else ROUNDED_RTOL):
+            out = float(beyond(state).max(initial=0.0))
             far = float(distance(tree, zero[None], state[None], residuals.scale).max(initial=0.0))
-            if out <= LIMIT_ATOL and k <= len(starts):
-                return state, where
-            closed += k > len(starts)
+            if out <= LIMIT_ATOL and is_known:
+                return state, origin, []
+            closed += not is_known
             if best is None or (max(out, LIMIT_ATOL), far) < best[:2]:
-                best = max(out, LIMIT_ATOL), far, state, where
+                best = max(out, LIMIT_ATOL), far, state, origin
         if closed == SAMPLES_ENOUGH:
             break
     if best is not None:
-        return best[2], best[3]
-    assert rough is not None  # for the type checker: zero is always tried
-    return rough[1], "as far as they go"
+        outside = beyond(best[2]) > LIMIT_ATOL
+        return best[2], best[3], [name for name, n in single.items() if outside[n]]
+    assert rough is not None  # for the type checker: the first start is always tried
+    return rough[1], "the best start, approximately", []
 
 
 def _at(residuals: _Residuals, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
@@ -377,7 +386,7 @@ def _at(residuals: _Residuals, zero: np.ndarray, values: Mapping[str, Any]) -> n
     Raises
     ------
     InputError
-        For an unknown joint, or a value that is no finite number.
+        For an unknown joint, or a value that is not a finite number.
     """
     tree = residuals.tree
     phi = residuals._columns(zero)
@@ -408,8 +417,8 @@ def assemble(
     others: tuple[Any, ...] = (*mechanism.contacts, *(d for d in mechanism.distances if d.fixed))
     for part in others:
         raise ModelError(
-            f"{mechanism.describe(part.name).capitalize()} would be another one where the loops are closed. "
-            "Add it after assembling.",
+            f"{mechanism.describe(part.name).capitalize()} is defined in the described configuration, which "
+            "closing the loops would change. Add it after assembling.",
             name=part.name,
         )
     made = []

@@ -27,7 +27,7 @@ from kic.numerics.arrays import (
     check_finite,
     check_order,
     dropped,
-    is_bounded,
+    is_finite,
     numbers,
 )
 from kic.position import solve_position
@@ -242,7 +242,7 @@ class Evaluator:
         order: int,
         dynamics: bool | Literal["inertia"],
         wrt: str | Iterable[str] | None = None,
-        finite: bool = True,
+        check_results: bool = True,
     ) -> None:
         names = names_of(of)
         if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
@@ -278,8 +278,8 @@ class Evaluator:
         # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not self._cut_laws
         self._one = (self._size,) if hot else None
-        # without this, results that are not finite are returned
-        self._finite = finite
+        # False returns results that are not finite instead of raising
+        self._check_results = check_results
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
         """Evaluate the outputs at a state.
@@ -414,7 +414,7 @@ class Evaluator:
         if self._cut_laws:
             known = np.isfinite(states).all(axis=1)
             self._model.add_cut_joint_loads(transfer, self._query, states, K, known)
-        if self._finite and (not finite or (self._cut_laws and not is_bounded(K))):
+        if self._check_results and (not finite or (self._cut_laws and not is_finite(K))):
             self._check_finite(states, out)
 
     def _check_finite(self, states: np.ndarray, out: Results) -> None:
@@ -587,7 +587,8 @@ def inverse_dynamics(
     T = _along(configuration, want, {"qd": qd, "qdd": qdd}, wrt, applied, failures)
     if rotors is not None:
         size = len(rotors.coordinates)
-        v, a = (np.zeros(size) if x is None else as_array("qd, qdd", x, size) for x in (qd, qdd))
+        given = {"qd": qd, "qdd": qdd}
+        v, a = (np.zeros(size) if x is None else as_array(k, x, size) for k, x in given.items())
         T = T + rotors.inverse_dynamics(v, a)
     return dropped(T, qd, qdd)
 
@@ -941,7 +942,7 @@ class MotionEvaluator:
         """Return the results of a batch."""
         shape, states, rates, T, known = self._tables(state, qd, second)
         made = completed(self._model, self._transfer, self._want, states, rates, T, known)
-        if not is_bounded(made):
+        if not is_finite(made):
             if self._want & WANT_LOADS:
                 self._model.check_springs(made, known)
             quantity = "Accelerations" if self._want & WANT_FORWARD else "Efforts"

@@ -136,9 +136,8 @@ class Mechanism(Printable, MechanismDescription):
             NaN in every result and False in ``.ok``.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
-            swings ("S1.swing"); by default none. Members beyond them have no solution. The solution is
-            checked, not the way to it from `near`, as in other inverse kinematics; `path` checks each member
-            of a way that you give.
+            swings ("S1.swing"); by default none. Members beyond them have no solution. Only the
+            solution is checked, not the path to it from `near`. `path` checks every member of a given path.
 
         Raises
         ------

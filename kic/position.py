@@ -79,8 +79,8 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
         going = going[~stopped]
 
     def place(index: tuple[int, ...]) -> str:
-        led = f", led from member {index[0] - 1}" if index[0] else ""
-        return f"member {index[0] if len(index) == 1 else index}{led}"
+        origin = f", continued from member {index[0] - 1}" if index[0] else ""
+        return f"member {index[0] if len(index) == 1 else index}{origin}"
 
     return problem.configuration(model, place)
 

@@ -342,7 +342,7 @@ def test_dead_centres() -> None:
         kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
     with pytest.raises(
         kic.ConfigurationError,
-        match=r"'slider-crank' has no configuration with these inputs near the start: it came 99\.59 %",
+        match=r"'slider-crank' has no configuration with these inputs near the start: it completed 99\.59 %",
     ):
         m.at({"piston": 0.2521})
 

@@ -381,7 +381,7 @@ def test_overlong_travel_of_a_rack_raises_at_once() -> None:
     start = m.at()
     assert m.at({"S": 0.5}).value("A") == pytest.approx(start.value("A") + 5.0, abs=1e-12)
     begin = process_time()
-    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: 0 % of it"):
+    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: a joint turns by 1e\+07 rad"):
         m.at({"S": 1e6})
     assert process_time() - begin < 1
 
@@ -398,8 +398,8 @@ def test_out_of_reach_reports_the_last_point() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no configuration with these inputs near the start: it came "
-        f"{100 * share:.4g} % of the way, to piston = {most:.6g} (asked 0.2521): a dead centre, where "
+        f"'slider-crank' has no configuration with these inputs near the start: it completed "
+        f"{100 * share:.4g} % of the path, to piston = {most:.6g} (asked 0.2521): a dead centre, where "
         "its inputs drive it no further (condition "
     )
     assert f"out of reach by {0.2521 - most:.3g} m" in str(caught.value)
@@ -507,7 +507,7 @@ def test_loops_that_contradict_themselves() -> None:
     forced = replace(stiff, closure_tolerance=0.02)
     assert forced.dof == 1
     with pytest.raises(
-        kic.ConfigurationError, match=r"it came [\d.]+ % .* its loops contradict one another by [\d.e-]+ "
+        kic.ConfigurationError, match=r"it completed [\d.]+ % .* its loops contradict one another by [\d.e-]+"
     ):
         forced.at({"A": 2.5})
 
@@ -529,7 +529,7 @@ def test_distances_that_cannot_be() -> None:
     assert caught.value.failed == [(1,), (2,), (4,), (5,)]
     assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
     assert caught.value.reasons[2] == "gap is NaN, and inputs must be finite"
-    assert "it came" in caught.value.reasons[3]
+    assert "it completed" in caught.value.reasons[3]
     assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
     assert rest.ok.tolist() == [True, False, False, True, False, False]

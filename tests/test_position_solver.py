@@ -79,7 +79,7 @@ def test_path_never_crosses_a_dead_centre() -> None:
     k = int(np.argmax(D))
     c = m.at({"A": turn.value("A")[k] - 0.02}, near=kic.Configuration(m._model, (), turn.state[k : k + 1]))
     close = m.prepare_position("D")
-    with pytest.raises(kic.ConfigurationError, match="it came"):
+    with pytest.raises(kic.ConfigurationError, match="it completed"):
         close([D[k] + 1e-4], c.state)
     assert (
         abs(m.prepare(of="D")(close([float(c.value("D")) + 1e-6], c.state)).D.value[0] - c.value("D") - 1e-6)

@@ -179,7 +179,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
         ),
     ):
         with pytest.raises(
-            kic.ConfigurationError, match=rf"it came [\d.]+ % .* \(asked {A}\).*{text}"
+            kic.ConfigurationError, match=rf"it completed [\d.]+ % .* \(asked {A}\).*{text}"
         ) as caught:
             m.at({"A": A})
         assert 0 < caught.value.share[0] < 1

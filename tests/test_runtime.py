@@ -150,7 +150,7 @@ def test_edited_helpers_are_recompiled(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     told = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
     assert told.stdout.strip() == "2.0", told.stderr
-    assert "compiling the real 'kinematics' kernel for this machine, once" in told.stderr
+    assert "compiling the real 'first_order' kernel for this machine, once" in told.stderr
     again = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
     assert again.stdout.strip() == "2.0"
     assert "compiling" not in again.stderr

@@ -260,7 +260,7 @@ class _Model:
         leader, axis = element.get("joint"), element.get("axis", "axis")
         other = self.parts.get(leader)
         if other is None or other.tag != "joint" or leader == joint.name:
-            element.fail(f"joint '{joint.name}' mimics '{leader}', which is no other joint of the model.")
+            element.fail(f"joint '{joint.name}' mimics '{leader}', which is not another joint of the model.")
         names = []
         for kind, name, which in (
             (joint.type, joint.name, tag),

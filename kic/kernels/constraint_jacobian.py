@@ -7,7 +7,7 @@ omitted: their entries stay exactly zero, and a loop depends on its own joints o
 from __future__ import annotations
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
-from kic.kernels.functions import root, unbounded
+from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -156,8 +156,8 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
 def first_order(plan, numbers, states, scratch, T):
     """Compute values and first order of rows, side by side in T (B, rows (1 + M)).
 
-    Rows that are differences of vectors in two frames must be those of a closed loop. Returns the number of
-    members whose results are not finite.
+    Columns that carry both frames of a row are omitted: the row must not depend on them, as in a closed loop.
+    Returns the number of members whose results are not finite.
     """
     not_finite = 0
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
@@ -172,6 +172,6 @@ def first_order(plan, numbers, states, scratch, T):
         value, g = T[b, :height], T[b, height:].reshape(height, mobile)
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
-        if unbounded(T[b]):
+        if has_nonfinite(T[b]):
             not_finite += 1
     return not_finite

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kic.kernels.frames import frames, motion
-from kic.kernels.functions import unbounded
+from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -61,7 +61,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
             if linear is not None:
                 project_vector(linear, mobile, size, t, 0, T[b], start)
                 project_matrix(linear, mobile, size, t, mobile, T[b], start + size)
-        if unbounded(T[b]):
+        if has_nonfinite(T[b]):
             not_finite += 1
     return not_finite
 
@@ -78,6 +78,6 @@ def dynamics(plan, numbers, states, applied, scratch, T):
 
 @entry
 def linear_dynamics(plan, numbers, states, applied, scratch, T):
-    """Compute the same in coordinates in which those of the tree are linear."""
+    """Compute `dynamics` in coordinates q with φ - φ₀ = A (q - q₀)."""
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     return model_tables(plan, numbers, states, applied, linear, scratch, T)

@@ -28,9 +28,9 @@ def at(n):
     return n
 
 
-def unbounded(t):
-    """Return True if an array (n,) of machine numbers has a NaN or an infinite member; False for objects."""
-    return False
+def has_nonfinite(t):
+    """Return True if an array (n,) of numbers has a NaN or an infinite member; False for objects."""
+    return t.dtype.kind != "O" and not np.isfinite(t).all()
 
 
 def _of_object(name, x):
@@ -68,8 +68,8 @@ def _root(x):
     return lambda x: np.sqrt(x)
 
 
-@overload(unbounded)
-def _unbounded(t):
+@overload(has_nonfinite)
+def _has_nonfinite(t):
     def found(t):
         # four sums, which the processor adds side by side
         n = t.shape[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
-from kic.kernels.functions import root, unbounded
+from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -524,9 +524,9 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
             if linear is not None:
                 project_matrix(linear, mobile, size, I, 0, L, 0)
                 I, L = L, I
-            if accelerate(size, second, b * size, power, I, T[b], L) or unbounded(T[b]):
+            if accelerate(size, second, b * size, power, I, T[b], L) or has_nonfinite(T[b]):
                 doubtful += 1
-        elif unbounded(T[b]):
+        elif has_nonfinite(T[b]):
             doubtful += 1
     return doubtful
 
@@ -537,14 +537,14 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
 
     States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
     stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
-    members with an inertia that may be singular.
+    members whose inertia may be singular or whose results are not finite.
     """
     return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
 
 
 @entry
 def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T):
-    """Compute the same in coordinates in which those of the tree are linear."""
+    """Compute `tree_motion` in coordinates q with φ - φ₀ = A (q - q₀)."""
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     return tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T)
 
@@ -685,7 +685,7 @@ def motion_in_coordinates(
             if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
                 fine = False
         # NaN is never fine
-        fine = fine and not unbounded(T[b])
+        fine = fine and not has_nonfinite(T[b])
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, LEFT + k] <= allowed

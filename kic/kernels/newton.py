@@ -6,15 +6,17 @@ Let A be an approximate inverse of the Jacobian J, r(τ) the residual to the goa
 
     κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
-in the norm max |x_i| / w_i. If κ < 1 and 4 λ η < (1 − κ)², then for every τ the ball of some fixed radius
-about c(τ) holds exactly one solution and no singular Jacobian. The solutions form one curve from the start to
-the end. The test holds for steps of any length and needs no sign of a determinant. The weights w_i, the sums
-of the rows of |A| over the rows of J that are not constant, serve columns of different sensitivity.
+in the norm max |x_i| / w_i, with λ a bound in the ball of radius ρ about c(τ). If κ < 1, 4 λ η < (1 − κ)² and
+2 η < (1 − κ) ρ, then this ball holds exactly one solution and no singular Jacobian for every τ. The solutions
+form one curve from the start to the end. The test holds for steps of any length and needs no sign of a
+determinant. The weights w_i, the sums of the rows of |A| over the rows of J that are not constant, serve
+columns of different sensitivity.
 
 A is the inverse at the start. At both ends of the chord J is known: κ interpolates it linearly. η is a
 Hermite interpolant of r, at most a quarter of its larger slope. Lever arms bound λ and the errors of
-interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the columns of the row. A step
-that fails the test is made shorter. Members that fail stay at the last configuration that was proved.
+interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the columns of the row, and
+for points at most the arm of the outermost column in place of LEVER. A step that fails the test is made
+shorter. Members that fail stay at the last configuration that was proved.
 
 This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
 poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
@@ -32,6 +34,7 @@ from kic.kernels.layout import (
     COLUMNS,
     DISTANCE,
     DRAWN,
+    ELIMINATED,
     FRAME_A,
     FRAME_B,
     FRAME_WIDTH,
@@ -39,6 +42,7 @@ from kic.kernels.layout import (
     GROUP,
     HEADER,
     HEIGHT,
+    INPUT,
     ITEM,
     ITEMS,
     KIND,
@@ -51,6 +55,10 @@ from kic.kernels.layout import (
     SCALE,
     STATE,
     SYSTEM,
+    UNUSED_ITEM,
+    UNUSED_ROW,
+    USED_ITEM,
+    USED_ROW,
     WEIGHTED_POINT,
 )
 from kic.kernels.linear_solve import factor, solve
@@ -96,9 +104,9 @@ def residuals(vectors, choice, aim, value, mobile, left_out, R):
     worst, other, large, not_finite = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
-            row, item = choice[0, i], choice[2, i]
+            row, item = choice[USED_ROW, i], choice[USED_ITEM, i]
         else:
-            row, item = choice[3, i - mobile], choice[4, i - mobile]
+            row, item = choice[UNUSED_ROW, i - mobile], choice[UNUSED_ITEM, i - mobile]
         left = (aim[row] - value[row]) / vectors[item, SCALE]
         if i < mobile:
             R[i] = left
@@ -114,7 +122,7 @@ def residuals(vectors, choice, aim, value, mobile, left_out, R):
 def move(cols, choice, rest, R, states, b):
     """Move a state by a step R of its columns, in the order of elimination."""
     for j in range(cols.shape[0]):
-        n = choice[1, j]
+        n = choice[ELIMINATED, j]
         k = cols[n, STATE]
         if cols[n, KIND] != BALL:
             states[b, k] += rest[n, COLUMN_SCALE] * R[j]
@@ -281,12 +289,12 @@ def slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line):
     """
     for i in range(mobile):
         x = 0.0
-        if choice[5, i] >= 0:
-            row = choice[0, i]
-            x = (aim[row] - begun[row]) / vectors[choice[2, i], SCALE]
+        if choice[INPUT, i] >= 0:
+            row = choice[USED_ROW, i]
+            x = (aim[row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
         y, change = x, 0.0
         for j in range(mobile):
-            n = choice[1, j]
+            n = choice[ELIMINATED, j]
             x -= S[i, j] * d[n]
             y -= E[i, j] * d[n]
             change += abs(E[i, j] - S[i, j]) * w[n, 0]
@@ -295,9 +303,9 @@ def slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line):
 
 @helper
 def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, sharp):
-    """Return 4 λ η / (1 − κ)²: below 1 the step stays on its branch. It is 1e6 where κ is not below 1.
+    """Return max(4 λ η / (1 − κ)², (2 η / ((1 − κ) ρ))²): below 1 the step stays on its branch.
 
-    The solutions must lie within the `radius` for which λ holds, 2 η / (1 − κ) from the chord at most.
+    The result is 1e6 where κ is not below 1. λ holds within the `radius` ρ of the chord.
 
     N is the inverse of S, `opened` the closure error on the way, and `line` has the results of `slopes`. A
     `sharp` κ takes the norm of the product N (E − S), otherwise of the product of absolute values.
@@ -310,7 +318,7 @@ def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, 
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
-                item = 3 * choice[2, k]
+                item = 3 * choice[USED_ITEM, k]
                 x += f * line[k]
                 y += f * line[mobile + k]
                 if sharp:
@@ -324,8 +332,8 @@ def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, 
                     more += f * line[2 * mobile + k]
         if sharp:
             for j in range(mobile):
-                more += abs(product[j]) * w[choice[1, j], 0]
-        f = 1 / w[choice[1, i], 0]
+                more += abs(product[j]) * w[choice[ELIMINATED, j], 0]
+        f = 1 / w[choice[ELIMINATED, i], 0]
         side += SLOPE_FACTOR * max(abs(x), abs(y))
         kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
         not_finite += 0 * (x + y + side + more + much)
@@ -344,9 +352,9 @@ def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
     solve(W, pivots, ends, inverse, mobile)
     most = 0.0
     for j in range(mobile):
-        n, much = choice[1, j], 0.0
+        n, much = choice[ELIMINATED, j], 0.0
         for k in range(mobile):
-            if vectors[choice[2, k], LEVER] != 0:
+            if vectors[choice[USED_ITEM, k], LEVER] != 0:
                 much += abs(inverse[j * mobile + k])
         w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
         most = max(most, much)
@@ -391,7 +399,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     product = scratch[place + 7 * mobile : place + 8 * mobile]
     extra = scratch[place + 8 * mobile :]
     pivots, ends = whole[0], whole[1]
-    # whether S, `begun` and `first` are those of the member before, and its pivot if N is the inverse of S
+    # kept: S, `begun` and `first` are those of the previous member; inverted: N is the inverse of S
     failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
@@ -412,17 +420,17 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
         for row in range(height):
             not_finite += 0 * begun[row]
         for i in range(mobile):
-            if choice[5, i] < 0:
-                row = choice[0, i]
-                opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[2, i], SCALE])
+            if choice[INPUT, i] < 0:
+                row = choice[USED_ROW, i]
+                opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE])
         share, part = 0.0, 1.0
         for _ in range(tries if not_finite == 0 else 0):
             end = share + part
             if 1 - end < 1e-3 * part:
                 end = 1.0
             for i in range(mobile):
-                if choice[5, i] >= 0:
-                    row = choice[0, i]
+                if choice[INPUT, i] >= 0:
+                    row = choice[USED_ROW, i]
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
@@ -501,8 +509,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 for row in range(height):
                     found[row] = value[row]
                 for i in range(mobile):
-                    if choice[5, i] >= 0:
-                        found[choice[0, i]] = aim[choice[0, i]]
+                    if choice[INPUT, i] >= 0:
+                        found[choice[USED_ROW, i]] = aim[choice[USED_ROW, i]]
                 chord(cols, rest, first, states, b, d)
                 radius = 0.0
                 for n in range(mobile):

@@ -1,10 +1,11 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. For others in which these are linear, it is a tuple of their
-terms (see `linear_map`), 0 and the pairs of second order. Otherwise it is the frames' tables with respect to
-`size` other coordinates (see `transferred_influence`), the table of the tree's coordinates, the width of a
-frame's block, the pairs of second order, and None if third order is never asked for. Numba compiles the three
-cases separately.
+`into` is None for the tree's own coordinates. For others in which these are linear, it is a tuple of the
+terms and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Otherwise it is a
+tuple of the frames' tables with respect to `size` other coordinates (see `transferred_influence`), the table
+of the tree's coordinates, the width of a frame's block, the pairs of second order, and None if third order is
+never asked for. Numba compiles the three cases separately; the first entries of the tuples have two axes and
+one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from kic.kernels.frames import carried_point, carried_vector, frames, motion
-from kic.kernels.functions import unbounded
+from kic.kernels.functions import has_nonfinite
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import HELPER_OPTIONS, entry, helper
 from kic.kernels.layout import (
@@ -290,7 +291,7 @@ def row_tables(plan, numbers, states, into, scratch, T):
             t[place] = 0
         for i in range(items.shape[0]):
             add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
-        if unbounded(t):
+        if has_nonfinite(t):
             not_finite += 1
     return not_finite
 
@@ -307,6 +308,6 @@ def kinematics(plan, numbers, states, scratch, T):
 
 @entry
 def linear_kinematics(plan, numbers, states, scratch, T):
-    """Compute rows at a batch of configurations, in coordinates in which those of the tree are linear."""
+    """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀)."""
     terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     return row_tables(plan, numbers, states, (terms, factors, 0, EVERY, True), scratch, T)

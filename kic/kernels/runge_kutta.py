@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kic.kernels.functions import root
+from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import BALL, COLUMNS, HEADER, HEIGHT, KIND, SIZE, STATE
 from kic.kernels.motion import motion_in_coordinates, tree_motion
@@ -32,10 +32,7 @@ def store_rates(size, start, effort, rates, T, rate):
         work += effort[k] * rates[k]
     end = start + size
     rate[end], rate[end + 1], rate[end + 2] = work, T[T.shape[0] - 2], T[T.shape[0] - 1]
-    total = 0.0
-    for i in range(rate.shape[0]):
-        total += 0 * rate[i]
-    return total == 0
+    return not has_nonfinite(rate)
 
 
 @entry
@@ -57,8 +54,8 @@ def stages_in_coordinates(
         copy_range(goal[0], 0, goal[1], 0, height)
         for k in range(size):
             goal[0, aims[k]] = point[k] + origin[k]
-        own = states[:1]
-        if closing(closing_plan, closing_numbers, own, goal[:1], choice, scratch, whole, share, tries) > 0:
+        # goal[1], which stays, is not for the closure
+        if closing(closing_plan, closing_numbers, states, goal[:1], choice, scratch, whole, share, tries) > 0:
             return False
         rates, rate = point[size : 2 * size], K[stage + 1]
         left = motion_in_coordinates(

@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
-from kic.kernels.functions import unbounded
+from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -20,12 +20,14 @@ from kic.kernels.layout import (
     BODIES,
     COLUMN_SCALE,
     COLUMNS,
+    ELIMINATED,
     EVERY,
     FORCES,
     FRAME_WIDTH,
     GOOD_PIVOT,
     HEADER,
     HEIGHT,
+    INPUT,
     ITEM,
     ITEMS,
     LARGEST,
@@ -41,6 +43,10 @@ from kic.kernels.layout import (
     SIZE,
     SPRINGS,
     SYSTEM,
+    UNUSED_ITEM,
+    UNUSED_ROW,
+    USED_ITEM,
+    USED_ROW,
     WANT,
     WANT_CURVATURE,
     WANT_INERTIA,
@@ -96,12 +102,12 @@ def scratch_parts(plan):
 def scaled_system(mobile, vectors, choice, rest, g, W):
     """Scale the square system G^w (4-18), (4-19): rows in use, columns in the order of elimination."""
     for i in range(mobile):
-        f = 1 / vectors[choice[2, i], SCALE]
-        row = choice[0, i]
+        f = 1 / vectors[choice[USED_ITEM, i], SCALE]
+        row = choice[USED_ROW, i]
         for j in range(mobile):
-            W[i, j] = f * g[row, choice[1, j]]
+            W[i, j] = f * g[row, choice[ELIMINATED, j]]
     for j in range(mobile):
-        f = rest[choice[1, j], COLUMN_SCALE]
+        f = rest[choice[ELIMINATED, j], COLUMN_SCALE]
         for i in range(mobile):
             W[i, j] *= f
 
@@ -110,7 +116,7 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
 def spread(mobile, choice, rest, R, late, count):
     """Write solutions R, which are in the order of elimination, in the order of the columns."""
     for j in range(mobile):
-        n = choice[1, j]
+        n = choice[ELIMINATED, j]
         scale_range(late, n * count, rest[n, COLUMN_SCALE], R, j * count, count)
 
 
@@ -118,8 +124,8 @@ def spread(mobile, choice, rest, R, late, count):
 def right_sides(mobile, vectors, choice, t, start, R, count):
     """Write the scaled right sides -H^w(A, A) of second order (4-20) to (4-23), or those of third order."""
     for i in range(mobile):
-        f = -1 / vectors[choice[2, i], SCALE]
-        place = start + choice[0, i] * count
+        f = -1 / vectors[choice[USED_ITEM, i], SCALE]
+        place = start + choice[USED_ROW, i] * count
         scale_range(R, i * count, f, t, place, count)
 
 
@@ -138,8 +144,8 @@ def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
     for a in range(size):
         units[a] = 1
     for i in range(mobile):
-        if choice[5, i] >= 0 and choice[5, i] < size:
-            units[choice[5, i]] = abs(vectors[choice[2, i], SCALE])
+        if choice[INPUT, i] >= 0 and choice[INPUT, i] < size:
+            units[choice[INPUT, i]] = abs(vectors[choice[USED_ITEM, i], SCALE])
     place = size
     if order > 1:
         for a in range(size):
@@ -161,11 +167,11 @@ def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, co
     """
     large = worst = abs(late[0]) * 0
     for k in range(left_out + g.shape[0] - height):
-        row = choice[3, k] if k < left_out else height + k - left_out
+        row = choice[UNUSED_ROW, k] if k < left_out else height + k - left_out
         place = start + row * count
         add_late(g, row, late, count, t, place)
         if k < left_out:
-            scale = abs(vectors[choice[4, k], SCALE])
+            scale = abs(vectors[choice[UNUSED_ITEM, k], SCALE])
             for c in range(count):
                 left = abs(t[place + c]) * abs(units[c]) / scale
                 worst = max(worst, left) + 0 * left
@@ -259,11 +265,10 @@ def chosen_loads(
 def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T, K, quality):
     """Compute coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at many states.
 
-    choice (6, n): rows used, columns in the order of elimination and the items of those rows; closure rows
-    that are not used, and their items; which coordinate each row used is, or -1. X (B or 0, …) receives the
-    table of the tree's coordinates; T that of the requested rows, which follow the system's; K I*, P*, load,
-    damping as wanted. Where curvature is wanted, T receives H(φ', φ') of the system's rows along the rates
-    that X then brings. `whole` (3, M) is scratch. Third order is compiled only for a `third` other than None.
+    For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates; T that of the
+    requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
+    receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
+    Third order is compiled only for a `third` other than None.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -323,8 +328,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
             if k == 1:
                 clear_range(R, 0, mobile * size)
                 for i in range(mobile):
-                    if choice[5, i] >= 0:
-                        R[i * size + choice[5, i]] = 1 / vectors[choice[2, i], SCALE]
+                    if choice[INPUT, i] >= 0:
+                        R[i * size + choice[INPUT, i]] = 1 / vectors[choice[USED_ITEM, i], SCALE]
                 copy_range(t, 0, value, 0, every)
                 clear_range(t, t_start, every * size)
             else:
@@ -374,6 +379,6 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, LEFT + k] <= allowed
-        fine = fine and not (unbounded(T[b]) or unbounded(K[b]))
+        fine = fine and not (has_nonfinite(T[b]) or has_nonfinite(K[b]))
         suspects += 0 if fine else 1
     return suspects

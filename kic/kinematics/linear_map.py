@@ -21,8 +21,9 @@ class LinearMap:
     """
 
     def __init__(self, A: np.ndarray) -> None:
-        self.A, self.size = A, A.shape[1]
+        A = A.copy()
         A.flags.writeable = False
+        self.A, self.size = A, A.shape[1]
         terms, factors = [[0, -1] for _ in A], [0.0] * len(A)
         for n, row in enumerate(A):
             last = -1

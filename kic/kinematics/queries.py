@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, cached_property
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,45 +23,45 @@ if TYPE_CHECKING:
 # approximate cost of a configuration and of each number of its result (µs), for the division among threads
 _CONFIGURATION_US, _NUMBER_US = 0.15, 0.001
 
+# modules of the kernel entries
+_MODULES = {
+    "kinematics": "outputs",
+    "linear_kinematics": "outputs",
+    "dynamics": "dynamics",
+    "linear_dynamics": "dynamics",
+    "first_order": "constraint_jacobian",
+    "closing": "newton",
+    "transfer": "transfer",
+    "tree_motion": "motion",
+    "linear_tree_motion": "motion",
+    "motion_in_coordinates": "motion",
+    "output_motion": "motion",
+    "tree_stages": "runge_kutta",
+    "stages_in_coordinates": "runge_kutta",
+    "operational": "operational_space",
+    "resolution": "redundancy",
+    "links": "body_contributions",
+}
+
 
 @cache
 def kernel(name: str) -> Any:
     """Return a kernel entry by name; the first call imports the compiler."""
-    if name in ("kinematics", "linear_kinematics"):
-        from kic.kernels import outputs as module
-    elif name in ("dynamics", "linear_dynamics"):
-        from kic.kernels import dynamics as module  # type: ignore[no-redef]
-    elif name == "first_order":
-        from kic.kernels import constraint_jacobian as module  # type: ignore[no-redef]
-    elif name == "closing":
-        from kic.kernels import newton as module  # type: ignore[no-redef]
-    elif name == "transfer":
-        from kic.kernels import transfer as module  # type: ignore[no-redef]
-    elif name in ("tree_motion", "linear_tree_motion", "motion_in_coordinates", "output_motion"):
-        from kic.kernels import motion as module  # type: ignore[no-redef]
-    elif name in ("tree_stages", "stages_in_coordinates"):
-        from kic.kernels import runge_kutta as module  # type: ignore[no-redef]
-    elif name == "operational":
-        from kic.kernels import operational_space as module  # type: ignore[no-redef]
-    elif name == "resolution":
-        from kic.kernels import redundancy as module  # type: ignore[no-redef]
-    else:
-        from kic.kernels import body_contributions as module  # type: ignore[no-redef]
-    return getattr(module, name)
+    return getattr(import_module(f"kic.kernels.{_MODULES[name]}"), name)
 
 
 def compiled(entry: Any, *arguments: Any) -> Any:
-    """Return the compiled form of a kernel entry for arguments of these types, which it is called with.
+    """Call a kernel entry, and return a dispatcher limited to its compiled signatures.
 
-    It raises a TypeError for arrays of another type, dimension or memory layout, in place of compiling: the
-    check of the call itself, which costs nothing.
+    It raises a TypeError for arrays of another type, dimension or memory layout instead of compiling for
+    them. This check adds nothing to the time of a call.
     """
     entry(*arguments)
-    return _fixed(entry, tuple(entry.overloads))
+    return _precompiled(entry, tuple(entry.overloads))
 
 
 @cache
-def _fixed(entry: Any, signatures: tuple[Any, ...]) -> Any:
+def _precompiled(entry: Any, signatures: tuple[Any, ...]) -> Any:
     """Return a kernel entry with these compiled signatures, which compiles no others.
 
     It is kept until the process ends: Numba removes compiled functions along with their dispatcher.
@@ -128,6 +129,7 @@ class KernelQuery:
             counts[3:] = [len(loads.forces), len(loads.springs)]
         if last is not None and loads is None:
             tables.append(np.zeros((tree.size + 1, 3)))
+        end = sum(map(len, tables))
         if linear is not None:
             plans.append(linear.terms)
             tables.append(linear.factors)
@@ -141,7 +143,7 @@ class KernelQuery:
         self.tree = tree
         self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
         if last is not None:
-            self.numbers[-len(last) :, : last.shape[1]] += last
+            self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
@@ -177,7 +179,7 @@ class KernelQuery:
 
         `others` are the arguments between states and scratch; those whose first axis is the batch are divided
         with it. For symbols the source of the kernel runs as plain Python. `not_finite` receives the
-        numbers of members whose results are not finite.
+        count of members with results that are not finite, for each part of the batch.
         """
         dtype = states.dtype
         count = len(states)

@@ -83,7 +83,7 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
     first[np.argmin(np.abs(axis.real))] = 1  # a complex step does not change the choice
     x, y, z = first = unit(first - (first @ axis) * axis)
     a, b, c = axis
-    # np.cross takes most of the time that a long chain is read in
+    # written out, because np.cross dominates the time to read a long chain
     return np.array([[x, b * z - c * y, a], [y, c * x - a * z, b], [z, a * y - b * x, c]])
 
 

@@ -179,8 +179,8 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     return a
 
 
-def is_bounded(a: np.ndarray) -> bool:
-    """Return False if an array has a NaN or an infinite member, or its sum overflows; True for objects."""
+def is_finite(a: np.ndarray) -> bool:
+    """Return True if all members and their sum are finite; True for objects."""
     if a.dtype.kind == "O":
         return True
     with np.errstate(all="ignore"):

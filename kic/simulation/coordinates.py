@@ -140,9 +140,11 @@ class Chart:
         outputs, order = () if self.is_users else motion.names, 1
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
-        self.evaluator = Evaluator(model, outputs, order, True, self._wrt, finite=False)
+        self.evaluator = Evaluator(model, outputs, order, True, self._wrt, check_results=False)
         self._forward = MotionEvaluator(model, True, self._wrt)
-        self._rows = Evaluator(model, outputs, order, False, self._wrt, finite=False) if outputs else None
+        self._rows = (
+            Evaluator(model, outputs, order, False, self._wrt, check_results=False) if outputs else None
+        )
         self._results: Any = None
         self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
@@ -169,9 +171,9 @@ class Chart:
 
     @cached_property
     def _stages(self) -> Stages | None:
-        """Compiled stages, or None if efforts, voltages or prescribed motions are functions of the user.
+        """Compiled stages; None if there are effort functions, voltages or prescribed motions.
 
-        Efforts at other coordinates than those of the chart depend on the configuration, too.
+        In another chart than the user's, nonzero efforts depend on the configuration, so that there are none.
         """
         motion, closure = self.motion, None if self.is_full_state else self._closure
         effort = motion.constant_effort

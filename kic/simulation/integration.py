@@ -258,11 +258,11 @@ class Integration:
         """Return a SciPy integrator that starts at the present unknowns."""
         s, last = self.settings, float(self.times[-1])
         first = None if self.first_step is None else min(self.first_step, last - self.t)
-        kind, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
+        method, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
         with _ignore_overflow():
             if first is None and self._is_at_rest():
                 first = REST_FIRST_STEP * (last - self.t)
-            solver = kind(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
+            solver = method(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
         solver.stages = self.chart.stages
         return solver
 

@@ -86,7 +86,7 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
     why = f": {error}" if isinstance(error, _RunFileError | KicError) else ""
     if isinstance(error, BadZipFile):
         why = ". Models are read by kic.load"
-    return ModelFileError(f"{path}: is not a run saved by kic{why.rstrip('.')}.", path=path)
+    return ModelFileError(f"'{path}' is not a run saved by kic{why.rstrip('.')}.", path=path)
 
 
 def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:

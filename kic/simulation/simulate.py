@@ -75,7 +75,7 @@ def simulate(
         ``effort(t, now)`` returns the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are their
         values and rates, ``now.state`` (S,) is the closed state that evaluators and controllers take. Or a
         controller of `kic.controllers` that gives efforts at them, or constant efforts. None: no efforts.
-        Plain numbers are accepted for one coordinate, here and below.
+        A number serves if there is one coordinate; this holds for all array arguments.
     qd : (M,) array_like, optional
         Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
     wrt : str or list of str, optional

@@ -22,7 +22,7 @@ from kic.transfer.coordinate_transfer import TRIES
 # SciPy's explicit methods, and their step control
 EXPLICIT = ("RK23", "RK45", "DOP853")
 SAFETY_FACTOR, STEP_FACTOR_MIN, STEP_FACTOR_MAX = 0.9, 0.2, 10.0
-# the only stage of a step without length, which evaluates the derivatives
+# weights of one stage of a step of zero length, which evaluates the derivatives at its start
 _NO_STEP = np.zeros((1, 1))
 
 
@@ -97,8 +97,8 @@ class Stages:
         Returns
         -------
         (N,) ndarray or None
-            Unknowns at the last stage. None if a stage needs more than the kernel: loops that do not close,
-            a singular inertia, or numbers that are not finite.
+            Unknowns at the last stage. None if the kernel cannot compute a stage: loops that do not
+            close, a singular inertia, or numbers that are not finite.
         """
         if self._choice is None:
             done = self._entry(*self._first, y, h, weights, K, *self._last)
@@ -110,7 +110,7 @@ class Stages:
         return self._point.copy() if done else None
 
     def derivatives(self, anchor: np.ndarray, choice: np.ndarray | None, y: np.ndarray) -> np.ndarray | None:
-        """Return the derivatives (N,) of the unknowns, or None if they need more than the kernel."""
+        """Return the derivatives (N,) of the unknowns, or None if the kernel cannot compute them."""
         K, y = np.zeros((2, len(y))), np.ascontiguousarray(y)
         return None if self(anchor, choice, y, 0.0, _NO_STEP, K) is None else K[1]
 
@@ -119,7 +119,8 @@ class Stages:
 def with_stages(method: str) -> Any:
     """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
 
-    ``stages(y, h, weights, K)`` returns the end of the step, or None where SciPy must take it by itself.
+    ``stages(y, h, weights, K)`` returns the end of the step, or None if SciPy must take the step. Time runs
+    forward only.
     """
     import scipy.integrate
 
@@ -128,7 +129,9 @@ def with_stages(method: str) -> Any:
     weights[:-1, : base.A.shape[1]] = base.A[1:]
     weights[-1] = base.B
 
-    class Method(base):
+    class CompiledStepMethod(base):
+        """The method with compiled stages."""
+
         stages: Any = None
         t: float
         h_abs: float
@@ -141,6 +144,7 @@ def with_stages(method: str) -> Any:
             while size >= shortest:
                 end = min(self.t + size, self.t_bound)
                 h, self.K[0] = end - self.t, self.f
+                self.nfev += self.n_stages
                 y = self.stages(self.y, h, weights, self.K)
                 if y is None:  # SciPy takes the step, and its errors are raised
                     self.h_abs = size
@@ -156,4 +160,4 @@ def with_stages(method: str) -> Any:
                 size, limit = h * max(STEP_FACTOR_MIN, factor), 1.0
             return False, self.TOO_SMALL_STEP
 
-    return Method
+    return CompiledStepMethod

@@ -3,7 +3,7 @@
 The spanning tree of a mechanism is an open chain with coordinates φ. A transfer expresses everything in other
 coordinates q: `CoordinateTransfer` solves chosen rows and closure conditions for φ, and `IdentityTransfer`
 stands for an open chain in its own coordinates. Where φ is linear in q, because couplings are the only
-closure conditions, `LinearTransfer` takes the road of open chains. `compiled_model` makes and caches them.
+closure conditions, `LinearTransfer` uses the kernels of open chains. `compiled_model` makes and caches them.
 
 The source transfers tensors that were formed in φ. The kernels apply the same equations link by link, and
 never form the tensors of the tree. Equations (3-4) to (3-10) restate Chapter II for φ and q. (4-72) is not

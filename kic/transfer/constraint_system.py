@@ -299,7 +299,8 @@ class TransferResult:
     error : (B,), optional
         Relative error that the error of solved states causes, see `CoordinateTransfer.position_error`.
     finite : bool
-        True if the kernels found all results finite; False if some were not, or not found by kernels alone.
+        True if all results are finite; False if some are not, or members were solved again in
+        NumPy.
     """
 
     X: np.ndarray

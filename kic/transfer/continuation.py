@@ -230,7 +230,8 @@ def _continue_in_steps(
     # compiled steps reach closer to a dead centre than the condition at which steps may start here
     going = regular & ((worst < CONDITION_MAX) | (share > 0))
     # a step turns no joint by more than a bound
-    too_long = _known_turns(closure, G, closure.residual(goal, values)) > STEPS_MAX * TURN_MAX
+    turn = _known_turns(closure, G, closure.residual(goal, values))
+    too_long = turn > STEPS_MAX * TURN_MAX
     going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
     for _ in range(STEPS_MAX):
@@ -273,10 +274,17 @@ def _continue_in_steps(
         here, completed = slice(b, b + 1), float(share[b])
         if not want_reasons:
             reasons[b] = NO_REASON
-        elif going[b] or (regular[b] and too_long[b]):
-            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it fits into {STEPS_MAX} steps"
+        elif regular[b] and too_long[b]:
+            most = STEPS_MAX * TURN_MAX
+            reasons[b] = (
+                f"its path is too long: it turns a joint by {turn[b]:.3g} rad, more than {most:g} rad"
+            )
+        elif going[b]:
+            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {STEPS_MAX} steps"
         else:
-            reasons[b] = _why(closure, start[here], states[here], goal[here], completed, bool(regular[b]))
+            reasons[b] = _failure_reason(
+                closure, start[here], states[here], goal[here], completed, bool(regular[b])
+            )
     return Outcome(states, reasons, share)
 
 
@@ -389,7 +397,7 @@ def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return vector_from_matrix(np.einsum("bki,bkj->bij", B, A))
 
 
-def _why(
+def _failure_reason(
     closure: Closure, start: np.ndarray, reached: np.ndarray, goal: np.ndarray, share: float, regular: bool
 ) -> str:
     """Return the reason why one member did not reach its goal, and the last values on its path."""
@@ -398,10 +406,12 @@ def _why(
     if "wrong way" in elsewhere:
         return elsewhere
     if not regular:
-        return _stuck(closure, start)
+        return _undriven_reason(closure, start)
     strained = closure.strained(reached[0])
     there = elsewhere or "another branch has such a configuration, to which this start does not lead"
-    progress = f"it came {min(100 * share, 99.99):.4g} % of the way, {_reading(closure, reached, goal)}"
+    progress = (
+        f"it completed {min(100 * share, 99.99):.4g} % of the path, {_values_reached(closure, reached, goal)}"
+    )
     if strained and "contradict" not in elsewhere:
         return f"{progress}: {strained}"
     return f"{progress}: {ending(closure, start, reached)}; {there}"
@@ -421,7 +431,7 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     return "no step can be certified from there"
 
 
-def _stuck(closure: Closure, states: np.ndarray) -> str:
+def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
     """Return the motions that the inputs leave free at a configuration that they cannot drive."""
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
@@ -435,7 +445,7 @@ def _stuck(closure: Closure, states: np.ndarray) -> str:
     return text.rstrip(". ")
 
 
-def _reading(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
+def _values_reached(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
     """Return the values of the chosen rows at one configuration, beside the goals."""
     t = closure.transfer
     values = closure.rows(states)[0]

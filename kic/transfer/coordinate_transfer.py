@@ -160,6 +160,9 @@ class CoordinateTransfer:
             return None
         A = np.linalg.solve(scaled, np.eye(self.tree.size, self.first))
         A[np.abs(A) < ZERO_SHARE * np.abs(A).max(axis=1, keepdims=True, initial=0.0)] = 0
+        for n in self.tree.balls:  # its columns must be coordinates
+            if not ((A[n : n + 3] != 0).sum(axis=1) == 1).all():
+                return None
         return A * self.column_scale[:, None] / self.scale[: self.first]
 
     @cached_property

@@ -225,7 +225,7 @@ class IdentityTransfer:
 class LinearTransfer(IdentityTransfer):
     """From the tree of an open chain to coordinates in which its own are linear: φ - φ₀ = A (q - q₀).
 
-    Couplings (gears, belts, mimic joints) are constant columns of A. The coordinates are joints, followers
+    Couplings (gears, belts, mimic joints) are constant entries of A. The coordinates are joints, followers
     among them, or angles of bodies in a plane. To second order (3-28) and third, A has no coefficients.
 
     Parameters
@@ -243,6 +243,12 @@ class LinearTransfer(IdentityTransfer):
         self.size, self.holonomic, self.quasi = inner.size, inner.holonomic, inner.quasi
         self.linear: LinearMap = LinearMap(A)
         self._inner = inner
+        scaled = A * inner.coordinate_scale / column_scales(self.tree, self.length)[:, None]
+        self._condition = float(np.linalg.cond(scaled)) if A.size else 1.0
+
+    def amplification(self, pivot: np.ndarray | None) -> Any:
+        """Return the growth of rounding errors, from the condition of A."""
+        return self._inner.amplification(np.array(1 / self._condition))
 
     @property
     def row_sizes(self) -> np.ndarray:

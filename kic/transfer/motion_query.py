@@ -111,14 +111,18 @@ class TreeMotionQuery(KernelQuery):
         entry = entry.py_func if symbols else entry
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
 
+        rejected: list[int] = []
+
         def work(a: int, b: int) -> None:
             force = applied[a:b] if len(applied) == count else applied
-            entry(*self.arguments(out.members(slice(a, b)), states[a:b], force))
+            if left := entry(*self.arguments(out.members(slice(a, b)), states[a:b], force)):
+                rejected.append(left)
 
         if count > 1 and not symbols:
             over_batch()(work, count, _START_US + _PER_COLUMN_US * self.tree.size)
         elif count:
             work(0, count)
+        out.finite = not rejected
         return out
 
 
