@@ -363,7 +363,7 @@ def test_overlong_path_raises() -> None:
     )
     with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
         m.at({"A": 1e9})
-    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: [\d.e-]+ % of it"):
+    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: a joint turns by 1e\+06 rad"):
         kic.load("five-bar").at([1e6, 1e6])
 
 

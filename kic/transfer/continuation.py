@@ -276,9 +276,7 @@ def _continue_in_steps(
             reasons[b] = NO_REASON
         elif regular[b] and too_long[b]:
             most = STEPS_MAX * TURN_MAX
-            reasons[b] = (
-                f"its path is too long: it turns a joint by {turn[b]:.3g} rad, more than {most:g} rad"
-            )
+            reasons[b] = f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
         elif going[b]:
             reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {STEPS_MAX} steps"
         else:
