@@ -285,7 +285,9 @@ def closed_state(
     described = model.reference_state[0]
     opening, _ = residuals.worst(described)
     begin = described if first is None else _at(residuals, described, first)
-    known = [("there", described)] if first is None else [("`start`", begin), ("there", described)]
+    known = [("the described configuration", described)]
+    if first is not None:
+        known.insert(0, ("`start`", begin))
     known += [("a start that was given", _at(residuals, described, values)) for values in starts]
     state, origin, beyond = _nearest(residuals, known, limits)
     made = ClosedState(state)
@@ -300,7 +302,7 @@ def closed_state(
         )
     if opening > CLOSED_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")
-        made.remarks.append(f"loops were open as described: {gaps}; they were closed from {origin}.")
+        made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
     if beyond:
         made.remarks.append(
             f"no closed configuration within limits was found: {', '.join(beyond)} are beyond their limits."
@@ -377,7 +379,7 @@ def _nearest(
         outside = beyond(best[2]) > LIMIT_ATOL
         return best[2], best[3], [name for name, n in single.items() if outside[n]]
     assert rough is not None  # for the type checker: the first start is always tried
-    return rough[1], "the best start, approximately", []
+    return rough[1], "the best start", []
 
 
 def _at(residuals: _Residuals, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,24 @@ def test_nearest_solution_within_limits():
     for low, high in ((0.2, 1.5), (-1.5, -0.2)):
         m = chain(limits=(low, high)).assemble([("end", "pin", "revolute")])
         assert low < m.at().value("A") < high
+
+
+@pytest.mark.parametrize(
+    ("limits", "origin"), [(None, "`start`"), ((-1.0, 2.0), "the described configuration")]
+)
+def test_described_configuration_is_tried_after_start(limits, origin):
+    """The start leads to the mirrored four-bar, whose crank may be beyond its limits."""
+    pins = [(0, 0, 0), (0.8, 0.6, 0), (2.8, 0.6, 0)]
+    bodies = ("ground", "crank", "coupler", "rocker")
+    joints = [
+        kic.Joint(name, "revolute", pair, at, Z, limits=limits if name == "A" else None)
+        for name, pair, at in zip("ABC", itertools.pairwise(bodies), pins, strict=True)
+    ]
+    points = [kic.Point("end", "rocker", (3.2, -1.3, 0)), kic.Point("pin", "ground", (3, 0, 0))]
+    m = kic.Mechanism("bent", [kic.Body(name) for name in bodies[1:]], joints, points)
+    closed = m.assemble([("end", "pin", "revolute")], start={"A": -2.0, "B": 1.0, "C": 2.0})
+    assert closed.remarks[0].endswith(f"a search from {origin} closed them.")
+    assert (closed.at().value("A") > 0) == (limits is not None)
 
 
 def test_loop_that_contradicts_itself_is_named():
