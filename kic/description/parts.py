@@ -463,9 +463,10 @@ class Joint:
     @property
     def components(self) -> tuple[str, ...]:
         """Tuple of the names of the coordinates: that of the joint, or name.1, name.2 … for several."""
-        if self.dof == 1:
+        count = JOINT_DOF[self.type]
+        if count == 1:
             return (self.name,)
-        return tuple(f"{self.name}.{k + 1}" for k in range(self.dof))
+        return tuple([f"{self.name}.{k + 1}" for k in range(count)])
 
 
 @dataclass(frozen=True)
