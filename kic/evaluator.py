@@ -26,9 +26,9 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     check_order,
-    dropped,
     is_finite,
     numbers,
+    squeeze_for_scalars,
 )
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
@@ -590,7 +590,7 @@ def inverse_dynamics(
         given = {"qd": qd, "qdd": qdd}
         v, a = (np.zeros(size) if x is None else as_array(k, x, size) for k, x in given.items())
         T = T + rotors.inverse_dynamics(v, a)
-    return dropped(T, qd, qdd)
+    return squeeze_for_scalars(T, qd, qdd)
 
 
 def forward_dynamics(
@@ -609,9 +609,9 @@ def forward_dynamics(
         d = configuration.dynamics(wrt, applied, failures, motors)
         size = len(d.coordinates)
         v, force = (as_array(k, np.zeros(size) if a is None else a, size) for k, a in given.items())
-        return dropped(d.forward_dynamics(v, force), qd, effort)
+        return squeeze_for_scalars(d.forward_dynamics(v, force), qd, effort)
     found = _along(configuration, BOTH | WANT_FORWARD, given, wrt, applied, failures)
-    return dropped(found, qd, effort)
+    return squeeze_for_scalars(found, qd, effort)
 
 
 def output_motion(

@@ -15,7 +15,7 @@ from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, dropped, one_batch
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch, squeeze_for_scalars
 from kic.numerics.display import Printable, Summary, largest_of, member
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 from kic.numerics.tolerances import INERTIA_CONDITION_MAX
@@ -164,7 +164,7 @@ class Dynamics(Printable, Tabular):
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error, below
             T = self._finite("Efforts", evaluate_form(self.I, (a,)) + self._bias(v))
-        return dropped(T, qd, qdd) if len(self.efforts) == 1 else T
+        return squeeze_for_scalars(T, qd, qdd) if len(self.efforts) == 1 else T
 
     def _finite(self, quantity: str, result: np.ndarray) -> np.ndarray:
         """Return results (..., K), or raise an error if a member of this finite model overflows."""
@@ -196,10 +196,10 @@ class Dynamics(Printable, Tabular):
         with np.errstate(over="ignore", invalid="ignore"):
             net = self._finite("Velocity forces", force - self._bias(v))
         if self.I.dtype.kind == "O":  # symbols are inverted exactly
-            return dropped(evaluate_form(jets.invert((self.I,))[0], (net,)), qd, effort)
+            return squeeze_for_scalars(evaluate_form(jets.invert((self.I,))[0], (net,)), qd, effort)
         self._check_regular()
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])
-        return dropped(np.linalg.solve(inertia, net[..., None])[..., 0], qd, effort)
+        return squeeze_for_scalars(np.linalg.solve(inertia, net[..., None])[..., 0], qd, effort)
 
     def _check_regular(self) -> None:
         """Raise an error for a singular I*, with the motion that moves no mass."""

@@ -152,14 +152,14 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     return ordinary(name, a) if bounded else a
 
 
-def dropped(result: np.ndarray, *given: Any) -> np.ndarray:
+def squeeze_for_scalars(result: np.ndarray, *given: Any) -> np.ndarray:
     """Return results (..., 1) without their last axis if all arguments that were given are plain numbers.
 
     `as_array` accepts plain numbers where there is one degree of freedom, and None stands for no argument.
 
     Examples
     --------
-    >>> dropped(np.array([3.0]), 1.0, None), dropped(np.array([3.0]), [1.0], 2.0)
+    >>> squeeze_for_scalars(np.array([3.0]), 1.0, None), squeeze_for_scalars(np.array([3.0]), [1.0], 2.0)
     (np.float64(3.0), array([3.]))
     """
     there = [value for value in given if value is not None]

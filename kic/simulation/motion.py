@@ -154,8 +154,7 @@ class Motion:
 def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapshot) -> np.ndarray:
     """Return the numbers that a user's function returned, or raise an error with its name, time and state."""
     a = as_numbers(got)
-    if a is not None and a.ndim == 0 and len(names) == 1:
-        a = a[None]
+    a = None if a is None else np.atleast_1d(a)
     if a is None or a.dtype != np.float64 or a.shape != (len(names),):
         returned = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
         raise InputError(

@@ -300,8 +300,7 @@ def _inputs(
         function: Effort = given
         return function
     a = reals(given)
-    if a is not None and a.ndim == 0 and len(names) == 1:
-        a = a[None]
+    a = None if a is None else np.atleast_1d(a)
     if a is None or a.shape != (len(names),):
         raise InputError(
             f"`{what}` must be a function of (t, now) or {len(names)} finite numbers, one for each "
