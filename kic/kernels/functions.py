@@ -68,7 +68,7 @@ def _root(x):
     return lambda x: np.sqrt(x)
 
 
-@overload(has_nonfinite)
+@overload(has_nonfinite, jit_options=HELPER_OPTIONS)
 def _has_nonfinite(t):
     def found(t):
         # four sums, which the processor adds side by side

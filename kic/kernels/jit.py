@@ -65,10 +65,11 @@ class _HelperLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
+        """Code generator, from which Numba uses only `set_env` after a compilation."""
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Ignore the environment of a function without machine code."""
+        """Ignore the environment of a function, because there is no machine code that reads it."""
 
 
 class _HelperCompiler(Compiler):

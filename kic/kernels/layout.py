@@ -103,9 +103,13 @@ FACTOR = 0
 # choice (6, n) of a square system: rows used, columns in the order of elimination and items of those rows;
 # closure rows that are not used, and their items; which coordinate each row used is, or -1
 USED_ROW, ELIMINATED, USED_ITEM, UNUSED_ROW, UNUSED_ITEM, INPUT = 0, 1, 2, 3, 4, 5
+CHOICE_HEIGHT = 6
 
 # quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
 # column of the tree, and the largest residual of an unused closure row, all dimensionless
 PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
 # a pivot ratio below this requires an exact condition number
 GOOD_PIVOT = 1e-3
+
+# unknowns of Runge–Kutta stages: positions, rates, and work of efforts, work of loads, and dissipation
+N_ENERGIES = 3

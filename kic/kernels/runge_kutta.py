@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kic.kernels.functions import has_nonfinite, root
+from kic.kernels.functions import has_nonfinite
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import BALL, COLUMNS, HEADER, HEIGHT, KIND, SIZE, STATE
+from kic.kernels.layout import BALL, COLUMNS, HEADER, KIND, N_ENERGIES, SIZE, STATE
 from kic.kernels.motion import motion_in_coordinates, tree_motion
 from kic.kernels.newton import closing
 from kic.kernels.ranges import clear_range, copy_range
@@ -44,18 +44,17 @@ def stages_in_coordinates(
 
     Unknowns are m coordinates, their rates, and three energies. Stage s is at y + h Σ weights[s, k] K[k];
     `point` receives the last. Loops are closed from the state `start`: row `aims[k]` must take the value of
-    coordinate k plus origin[k], and the others the values goal[1]. Other arguments are as in `closing` and
-    `motion_in_coordinates`. Return False if a stage does not close, is singular, or is not finite.
+    coordinate k plus origin[k], and the others their values in `goal` (1, rows). Other arguments are as in
+    `closing` and `motion_in_coordinates`. Return False if a stage does not close, is singular, or is not
+    finite.
     """
-    size, height = plan[1, SIZE], closing_plan[2, HEIGHT]
+    size = plan[1, SIZE]
     for stage in range(weights.shape[0]):
         stage_point(y, h, weights, K, stage, point)
         copy_range(states[0], 0, start, 0, start.shape[0])
-        copy_range(goal[0], 0, goal[1], 0, height)
         for k in range(size):
             goal[0, aims[k]] = point[k] + origin[k]
-        # goal[1], which stays, is not for the closure
-        if closing(closing_plan, closing_numbers, states, goal[:1], choice, scratch, whole, share, tries) > 0:
+        if closing(closing_plan, closing_numbers, states, goal, choice, scratch, whole, share, tries) > 0:
             return False
         rates, rate = point[size : 2 * size], K[stage + 1]
         left = motion_in_coordinates(
@@ -70,34 +69,29 @@ def stages_in_coordinates(
 
 
 @entry
-def tree_stages(plan, numbers, applied, effort, y, h, weights, K, point, state, scratch, T):
+def tree_stages(plan, numbers, applied, effort, y, h, weights, K, point, scratch, T):
     """Compute the derivatives K[1:] of the unknowns at the stages of a step of an open chain.
 
     Unknowns are the state, the rates of the coordinates, and three energies; see `stages_in_coordinates`.
     """
-    size, width = plan[0, COLUMNS], state.shape[0]
+    size = plan[0, COLUMNS]
+    width = y.shape[0] - size - N_ENERGIES
+    state, rates = point[:width], point[width : width + size]
     for stage in range(weights.shape[0]):
         stage_point(y, h, weights, K, stage, point)
-        copy_range(state, 0, point, 0, width)
-        rates, rate = point[width : width + size], K[stage + 1]
+        rate = K[stage + 1]
         clear_range(rate, 0, width)
         for n in range(size):
             place = plan[HEADER + n, STATE]
             if plan[HEADER + n, KIND] < BALL:
                 rate[place] = rates[n]
-            elif place >= 0:  # the first column of a ball: normalize the quaternion p; its rate is ½ ω p
-                norm = 0.0
-                for k in range(4):
-                    norm += state[place + k] * state[place + k]
-                norm = root(norm)
-                for k in range(4):
-                    state[place + k] /= norm
-                w, a, b, c = point[place], point[place + 1], point[place + 2], point[place + 3]
-                x, y_, z = rates[n] / 2, rates[n + 1] / 2, rates[n + 2] / 2
-                rate[place] = -x * a - y_ * b - z * c
-                rate[place + 1] = x * w + y_ * c - z * b
-                rate[place + 2] = y_ * w + z * a - x * c
-                rate[place + 3] = z * w + x * b - y_ * a
+            elif place >= 0:  # the first column of a ball, with the quaternion p: its rate is ½ ω p
+                w, a, b, c = state[place], state[place + 1], state[place + 2], state[place + 3]
+                wx, wy, wz = rates[n] / 2, rates[n + 1] / 2, rates[n + 2] / 2
+                rate[place] = -wx * a - wy * b - wz * c
+                rate[place + 1] = wx * w + wy * c - wz * b
+                rate[place + 2] = wy * w + wz * a - wx * c
+                rate[place + 3] = wz * w + wx * b - wy * a
         if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) > 0:
             return False
         if not store_rates(size, width, effort, rates, T, rate):

@@ -60,8 +60,10 @@ def coupling_items(tree: Tree, name: str) -> list[Item]:
     made = []
     for coordinate, ratio in tree.description.terms[name]:
         n = tree.column[coordinate]
-        made.append(Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, DRAWN], 0.0), goes_on=True))
-    return [*made[:-1], replace(made[-1], goes_on=False)]
+        made.append(
+            Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, DRAWN], 0.0), has_next_term=True)
+        )
+    return [*made[:-1], replace(made[-1], has_next_term=False)]
 
 
 def distance_item(tree: Tree, distance: Distance) -> Item:

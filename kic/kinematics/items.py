@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kic.description.parts import Point
-from kic.kernels.layout import NONE, OMEGA, POINT
+from kic.kernels.layout import NONE, OMEGA, PLAN_WIDTH, POINT
 from kic.kinematics.tree import Tree
 
 
@@ -22,13 +23,22 @@ class Item:
     local_b: tuple[float, ...] = (0.0, 0.0, 0.0)
     local_a: tuple[float, ...] = (0.0, 0.0, 0.0)
     extra: tuple[float, ...] = (0.0, 0.0, 0.0)
-    goes_on: bool = False
-    """True if the next item adds to the same row."""
+    has_next_term: bool = False
+    """True if the next item is another term of the same rows."""
 
 
 def heights(items: Iterable[Item]) -> list[int]:
     """Return the number of rows of each item; 0 for a term whose row is continued by the next item."""
-    return [0 if item.goes_on else 3 if item.kind <= OMEGA else 1 for item in items]
+    return [0 if item.has_next_term else 3 if item.kind <= OMEGA else 1 for item in items]
+
+
+def over_terms(items: Sequence[Item], values: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
+    """Join the values of items that are terms of the same rows; the last term receives that of all."""
+    joined = list(values)
+    for k in range(1, len(joined)):
+        if items[k - 1].has_next_term:
+            joined[k] = join(joined[k - 1], joined[k])
+    return joined
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,8 @@ class Part:
 
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tables (n, 5) and (n, 9) of the kernels for items with consecutive rows."""
-    table = np.zeros((len(items), 5), dtype=np.int64)
+    """Return the plan (n, 5) and vectors (n, 9) of the kernels for items with consecutive rows."""
+    table = np.zeros((len(items), PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
     for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):

@@ -228,9 +228,15 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
         mass = sum(mass for mass, _ in found)
         local = sum((one * at for one, at in found), np.zeros(3)) / mass
         items.append(
-            Item(WEIGHTED_POINT, frame, local_b=tuple(local), extra=(mass / total, 0.0, 0.0), goes_on=True)
+            Item(
+                WEIGHTED_POINT,
+                frame,
+                local_b=tuple(local),
+                extra=(mass / total, 0.0, 0.0),
+                has_next_term=True,
+            )
         )
-    items[-1] = replace(items[-1], goes_on=False)
+    items[-1] = replace(items[-1], has_next_term=False)
     return Part(items, [f"{center.name}.{c}" for c in _XYZ], [True] * 3)
 
 

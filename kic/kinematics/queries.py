@@ -11,7 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE, PARENT, SERIES_WIDTH, TERMS
+from kic.kernels.layout import (
+    BODIES,
+    COLUMNS,
+    DISTANCE,
+    FORCES,
+    FRAME_WIDTH,
+    HEADER,
+    ITEM,
+    ITEMS,
+    NUMBERS_WIDTH,
+    ORDER,
+    PARENT,
+    PLAN_WIDTH,
+    SERIES_WIDTH,
+    SIZE,
+    SPRINGS,
+    TERMS,
+)
 from kic.kinematics.items import Item
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows
@@ -114,34 +131,35 @@ class KernelQuery:
     ) -> None:
         plans: list[np.ndarray] = [tree.cols]
         tables: list[np.ndarray] = [tree.geometry]
-        counts = [tree.size, 0, 0, 0, 0]
+        counts = np.zeros(PLAN_WIDTH, np.int64)
+        counts[COLUMNS] = tree.size
         if rows is not None:
             plans.append(rows.items)
             tables.append(rows.vectors)
-            counts[1] = len(rows.items)
+            counts[ITEMS] = len(rows.items)
         if masses is not None:
             plans.append(masses.frames[:, None])
             tables.append(masses.numbers)
-            counts[2] = len(masses.names)
+            counts[BODIES] = len(masses.names)
         if loads is not None:
             plans += [loads.forces, loads.springs]
             tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
-            counts[3:] = [len(loads.forces), len(loads.springs)]
+            counts[FORCES], counts[SPRINGS] = len(loads.forces), len(loads.springs)
         if last is not None and loads is None:
             tables.append(np.zeros((tree.size + 1, 3)))
         end = sum(map(len, tables))
         if linear is not None:
             plans.append(linear.terms)
             tables.append(linear.factors)
-        self.plan = np.zeros((3 + sum(map(len, plans)), 5), dtype=np.int64)
+        self.plan = np.zeros((HEADER + sum(map(len, plans)), PLAN_WIDTH), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
         self.plan[1, TERMS] = 0 if linear is None else len(linear.terms)
-        _fill(self.plan[3:], plans)
-        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), 13), tree.scalar)
+        _fill(self.plan[HEADER:], plans)
+        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), NUMBERS_WIDTH), tree.scalar)
         _fill(self.numbers, tables)
         self.width = width
         self.tree = tree
-        self._kinds = np.zeros(0) if rows is None else rows.items[:, 0]
+        self._kinds = np.zeros(0) if rows is None else rows.items[:, ITEM]
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
@@ -161,11 +179,11 @@ class KernelQuery:
     @cached_property
     def scratch(self) -> int:
         """Length of the scratch array of a kernel; see `kic.kernels.layout`."""
-        order, _, size, _ = self.plan[1, :4].tolist()
-        frames, pair = 20 * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
+        order, size = int(self.plan[1, ORDER]), int(self.plan[1, SIZE])
+        frames, pair = FRAME_WIDTH * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
         series = SERIES_WIDTH * (len(self.tree.cols) + 1)
         products = bool((self._kinds >= DISTANCE).any())
-        return frames + max(series, pair if products or self.plan[0, 2] else 0)
+        return frames + max(series, pair if products or self.plan[0, BODIES] else 0)
 
     def run(
         self,

@@ -29,7 +29,7 @@ import numpy as np
 
 from kic.errors import ConfigurationError, SingularError
 from kic.evaluator import Evaluator, MotionEvaluator, MotionTerms, PositionSolver
-from kic.kernels.layout import KIND, PRISMATIC, STATE
+from kic.kernels.layout import KIND, N_ENERGIES, PRISMATIC, STATE
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
@@ -40,9 +40,7 @@ from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import Motoring
 from kic.simulation.stages import EXPLICIT, Stages, with_stages
 
-# energies that are integrated with the motion: work of efforts, work of loads, dissipation in dampers
-N_ENERGIES = 3
-# and with motors: electrical energy supplied, heat
+# energies that are integrated with motors, after the first: electrical energy supplied, heat
 N_MOTOR_ENERGIES = 2
 # quantities of motors that are recorded at each sample
 MOTOR_ARRAYS = ("torque", "voltage", "current", "current_rate")
@@ -188,7 +186,7 @@ class Chart:
                 return None
             effort = np.zeros(self.size)
         n_unknowns = self.n_positions + self.size + self.n_accounts
-        return Stages(self._forward, closure, effort, self.n_positions, n_unknowns)
+        return Stages(self._forward, closure, effort, n_unknowns)
 
     def integrator(self, method: str) -> Any:
         """Return SciPy's integrator of a name, with compiled stages if possible."""

@@ -30,7 +30,7 @@ from kic.description.units import energy_unit, motor_unit
 from kic.errors import InputError, short_repr, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
-from kic.kernels.layout import STATE
+from kic.kernels.layout import N_ENERGIES, STATE
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
@@ -40,7 +40,7 @@ from kic.numerics.rotations import product
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
-from kic.simulation.coordinates import N_ENERGIES, normalized, state_rates, state_scale
+from kic.simulation.coordinates import normalized, state_rates, state_scale
 from kic.simulation.motors import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel

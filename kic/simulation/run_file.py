@@ -21,10 +21,10 @@ import numpy as np
 from kic.errors import KicError, ModelFileError
 from kic.io.files import file_name
 from kic.io.toml import parsed
-from kic.kernels.layout import STATE
+from kic.kernels.layout import N_ENERGIES, STATE
 from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
-from kic.simulation.coordinates import MOTOR_ARRAYS, N_ENERGIES, N_MOTOR_ENERGIES
+from kic.simulation.coordinates import MOTOR_ARRAYS, N_MOTOR_ENERGIES
 
 FORMAT = 2
 ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")

@@ -8,6 +8,7 @@ coefficients, error estimate and dense output remain SciPy's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -37,36 +38,39 @@ class Stages:
         Loop closure in these coordinates; None for an open chain in its own.
     effort : (m,) ndarray
         Constant efforts at these coordinates.
-    n_positions, n_unknowns : int
-        Numbers of positions and of all unknowns of the integrator.
+    n_unknowns : int
+        Number of the integrator's unknowns.
     """
 
     def __init__(
-        self,
-        forward: MotionEvaluator,
-        closure: Closure | None,
-        effort: np.ndarray,
-        n_positions: int,
-        n_unknowns: int,
+        self, forward: MotionEvaluator, closure: Closure | None, effort: np.ndarray, n_unknowns: int
     ) -> None:
-        query, applied, T = forward.query, forward.applied, np.empty(forward.query.width)
-        tables = query.plan, query.numbers, applied
-        self._point = np.empty(n_unknowns)
+        query, self._point = forward.query, np.empty(n_unknowns)
+        tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward.applied
+        T = np.empty(query.width)
+        self._choice = None
         if closure is None:
-            self._entry = kernel("tree_stages")
-            self._first: tuple[Any, ...] = (*tables, effort)
-            self._last: tuple[Any, ...] = self._point, np.empty(n_positions), np.empty(query.places), T
-            self._choice = None
-            return
-        self._entry = kernel("stages_in_coordinates")
-        own, aims, rest, origin = closure.transfer.newton_tables
-        scratch = np.empty(max(own.closing_places, query.places))
-        whole, quality = np.empty((3, own.columns), np.int64), np.empty((1, QUALITY_WIDTH))
-        states, goal = np.empty((1, query.tree.state_size)), np.array([rest, rest])
-        self._first = own.plan, own.numbers, *tables
-        self._choice = closure.transfer.choice
-        self._middle = aims, origin, effort
-        self._last = self._point, states, goal, scratch, whole, T, np.empty(1), quality, TRIES
+            entry, scratch = kernel("tree_stages"), np.empty(query.places)
+
+            def tree_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
+                return bool(entry(*tables, effort, *step, self._point, scratch, T))
+
+            self._stages: Callable[..., bool] = tree_stages
+
+        else:
+            entry, own = kernel("stages_in_coordinates"), closure.transfer.newton_tables
+            self._choice = closure.transfer.choice
+            tables = (own.query.plan, own.query.numbers, *tables)
+            scratch = np.empty(max(own.query.closing_places, query.places))
+            places = np.empty((2, own.query.columns), np.int64)
+            states, goal = np.empty((1, query.tree.state_size)), own.goal[None].copy()
+            last = states, goal, scratch, places, T, np.empty(1), np.empty((1, QUALITY_WIDTH)), TRIES
+
+            def closed_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
+                start = choice, own.chosen, anchor, own.origin, effort
+                return bool(entry(*tables, *start, *step, self._point, *last))
+
+            self._stages = closed_stages
 
     def __call__(
         self,
@@ -100,13 +104,7 @@ class Stages:
             Unknowns at the last stage. None if the kernel cannot compute a stage: loops that do not
             close, a singular inertia, or numbers that are not finite.
         """
-        if self._choice is None:
-            done = self._entry(*self._first, y, h, weights, K, *self._last)
-        else:
-            rows, (aims, origin, effort) = self._choice if choice is None else choice, self._middle
-            done = self._entry(
-                *self._first, rows, aims, anchor, origin, effort, y, h, weights, K, *self._last
-            )
+        done = self._stages(anchor, self._choice if choice is None else choice, y, h, weights, K)
         return self._point.copy() if done else None
 
     def derivatives(self, anchor: np.ndarray, choice: np.ndarray | None, y: np.ndarray) -> np.ndarray | None:

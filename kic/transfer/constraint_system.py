@@ -15,10 +15,13 @@ from kic.kernels.layout import (
     ALLOWED,
     ANGLE,
     ARCSINE,
+    CHOICE_HEIGHT,
     COLUMN_SCALE,
     COORDINATE,
     DISTANCE,
     DOT2,
+    ELIMINATED,
+    INPUT,
     KIND,
     LEVER,
     LINEAR_TERM,
@@ -32,11 +35,15 @@ from kic.kernels.layout import (
     QUALITY_WIDTH,
     RELATIVE_OMEGA,
     SCALE,
+    UNUSED_ITEM,
+    UNUSED_ROW,
+    USED_ITEM,
+    USED_ROW,
     WANT_CURVATURE,
     WEIGHTED_POINT,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import Item, heights, over_terms
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
@@ -95,17 +102,13 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
         Scale of each coordinate of the tree.
     """
     scales: list[float] = []
-    terms: list[float] = []  # of the row of a coupling, as large as the largest
     for item, size in zip(items, sizes, strict=True):
         scale = float(size) if item.kind in _LONG else 1.0
-        if item.kind == COORDINATE:
-            scale = float(columns[item.frame_b])
-        if item.kind == LINEAR_TERM:
-            terms.append(abs(item.extra[0]) * columns[item.frame_b])
-            scale = max(terms)
-            terms = terms if item.goes_on else []
+        if item.kind in (COORDINATE, LINEAR_TERM):
+            factor = abs(item.extra[0]) if item.kind == LINEAR_TERM else 1.0
+            scale = float(factor * columns[item.frame_b])
         scales.append(scale)
-    return np.array(scales)
+    return np.array(over_terms(items, scales, max))
 
 
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
@@ -218,10 +221,7 @@ class ConstraintSystem:
             *((self.chosen.height + more + row, drawn) for row, drawn in constant),
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
-        self.moving = [moving(tree, item) for item in items]
-        for k in range(1, len(items)):  # the last of several points has the columns of their mean
-            if items[k].kind == WEIGHTED_POINT and items[k - 1].goes_on:
-                self.moving[k] = sorted({*self.moving[k], *self.moving[k - 1]})
+        self.moving = over_terms(items, [moving(tree, item) for item in items], lambda a, b: sorted({*a, *b}))
         sizes = own_sizes(tree, items, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
@@ -252,15 +252,11 @@ class ConstraintSystem:
     @cached_property
     def levers(self) -> np.ndarray:
         """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
-        made = np.array([lever_arm(self.tree, item) for item in self.rows.source])
+        made = [lever_arm(self.tree, item) for item in self.rows.source]
         for k in np.flatnonzero(made):
             sliders = [n for n in self.moving[k] if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
-        source = self.rows.source
-        for last in range(1, len(made)):
-            if source[last].kind == WEIGHTED_POINT and source[last - 1].goes_on:
-                made[last] = max(made[last], made[last - 1])
-        return made / self.item_scale
+        return np.array(over_terms(self.rows.source, made, max)) / self.item_scale
 
     @property
     def left_out(self) -> int:
@@ -269,18 +265,19 @@ class ConstraintSystem:
 
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
-        return np.zeros((6, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
+        return np.zeros((CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return the kernel's table of picked rows `use` (M,) and columns in the order of elimination."""
         size = self.tree.size
         rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
-        choice = np.zeros((6, max(size, self.rows.height, 1)), dtype=np.int64)
+        choice = self.no_choice()
         rows, others = self.picked[use], self.picked[rest]
-        choice[0, :size], choice[1, :size], choice[2, :size] = rows, order, self.item_of[rows]
-        choice[3, : len(rest)], choice[4, : len(rest)] = others, self.item_of[others]
+        choice[USED_ROW, :size], choice[USED_ITEM, :size] = rows, self.item_of[rows]
+        choice[ELIMINATED, :size] = order
+        choice[UNUSED_ROW, : len(rest)], choice[UNUSED_ITEM, : len(rest)] = others, self.item_of[others]
         # which coordinate a row is; none of the closure's
-        choice[5, :size] = np.where(use < self.first, use, -1)
+        choice[INPUT, :size] = np.where(use < self.first, use, -1)
         return choice
 
 

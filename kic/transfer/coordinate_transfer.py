@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -57,6 +57,27 @@ DIGITS_LOST = 1e-4
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
 _EPS = float(np.finfo(float).eps)
+
+
+class NewtonTables(NamedTuple):
+    """Arguments of the kernel that closes the loops.
+
+    Parameters
+    ----------
+    query : TransferQuery
+        Query of all rows of the system.
+    chosen : (m,) ndarray
+        Rows that are the coordinates.
+    goal : (P,) ndarray
+        Values of all rows at which loops are closed and coordinates are zero.
+    origin : (m,) ndarray
+        Values of the chosen rows where the coordinates are zero.
+    """
+
+    query: TransferQuery
+    chosen: np.ndarray
+    goal: np.ndarray
+    origin: np.ndarray
 
 
 class CoordinateTransfer:
@@ -210,10 +231,10 @@ class CoordinateTransfer:
         return first, goal, goal[aims]
 
     @property
-    def newton_tables(self) -> tuple[TransferQuery, np.ndarray, np.ndarray, np.ndarray]:
-        """Tuple of the query of the rows, places of chosen rows, the goal of all rows, and that for zeros."""
-        aims, rest, drawn = self._aims
-        return self._own, np.arange(len(rest))[aims], rest, drawn
+    def newton_tables(self) -> NewtonTables:
+        """Tables of the arguments of the closure's kernel."""
+        chosen, goal, origin = self._aims
+        return NewtonTables(self._own, np.arange(len(goal))[chosen], goal, origin)
 
     @cached_property
     def _bent(self) -> TransferQuery:
