@@ -11,7 +11,7 @@ from linkages import parallelogram, rigid
 from raising import raises
 
 import kic
-from kic.transfer import input_selection as drives
+from kic.analysis import input_sets
 
 
 def by_hand(
@@ -191,7 +191,7 @@ def test_an_exchange_reports_that_not_all_were_tried_and_finds_no_worse(
     m = kic.load("three-legged-robot")
     c = m.at({"A1": 1.38974986604135 + np.linspace(0, 0.2, 5), "A2": -2.8, "A3": -0.7})
     full = m.independent_sets(c)
-    monkeypatch.setattr(drives, "MANY", 10)
+    monkeypatch.setattr(input_sets, "ALL_SETS_MAX", 10)
     some = m.independent_sets(c)
     assert some.tried < some.total == full.total == 84
     assert some[0].worst == pytest.approx(full[0].worst, abs=1e-13)

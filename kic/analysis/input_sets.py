@@ -16,7 +16,7 @@ from kic.numerics.display import Printable, Summary
 from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.input_selection import Ranking, ranking
+from kic.transfer.input_selection import ALL_SETS_MAX, Ranking, ranking
 from kic.transfer.rank import RANK_SHARE
 
 
@@ -151,7 +151,7 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     states, members, batch = _states_of(model, at)
     with batch_indices(members, batch):
         J = _rows_on_motions(model, labels, states, members, dof)
-    found = ranking(J, valued, int(count))
+    found = ranking(J, valued, int(count), ALL_SETS_MAX)
     sufficient = found.measures.max(axis=1, initial=0.0) > MEASURE_ATOL
     if not sufficient.any():
         raise SingularError(

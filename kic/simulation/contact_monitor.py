@@ -22,7 +22,7 @@ from kic.numerics.linalg import null_space
 from kic.simulation.coordinates import Chart
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.input_selection import ranking
+from kic.transfer.input_selection import ALL_SETS_QUICK_MAX, ranking
 from kic.transfer.rank import RANK_SHARE
 
 # shares of a step at which contacts are checked
@@ -134,5 +134,5 @@ class ContactMonitor:
             return tree.columns
         closing = self._open_model.closure(()).rows(state[None])[1][0]
         null = null_space(closing, self._open_model.dof)
-        picks = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 1).picks[0]
+        picks = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 1, ALL_SETS_QUICK_MAX).picks[0]
         return tuple(tree.columns[n] for n in picks)

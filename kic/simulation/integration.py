@@ -32,7 +32,7 @@ from kic.simulation.coordinates import Chart
 from kic.simulation.events import Events, crossings
 from kic.simulation.motion import NONE, Motion
 from kic.simulation.result import Simulation
-from kic.transfer.input_selection import GOOD, ranking
+from kic.transfer.input_selection import ALL_SETS_QUICK_MAX, GOOD, ranking
 
 
 class SampleRecorder:
@@ -549,7 +549,7 @@ class Integration:
         determine them.
         """
         tree, chart = self.motion.model.tree, self.chart
-        found = ranking(self._drive_rows()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1)
+        found = ranking(self._drive_rows()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1, ALL_SETS_QUICK_MAX)
         if not len(found.picks) or found.measures[0, 0] <= least_quality:
             return False
         picks = found.picks[0]

@@ -21,8 +21,9 @@ from kic.numerics.linalg import min_singular_value, null_space
 
 # a set of coordinates is accepted if its measure is larger than this
 GOOD = 1e-3
-# largest number of sets, times configurations, of which every set is tried
-MANY = 100_000
+# largest number of sets, times configurations, of which every set is tried: in an analysis, and where time
+# matters more than the very best set
+ALL_SETS_MAX, ALL_SETS_QUICK_MAX = 100_000, 1_000
 # largest number of configurations that an exchange uses, and number of those at which it starts
 SAMPLE, STARTS = 64, 8
 # an exchange continues while the measure grows by more than this share
@@ -70,7 +71,7 @@ class Ranking:
     total: int
 
 
-def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
+def ranking(J: np.ndarray, preferred: np.ndarray, most: int, all_sets_max: int) -> Ranking:
     """Find the best sets of f rows, f the number of dof, by their measure at the worst configuration.
 
     If there are few sets, all are tried. Otherwise the candidates are the sets that pivoted QR selects at
@@ -84,19 +85,21 @@ def ranking(J: np.ndarray, preferred: np.ndarray, most: int) -> Ranking:
         Rows to use; the others are only used for dof that these rows do not determine.
     most : int
         Largest number of sets to return.
+    all_sets_max : int
+        Largest number of sets, times configurations, of which every set is tried.
     """
-    J, freedoms = np.ascontiguousarray(J), J.shape[2]
+    J, dof = np.ascontiguousarray(J), J.shape[2]
     first, second = np.flatnonzero(preferred), np.flatnonzero(~preferred)
     values = np.linalg.svd(J[:, first], compute_uv=False) if first.size else np.zeros((len(J), 0))
-    share = min(int((values > GOOD).sum(axis=1).max(initial=0)), freedoms)
-    groups = [(first, share), (second, freedoms - share)]
-    total = comb(len(first), share) * comb(len(second), freedoms - share)
+    share = min(int((values > GOOD).sum(axis=1).max(initial=0)), dof)
+    groups = [(first, share), (second, dof - share)]
+    total = comb(len(first), share) * comb(len(second), dof - share)
     pool = np.sort(np.concatenate([rows for rows, n in groups if n]))
     if not total:
-        return Ranking(np.zeros((0, freedoms), dtype=np.intp), np.zeros((0, len(J))), pool, share, 0, 0)
-    if total * len(J) <= MANY:
+        return Ranking(np.zeros((0, dof), dtype=np.intp), np.zeros((0, len(J))), pool, share, 0, 0)
+    if total * len(J) <= all_sets_max:
         found = product(*(combinations(rows.tolist(), n) for rows, n in groups))
-        picks = np.array([list(chain(*pick)) for pick in found], dtype=np.intp).reshape(total, freedoms)
+        picks = np.array([list(chain(*pick)) for pick in found], dtype=np.intp).reshape(total, dof)
         tried = total
     else:
         picks, tried = _exchanged(J, groups, most)
@@ -175,6 +178,6 @@ def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
 
     own = [tree.column[name] for name in tree.description.coordinate_names if name in tree.column]
     first = [named(own)] if len(own) == mobility and min_singular_value(null[own]) > GOOD else []
-    found = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 3)
+    found = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 3, ALL_SETS_QUICK_MAX)
     others = [named(pick) for pick, x in zip(found.picks, found.measures[:, 0], strict=True) if x > GOOD]
     return [*first, *(names for names in others if names not in first)][:3]
