@@ -505,7 +505,7 @@ def forest(joints: Iterable[Joint]) -> frozenset[str]:
 
     kept = []
     for joint in joints:
-        a, b = (find(body) for body in joint.bodies)
+        a, b = map(find, joint.bodies)
         if a != b:
             root[a] = b
             kept.append(joint.name)

@@ -65,8 +65,8 @@ class Part:
         return tuple(range(len(self.labels))) if self.labelled is None else self.labelled
 
 
-def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the plan (n, 5) and vectors (n, 9) of the kernels for items with consecutive rows."""
+def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the plan (n, 5), vectors (n, 9) and number of rows of items with consecutive rows."""
     table = np.zeros((len(items), PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
@@ -75,7 +75,7 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
         table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
         row += height
-    return table, vectors
+    return table, vectors, row
 
 
 def point_item(tree: Tree, point: Point) -> Item:

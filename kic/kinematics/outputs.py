@@ -143,7 +143,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         labels += made.labels[picked.start : picked.stop]
         valued += made.valued[picked.start : picked.stop]
     everything = chosen == list(range(height))
-    table, vectors = pack(tree, items)
+    table, vectors, _ = pack(tree, items)
     return Rows(
         labels=tuple(labels),
         spans=spans,
@@ -162,8 +162,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
 
 def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     """Return the rows of a list of items, without names."""
-    height = sum(heights(items))
-    table, vectors = pack(tree, items)
+    table, vectors, height = pack(tree, items)
     return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True, tuple(items))
 
 
