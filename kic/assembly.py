@@ -44,7 +44,7 @@ SAMPLED_STARTS, SAMPLES_ENOUGH = 64, 4
 # evaluations of the residuals after which no further start is tried
 EVALUATIONS_MAX = 1500
 # violation of limits that counts as round-off
-LIMIT_ATOL = 1e-6
+VIOLATION_ATOL = 1e-6
 
 
 # components of the displacement that a closing joint prevents, along axes whose third is that of the joint
@@ -368,15 +368,15 @@ def _nearest(
         if left <= (DIGITS_RTOL if is_known else ROUNDED_RTOL):
             out = float(beyond(state).max(initial=0.0))
             far = float(distance(tree, zero[None], state[None], residuals.scale).max(initial=0.0))
-            if out <= LIMIT_ATOL and is_known:
+            if out <= VIOLATION_ATOL and is_known:
                 return state, origin, []
             closed += not is_known
-            if best is None or (max(out, LIMIT_ATOL), far) < best[:2]:
-                best = max(out, LIMIT_ATOL), far, state, origin
+            if best is None or (max(out, VIOLATION_ATOL), far) < best[:2]:
+                best = max(out, VIOLATION_ATOL), far, state, origin
         if closed == SAMPLES_ENOUGH:
             break
     if best is not None:
-        outside = beyond(best[2]) > LIMIT_ATOL
+        outside = beyond(best[2]) > VIOLATION_ATOL
         return best[2], best[3], [name for name, n in single.items() if outside[n]]
     assert rough is not None  # for the type checker: the first start is always tried
     return rough[1], "the best start", []

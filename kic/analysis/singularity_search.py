@@ -14,7 +14,7 @@ from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.linalg import min_singular_value
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.closure import Closure
-from kic.transfer.continuation import CONDITION_MAX, continue_to
+from kic.transfer.continuation import FOLLOWED_CONDITION_MAX, continue_to
 
 # measure of a singular configuration where it touches zero, which is determined to half the digits
 TANGENTIAL_MEASURE_ATOL = 1e-7
@@ -44,7 +44,7 @@ class BranchTargets:
         """
         pairs = pairs[np.isfinite(self.values[pairs[:, 1]]).all(axis=1)]
         starts, start_index = np.unique(pairs[:, 0], return_inverse=True)
-        pairs = pairs[(self.closure.condition(states[starts]) < CONDITION_MAX)[start_index]]
+        pairs = pairs[(self.closure.condition(states[starts]) < FOLLOWED_CONDITION_MAX)[start_index]]
         if not len(pairs):
             return []
         outcome = continue_to(self.closure, states[pairs[:, 0]], self.values[pairs[:, 1]], want_reasons=False)

@@ -24,6 +24,7 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import distance, integrate
 from kic.numerics.linalg import condition_number
+from kic.numerics.tolerances import EPS
 from kic.transfer.coordinate_transfer import TRIES, TRIES_MAX, CoordinateTransfer
 
 STEPS_MAX = 50
@@ -35,7 +36,7 @@ DRIFT_RTOL = 1e-9
 # a margin for goals that turn
 CUBIC_FACTOR = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
-_PLACE_RTOL = 16 * float(np.finfo(float).eps)
+_PLACE_RTOL = 16 * EPS
 
 
 class Closure:

@@ -17,12 +17,12 @@ from kic.kernels.layout import DRAWN, KIND, LINEAR_TERM, PRISMATIC, STATE, TURN0
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
+from kic.numerics.tolerances import EPS
 from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferQuery, TransferResult, closure_rows
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # Newton is exact to first order after one step; the others refine what was rounded
 _REFINEMENTS = 3
-_EPS = float(np.finfo(float).eps)
 
 
 class ComplexStepTransfer(CoordinateTransfer):
@@ -161,7 +161,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
     ) -> None:
         """Check that residual steps (B, …, P) are rounding errors of steps of a size (B,)."""
-        allowed = np.maximum(REDUNDANT_ROW_ATOL, 1e3 * _EPS * worst) * size
+        allowed = np.maximum(REDUNDANT_ROW_ATOL, 1e3 * EPS * worst) * size
         most = np.abs(left).max(axis=tuple(range(1, left.ndim)), initial=0.0)
         bad = np.flatnonzero(~(most <= allowed))
         if not bad.size:

@@ -14,13 +14,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kic.numerics.tolerances import EPS
+
 # bounds of rounding errors, in units of the last digit times the condition: of a coefficient computed at a
 # state, and of a solved state itself
 ROUNDING_FACTOR, POSITION_FACTOR = 100, 5
-_EPS = float(np.finfo(float).eps)
 # condition of inputs below which solved states count as exact, and that beyond which a double root of the
 # closure keeps half the digits all the same
-_CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * _EPS**-0.5
+_CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * EPS**-0.5
 
 
 def error_amplification(
@@ -64,7 +65,7 @@ def error_amplification(
         reach = _reach(U, sigma, V, A, curvature)
         for _ in range(order - 1):
             error = first + reach @ error
-    return float(ROUNDING_FACTOR * _EPS * error.max())
+    return float(ROUNDING_FACTOR * EPS * error.max())
 
 
 def position_amplification(
@@ -101,7 +102,7 @@ def position_amplification(
     step = _reach(U, sigma, V, A, curvature) / largest
     for _ in range(order - 1):
         error = np.maximum(error, step @ error)
-    return float(POSITION_FACTOR * _EPS * error.max())
+    return float(POSITION_FACTOR * EPS * error.max())
 
 
 def _reach(

@@ -16,11 +16,11 @@ from kic.kernels.layout import COORDINATE, KIND, REVOLUTE
 from kic.kinematics.state import difference, distance, integrate
 from kic.numerics.linalg import condition_number
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
+from kic.numerics.tolerances import CONDITION_MAX, EPS, RANK_RTOL
 from kic.transfer.closure import DRIFT_RTOL, Closure
-from kic.transfer.coordinate_transfer import WORST_CONDITION
 
 # inputs drive a configuration if the condition of all rows there is below this
-CONDITION_MAX = WORST_CONDITION**0.5
+FOLLOWED_CONDITION_MAX = CONDITION_MAX**0.5
 # largest turn of a step (rad), and largest ratio of the second-order part of the predictor to the first
 TURN_MAX, BEND_MAX = 1.0, 0.375
 # largest correction, over the condition: other branches are at least as far as the nearest singular
@@ -37,11 +37,9 @@ DEAD_CENTRE_DISTANCE_MAX = 3e-4
 # smallest share of the second-order part of the rows, outside the range of the first order, that counts
 CURVATURE_MIN = 1e-4
 # relative difference of a start's values from the targets that is rounding
-SAME_VALUE_RTOL = 8 * float(np.finfo(float).eps)
+SAME_VALUE_RTOL = 8 * EPS
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
-# relative size of singular values, and of unknown parts of turns, that is rounding
-RANK_RTOL = 1e-9
 # largest number of steps
 STEPS_MAX = 2000
 # a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
@@ -155,7 +153,7 @@ def _without_periods(
         if error.max(initial=0.0) <= PERIOD_ATOL:
             count = int(abs(change[row]) / (2 * np.pi * k))
             new = start[0] + 2 * np.pi * count * turns
-            rounding = 4 * float(np.finfo(float).eps) * np.abs(new[turning]).max()
+            rounding = 4 * EPS * np.abs(new[turning]).max()
             if rounding > DRIFT_RTOL:
                 return start[0], 0.0, f"rounding of its angles would open its loops by {rounding:.0e} rad"
             return new, 2 * np.pi * k * count / abs(change[row]), ""
@@ -202,7 +200,7 @@ def _has_values(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.
             same[b] = False
             continue
         U, sigma, V = np.linalg.svd(G[b])
-        rank = int((sigma * CONDITION_MAX > sigma[0]).sum())
+        rank = int((sigma * FOLLOWED_CONDITION_MAX > sigma[0]).sum())
         if rank < len(sigma) - 1:
             same[b] = False
         elif rank == len(sigma) - 1:
@@ -226,9 +224,9 @@ def _continue_in_steps(
     states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
     worst = condition_number(G)
-    regular = condition_number(closure.rows(start)[1]) < CONDITION_MAX
+    regular = condition_number(closure.rows(start)[1]) < FOLLOWED_CONDITION_MAX
     # compiled steps reach closer to a dead centre than the condition at which steps may start here
-    going = regular & ((worst < CONDITION_MAX) | (share > 0))
+    going = regular & ((worst < FOLLOWED_CONDITION_MAX) | (share > 0))
     # a step turns no joint by more than a bound
     turn = _known_turns(closure, G, closure.residual(goal, values))
     too_long = turn > STEPS_MAX * TURN_MAX
@@ -437,7 +435,7 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
     condition, free = condition_number(G[None])[0], closure.transfer.unconstrained_coordinates(G)
     text = (
         f"its inputs depend on one another where it starts (condition {condition:.0e}, at most "
-        f"{CONDITION_MAX:.0e} can be followed): while they stand still, "
+        f"{FOLLOWED_CONDITION_MAX:.0e} can be followed): while they stand still, "
         f"{free} can move. {closure.transfer.undriven_freedom()}"
     )
     return text.rstrip(". ")

@@ -27,6 +27,7 @@ from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import moved_error
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
+from kic.numerics.tolerances import CONDITION_MAX, EPS
 from kic.transfer.conditioning import ROUNDING_FACTOR, error_amplification, position_amplification
 from kic.transfer.constraint_system import (
     LINEAR,
@@ -50,13 +51,10 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
     from kic.transfer.closure import Closure
 
-# condition of a system above which its solution has too few correct digits
-WORST_CONDITION = 1e12
 # largest relative error of a result due to a nearly singular closure
 DIGITS_LOST = 1e-4
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
-_EPS = float(np.finfo(float).eps)
 
 
 class NewtonTables(NamedTuple):
@@ -177,7 +175,7 @@ class CoordinateTransfer:
         if any(item.kind not in LINEAR for item in self.system.rows.source) or self.choice is None:
             return None
         scaled = self.scaled_rates(reference_states(self.tree))[0]
-        if scaled.shape[0] != self.tree.size or not np.linalg.cond(scaled) < WORST_CONDITION:
+        if scaled.shape[0] != self.tree.size or not np.linalg.cond(scaled) < CONDITION_MAX:
             return None
         A = np.linalg.solve(scaled, np.eye(self.tree.size, self.first))
         A[np.abs(A) < ZERO_SHARE * np.abs(A).max(axis=1, keepdims=True, initial=0.0)] = 0
@@ -538,7 +536,7 @@ class CoordinateTransfer:
         """Check that the closure is not so nearly singular that rounding errors dominate the order."""
         size, lost = self.first, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
-        for k in np.flatnonzero(ROUNDING_FACTOR * _EPS * condition**order > DIGITS_LOST):
+        for k in np.flatnonzero(ROUNDING_FACTOR * EPS * condition**order > DIGITS_LOST):
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
             curvature = self._curvature_at(states[members[[k]]], use[k, size:])
             lost[k] = error_amplification(taken[k, size:], A, curvature, order)
@@ -611,7 +609,7 @@ class CoordinateTransfer:
         """Check that the redundant closure rows hold at every order."""
         worst = quality[:, LEFT : LEFT + order]
         large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
-        allowed = large * (1e3 * _EPS * condition + 10 * self.tolerance)[:, None]
+        allowed = large * (1e3 * EPS * condition + 10 * self.tolerance)[:, None]
         # rates whose squares overflow give no residual; their results are not finite
         overflow = np.isnan(worst) & np.isfinite(condition)[:, None]
         bad = np.argwhere(~(worst <= np.maximum(allowed, REDUNDANT_ROW_ATOL)) & ~overflow)
@@ -643,7 +641,7 @@ class CoordinateTransfer:
         SingularError
             With `condition`, `coordinates`, the `possible` ones, and the `failed` members.
         """
-        failed = np.flatnonzero(~(condition < WORST_CONDITION))
+        failed = np.flatnonzero(~(condition < CONDITION_MAX))
         if not failed.size:
             return
         worst = int(failed[0])

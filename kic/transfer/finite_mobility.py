@@ -22,6 +22,7 @@ import numpy as np
 
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import difference, integrate
+from kic.numerics.tolerances import EPS
 from kic.transfer.closure import CLOSURE_RTOL, Closure
 from kic.transfer.rank import RANK_SHARE
 
@@ -38,7 +39,6 @@ SINGULAR_VALUE_RTOL = 1e-12
 # a residual is a minimum after this many successive steps that reduce it by less than 2 %
 STALLED_STEPS_MAX, STALLED_FACTOR = 5, 0.98
 # residual of closed loops that is rounding error alone
-EPS = float(np.finfo(float).eps)
 # steps along first-order motions, in radians or shares of the characteristic length; one is about
 # NEIGHBOUR_RADIUS
 RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
