@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
-from kic.errors import InputError, UnknownNameError, short_repr, unknown
+from kic.errors import ConfigurationError, InputError, UnknownNameError, short_repr, unknown
 from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.queries import OutputTable, Table, compiled, kernel
 from kic.kinematics.scaling import Scaling
@@ -463,6 +463,9 @@ class PositionSolver:
     Call it with values (..., P) of the inputs' rows and a closed state (..., S); it returns the closed state
     (..., S) that has these values. It may be called from many threads at once.
 
+    The three angular velocities of a joint or body take a rotation vector: the orientation of the second body
+    of a joint relative to the first, or that of a body, as a rotation from the reference configuration.
+
     Attributes
     ----------
     inputs : tuple of str
@@ -482,15 +485,9 @@ class PositionSolver:
         model.require_real("prepare_position()", "Use at(), which returns a configuration.")
         self._model = model
         self._names = model.coordinates if inputs is None else names_of(inputs, "inputs")
-        for name in self._names:
-            if not model.value_rows(name)[1]:
-                raise InputError(
-                    f"'{name}' includes angular velocities, which have no value that could fix a "
-                    "configuration. Name rows that have one; poses are given to at().",
-                    name=name,
-                )
         model.check_number(None if inputs is None else self._names)
         self._closure = model.closure(self._names)
+        self._positions = model.positions(self._names)
         self.inputs = self._closure.transfer.labels
         self._sizes = len(self.inputs), model.tree.state_size
 
@@ -500,7 +497,7 @@ class PositionSolver:
         Parameters
         ----------
         values : (..., P) array_like
-            Wanted values of `inputs`.
+            Wanted values of `inputs`; a rotation vector for three angular velocities.
         near : (..., S) array_like
             Closed states, as `Configuration.state` has them, or a `Configuration`; batches broadcast.
 
@@ -516,7 +513,7 @@ class PositionSolver:
         """
         if isinstance(near, Configuration):
             near = near.state
-        if _plain(values, near, self._sizes):  # the hot path
+        if self._positions is None and _plain(values, near, self._sizes):  # the hot path
             states, arrived = self._closure.newton_local(near[None], values[None])
             if arrived[0]:
                 return states[0]
@@ -527,15 +524,36 @@ class PositionSolver:
             batch = broadcast_batches(values=batch, near=near.shape[:-1])
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
+        if self._positions is not None:
+            return self.at_positions(self._positions.from_values(values), near)
         start = near.reshape(-1, self._sizes[1])
         states, arrived = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
         if not arrived.all():
-            as_array("near", near, self._sizes[1])
-            inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
-            return solve_position(
-                self._model, inputs, Configuration(self._model, batch, start.copy()), "raise"
-            ).state
+            return self._solve({name: values[..., k] for k, name in enumerate(self.inputs)}, near)
         return states.reshape(*batch, self._sizes[1])
+
+    def at_positions(self, x: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return closed states (..., S) at positions (..., n) of coordinates with angular velocities."""
+        positions, batch = self._positions, x.shape[:-1]
+        assert positions is not None  # for the type checker
+        states, arrived = positions.newton_local(near.reshape(-1, self._sizes[1]), x.reshape(-1, x.shape[-1]))
+        if arrived.all():
+            return states.reshape(*batch, self._sizes[1])
+        inputs = positions.inputs(x)
+        if inputs is not None:
+            return self._solve(inputs, near)
+        raise ConfigurationError(
+            f"Loops of '{self._model.description.name}' do not close on the way from the given states to the "
+            "wanted orientations. Give nearer states or values.",
+            failed=[tuple(index) for index in np.argwhere(~arrived.reshape(batch)).tolist()],
+        )
+
+    def _solve(self, inputs: dict[str, Any], near: np.ndarray) -> np.ndarray:
+        """Return the states (..., S) that `Mechanism.at` finds near given ones."""
+        as_array("near", near, self._sizes[1])  # raises an error if some are not finite
+        start = near.reshape(-1, self._sizes[1]).copy()
+        around = Configuration(self._model, near.shape[:-1], start)
+        return solve_position(self._model, inputs, around, "raise").state
 
     def _real(self, name: str, value: Any, which: int) -> np.ndarray:
         """Return an argument as real numbers (..., n)."""

@@ -388,12 +388,18 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         inputs : str or list of str, optional
-            Rows whose values will be given, as in `at`; by default the coordinates.
+            Rows whose values will be given; by default the coordinates. The three angular velocities of a
+            joint or body take a rotation vector.
 
         Returns
         -------
         PositionSolver
             Call it with values (..., P) and closed states (..., S).
+
+        Raises
+        ------
+        InputError
+            For a number of rows other than the degrees of freedom, or a part of an angular velocity.
         """
         from kic.evaluator import PositionSolver
 

@@ -62,6 +62,11 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
 
 def vector_from_matrix(R: np.ndarray) -> np.ndarray:
     """Return the rotation vector (..., 3), of length at most π, of a rotation matrix (..., 3, 3)."""
+    return vector_from_quaternion(quaternion_from_matrix(R))
+
+
+def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:
+    """Return the unit quaternion (..., 4), of either sign, of a rotation matrix (..., 3, 3)."""
     xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     # the quaternion is the leading eigenvector of this matrix, for any angle (Bar-Itzhack 2000)
     K = np.empty((*R.shape[:-2], 4, 4))
@@ -69,7 +74,7 @@ def vector_from_matrix(R: np.ndarray) -> np.ndarray:
     K[..., 0, 0] = xx + yy + zz
     for k, (i, j) in enumerate(((2, 1), (0, 2), (1, 0))):
         K[..., 0, k + 1] = K[..., k + 1, 0] = R[..., i, j] - R[..., j, i]
-    return vector_from_quaternion(np.linalg.eigh(K)[1][..., -1])
+    return np.asarray(np.linalg.eigh(K)[1][..., -1])
 
 
 def as_rotation_vector(name: str, value: Any) -> Any:

@@ -13,8 +13,9 @@ and unknowns alone, never on trial steps. For an open chain in its own coordinat
 quaternions of balls are integrated and normalized wherever they are used.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
-`integration` replaces it when needed. Near a change point, where branches of the closure meet, states come
-from a smooth `Branch` instead (see `change_points`).
+`integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as
+positions (see `transfer.orientations`). Near a change point, where branches of the closure meet, states come
+from a smooth `Branch` instead (see `change_points`); not so in a chart with quaternions.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class Chart:
     size : int
         Number of rates in the chart.
     n_positions : int
-        Number of position unknowns: the size of the state if `is_full_state`, else `size`.
+        Number of position unknowns: the size of the state if `is_full_state`, else `size`, and one more for
+        each quaternion.
     rest : slice
         Unknowns after positions and rates, equal in all charts: currents of motors, and energy accounts.
     held, free : (H,), (M - H,)
@@ -122,6 +124,8 @@ class Chart:
         True if the global solver closes loops that Newton's method does not.
     branch : Branch or None
         Smooth branch through a change point near the anchor.
+    solved : Closure
+        The rows that are solved: those of the chart, or rotations in place of angular velocities.
     """
 
     def __init__(
@@ -146,13 +150,21 @@ class Chart:
         self._results: Any = None
         self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
+        self._positions = None if self.is_full_state else model.positions(names)
+        self._has_values = model.transfer(motion.names).holonomic
+        # compiled Newton iteration of the rows that are solved
+        self.solved = self._closure if self._positions is None else self._positions.closure
+        self._newton_local = (self._closure if self._positions is None else self._positions).newton_local
         self.use_global_solver = False
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
 
         self.branch: Branch | None = None
-        self.n_positions = model.tree.state_size if self.is_full_state else len(names)
-        self.size = len(names)
+        self.size = self.n_positions = len(names)
+        if self.is_full_state:
+            self.n_positions = model.tree.state_size
+        elif self._positions is not None:
+            self.n_positions = self._positions.size
 
         self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
         self.free = np.setdiff1d(np.arange(len(names)), self.held)
@@ -169,7 +181,7 @@ class Chart:
 
     @cached_property
     def _stages(self) -> Stages | None:
-        """Compiled stages; None if there are effort functions, voltages or prescribed motions.
+        """Compiled stages; None if there are effort functions, voltages, prescribed motions or quaternions.
 
         In another chart than the user's, nonzero efforts depend on the configuration, so that there are none.
         """
@@ -178,6 +190,8 @@ class Chart:
         if effort is None or motion.held.size or motion.train is not None:
             return None
         if not self._forward.is_compiled or not (closure is None or closure.compiled):
+            return None
+        if self._positions is not None:
             return None
         if self._forward.query.entry not in ("tree_motion", "motion_in_coordinates"):
             return None
@@ -203,7 +217,11 @@ class Chart:
         return self._stages(self.anchor_state, self._choice, y, h, weights, K)
 
     def _values(self, state: np.ndarray) -> np.ndarray:
-        """Return the values (M,) of the chart's coordinates."""
+        """Return the positions of the chart's coordinates."""
+        if self._positions is not None:
+            x = self._positions.of(state[None])[0]
+            x[self._columns(self.held)] = self.q[self.motion.held]
+            return x
         if self.is_users:
             return self.q.copy()
         values = self.motion.model.values(self.names, state[None])[0]
@@ -219,6 +237,8 @@ class Chart:
         """
         rates = self.position_scale
         places = self.state_scale if self.is_full_state else rates
+        if self._positions is not None:
+            places = self._positions.scale(rates)
         if self.branch is not None and self.branch.inside(self.anchor_position):
             r = self.branch.evaluated(self.evaluator, self.anchor_position)
         else:
@@ -296,9 +316,14 @@ class Chart:
         scale = self._closure.transfer.column_scale
         return float(state_distance(self._tree, a[None], b[None], scale).max(initial=0.0))
 
+    @property
+    def has_branches(self) -> bool:
+        """True if change points can be passed in this chart: loops, compiled closure, no quaternions."""
+        return self._positions is None and not self.is_full_state and self._closure.compiled and self.rank > 0
+
     def seek_branch(self, direction: np.ndarray) -> bool:
         """Change to the smooth branch through a change point ahead; return True if there is one."""
-        if self.branch is None and not self.is_full_state and self._closure.compiled and self.rank > 0:
+        if self.branch is None and self.has_branches:
             self.branch = branch_ahead(self, direction)
             return self.branch is not None
         return False
@@ -309,9 +334,7 @@ class Chart:
         Rates of the tree determine the branch, if they are known. Beside a change point the rates of the
         chart do.
         """
-        if self.is_full_state or not self._closure.compiled or not self.rank:
-            return
-        if self.closure_margin(self.anchor_state[None])[0] > CHANGE_POINT_RTOL:
+        if not self.has_branches or self.closure_margin(self.anchor_state[None])[0] > CHANGE_POINT_RTOL:
             return
         if rates is not None and rates.any():
             tangents = [rates / self._closure.transfer.column_scale]
@@ -372,24 +395,28 @@ class Chart:
         steps failed too.
         """
         assert self._global_solver is not None  # for the type checker
-        if not self._closure.compiled:
-            return self._global_solver(x, self.anchor_state)
+        if not self.solved.compiled:
+            return self._close_globally(x)
         state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
-        if state is None and self._has_long_slides:
+        if state is None and self._positions is None and self._has_long_slides:
             state = self._close_long_slides(x)
-        if (
-            state is None
-            and (choice := self._closure.transfer.choice_at(self.anchor_state[None])) is not None
-        ):
+        if state is None and (choice := self.solved.transfer.choice_at(self.anchor_state[None])) is not None:
             self._choice = choice
             state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
         if state is None and share and not self.use_global_solver:
             raise ConfigurationError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
-        return self._global_solver(x, self.anchor_state) if state is None else state
+        return self._close_globally(x) if state is None else state
+
+    def _close_globally(self, x: np.ndarray) -> np.ndarray:
+        """Return the closed state (S,) at positions x by the global solver from the anchor."""
+        assert self._global_solver is not None  # for the type checker
+        if self._positions is None:
+            return self._global_solver(x, self.anchor_state)
+        return self._global_solver.at_positions(x, self.anchor_state)
 
     @property
     def _has_long_slides(self) -> bool:
-        """Return True if slides are far longer than the characteristic length, which scales all rows."""
+        """True if slides are far longer than the characteristic length, which scales all rows."""
         slides = self._tree.cols[self._tree.cols[:, KIND] == PRISMATIC, STATE]
         return bool(
             (np.abs(self.anchor_state[slides]) > LONG_SLIDE_FACTOR * self._closure.transfer.length).any()
@@ -429,7 +456,7 @@ class Chart:
         while part >= PART_MIN:
             share = min(1.0, done + part)
             target = (start + share * (x - start))[None]
-            closed, converged = self._closure.newton_local(state, target, self._choice)
+            closed, converged = self._newton_local(state, target, self._choice)
             if not converged[0]:
                 part /= 2
             elif share == 1.0:
@@ -443,13 +470,15 @@ class Chart:
         values = getattr(error, "values", None)
         if values is not None and self._global_solver is not None:
             try:
-                self._global_solver(values, self.anchor_state)
+                self._close_globally(values)
             except ConfigurationError as closer:
                 error = closer
         return str(error).rstrip(".")
 
     def _columns(self, held: np.ndarray) -> np.ndarray:
         """Return the entries of the unknowns that are the values of some coordinates."""
+        if self._positions is not None:
+            return np.searchsorted(self._positions.valued, held)
         if not self.is_full_state:
             return held
         tree = self._tree
@@ -554,10 +583,14 @@ class Chart:
         if not self.is_users:
             G = np.concatenate([r[name].G for name in motion.names])
             q = np.concatenate([r[name].value for name in motion.names])
+            if not self._has_values:
+                q = motion.model.coordinate_values(motion.names, state[None])[0]
             turns = np.round((self.q - q) / (2 * np.pi))
             return Snapshot(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
-        # in the user's chart the coordinates are the unknowns; those of balls are rotation vectors
+        # in the user's chart the coordinates are the unknowns; those of orientations are rotation vectors
         q = phi_of(self._tree, state[None])[0] if self.is_full_state else x
+        if self._positions is not None:
+            q = self._positions.values(x)
         return Snapshot(q, v, state, current), None
 
     def _accelerations(self, t: float, now: Evaluation, snapshot: Snapshot, G: Any) -> DrivenMotion:
@@ -620,6 +653,8 @@ class Chart:
 
     def _position_rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the derivatives of the position unknowns."""
+        if self._positions is not None:
+            return self._positions.rates(x, v)
         if not self.is_full_state:
             return v
         tree = self._tree

@@ -251,7 +251,7 @@ class Integration:
             return
         if quality < GOOD:
             self._switch_chart(CHART_MIN_GAIN * quality, self.start.rates)
-        elif not self.motion.model.closure(self.chart.names).compiled:
+        elif not self.chart.solved.compiled:
             self._switch_chart(GOOD, self.start.rates)
 
     def _solver(self) -> Any:
@@ -429,7 +429,7 @@ class Integration:
         searched for.
         """
         chart = self.chart
-        if chart.is_full_state or chart.branch is not None or not chart.rank:
+        if chart.branch is not None or not chart.has_branches:
             return False
         _, (U, sigma, V) = self._decomposition()
         state = chart.evaluate(solver.t, solver.y).state
@@ -555,8 +555,10 @@ class Integration:
         picks = found.picks[0]
         given = tuple(chart.names[k] for k in chart.held)
         names = (*given, *(tree.columns[n] for n in picks))
-        # rotations of balls have no values to integrate
-        if set(names) == set(chart.names) or (tree.cols[picks, KIND] > PRISMATIC).any():
+        # single angular velocities of a ball have no position to integrate
+        parts = {n for n in picks if tree.cols[n, KIND] > PRISMATIC}
+        whole = {n + k for n in tree.balls if n in parts for k in range(3)}
+        if set(names) == set(chart.names) or parts != whole:
             return False
         if known is None:
             rates = self._rates_of(names)

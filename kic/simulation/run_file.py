@@ -22,7 +22,6 @@ from kic.errors import KicError, ModelFileError
 from kic.io.files import file_name
 from kic.io.toml import parsed
 from kic.kernels.layout import N_ENERGIES, STATE
-from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 from kic.simulation.coordinates import MOTOR_ARRAYS, N_MOTOR_ENERGIES
 
@@ -219,8 +218,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
         raise _RunFileError(f"its closure error is {residual:.1e}, so it does not belong to its mechanism")
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.first]
-    own = model.is_open_chain and names == model.coordinates
-    error = arrays["q"] - (phi_of(tree, states) if own else model.values(names, states))
+    error = arrays["q"] - model.coordinate_values(names, states)
     # angles of cut joints are known modulo full turns
     error = np.where(transfer.chosen.turns, error - 2 * np.pi * np.round(error / (2 * np.pi)), error)
     if not (np.abs(error) <= VALUE_ATOL * np.maximum(scale, np.abs(arrays["q"]))).all():

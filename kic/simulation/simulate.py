@@ -10,7 +10,6 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import InputError, short_repr, unknown
-from kic.kinematics.state import phi_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
@@ -79,7 +78,10 @@ def simulate(
     qd : (M,) array_like, optional
         Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
     wrt : str or list of str, optional
-        The user's coordinates for efforts, rates and results; by default the mechanism's own.
+        The user's coordinates for efforts, rates and results; by default the mechanism's own. The three
+        angular velocities of a joint or body may be among them, such as those of a free base. Their
+        orientation is integrated as a unit quaternion. Their values in the results are a rotation vector,
+        their efforts are moments.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates with a given motion: a trajectory of `kic.trajectory`; or by name, where ``f(t)`` returns
         value, rate and acceleration, or is a trajectory of one coordinate. Rates and accelerations must be
@@ -144,6 +146,8 @@ def simulate(
     steps. Alternatively remove the inductance, ``replace(motor, inductance=0.0)``, so that the current
     follows at once.
 
+    A run in coordinates of an orientation, angular velocities or Euler angles, does not pass change points.
+
     Every error during the run carries the run so far as ``simulation``, with its last good state at the end.
     This includes exceptions of the user's functions, which propagate unchanged. The partial run can be saved
     and continued. Changes that functions make to ``now`` have no effect on the run.
@@ -171,7 +175,6 @@ def simulate(
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
-    _check_integrable(model, names)
     if not isinstance(progress, bool | np.bool_ | None):
         raise InputError(f"`progress` must be True, False or None, got {short_repr(progress)}.")
     before = start if isinstance(start, Simulation) else None
@@ -228,20 +231,6 @@ def _monitor(contacts: Any, model: CompiledModel, names: tuple[str, ...]) -> Con
     return ContactMonitor(model, names) if some and contacts == "stop" else None
 
 
-def _check_integrable(model: CompiledModel, names: tuple[str, ...]) -> None:
-    """Raise InputError for coordinates without values, except an open chain's own balls."""
-    bare = [name for name in names if not model.value_rows(name)[1]]
-    if bare and not (model.is_open_chain and names == model.coordinates):
-        own = f" The mechanism's own serve: {', '.join(model.coordinates)}." if model.is_open_chain else ""
-        if not own and model.tree.balls:
-            own = " Angles of a body serve, such as those of 'NAME.euler_xyz'."
-        raise InputError(
-            f"{', '.join(bare)} of '{model.description.name}' have rates but no values and cannot be "
-            f"integrated. Use coordinates `wrt` that have values.{own}",
-            names=tuple(bare),
-        )
-
-
 def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
     """Return the closed start with its values and rates."""
     model = mechanism._model
@@ -266,9 +255,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
         as_array("qd", qd, len(names))  # raises InputError; rates that overflow end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
         raise InputError(f"`qd` must be {len(names)} real numbers, got {short_repr(qd)}.")
-    direct = model.is_open_chain and names == model.coordinates
-    q = phi_of(model.tree, start.state[None]) if direct else model.values(names, start.state[None])
-    return Start(start.state, q[0], rates)
+    return Start(start.state, model.coordinate_values(names, start.state[None])[0], rates)
 
 
 def _times(t: Any, before: Simulation | None) -> np.ndarray:

@@ -19,7 +19,7 @@ from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.scaling import EPS, Scaling
-from kic.kinematics.state import reference_states
+from kic.kinematics.state import phi_of, reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
 from kic.numerics.bounded_cache import BoundedCache
@@ -27,6 +27,7 @@ from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, LinearTransfer, Transfer
+from kic.transfer.orientations import Positions
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     NamedInput,
@@ -60,6 +61,7 @@ class CompiledModel:
         self._checked: BoundedCache[object, Transfer] = BoundedCache()
         self._linear: BoundedCache[tuple[str, ...], LinearTransfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
+        self._positions: BoundedCache[tuple[str, ...], Positions] = BoundedCache()
         # models with caches of their own
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
         self._opened.size = 8
@@ -286,6 +288,28 @@ class CompiledModel:
             tolerance = self.description.closure_tolerance
             found = self._transfers[names] = self._transfer_class(self.tree, names, self.length, tolerance)
         return found
+
+    def positions(self, names: tuple[str, ...]) -> Positions | None:
+        """Return the positions of coordinates some of which are angular velocities; None if all have values.
+
+        Raises
+        ------
+        InputError
+            If only one or two components of an angular velocity are coordinates.
+        """
+        if self.transfer(names).holonomic:
+            return None
+        found = self._positions.get(names)
+        if found is None:
+            found = self._positions[names] = Positions(self, names)
+        return found
+
+    def coordinate_values(self, names: tuple[str, ...], states: np.ndarray) -> np.ndarray:
+        """Return the values (B, M) of coordinates at states (B, S), rotation vectors for orientations."""
+        if self.is_open_chain and names == self.coordinates:
+            return phi_of(self.tree, states)
+        positions = self.positions(names)
+        return self.values(names, states) if positions is None else positions.values(positions.of(states))
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""

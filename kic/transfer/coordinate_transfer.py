@@ -193,9 +193,16 @@ class CoordinateTransfer:
         return values_and_rates(self._own, states)
 
     def newton_local(
-        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
+        self,
+        start: np.ndarray,
+        target: np.ndarray,
+        choice: np.ndarray | None = None,
+        tries: int = TRIES,
+        query: TransferQuery | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Continue closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
+
+        `query` has the rows if their constants differ from the system's own.
 
         Returns
         -------
@@ -204,7 +211,7 @@ class CoordinateTransfer:
         share : (B,)
             Share of the path that was completed: 1 for members that converged.
         """
-        query, (aims, rest, drawn) = self._own, self._aims
+        query, (aims, rest, drawn) = query or self._own, self._aims
         count, choice = len(start), self.choice if choice is None else choice
         states, share, goal = start.copy(), np.empty(count), np.empty((count, len(rest)))
         goal[:] = rest

@@ -1,0 +1,322 @@
+"""Positions of coordinates some of which are angular velocities.
+
+Angular velocities are quasi-velocities: rates without values. The three of a joint, body or frame together
+have a position, the orientation of one body relative to another. It is held as a unit quaternion p with the
+rate ½ ω p, as are those of the ball joints of a state.
+
+Loops are closed at given orientations by three rows for each, b₂·a₃, b₃·a₁ and b₁·a₂. The aⱼ are axes of the
+first body, and the bⱼ directions of the second that coincide with them at the start. At the start the rows
+are zero and their first order is the angular velocity. Rotations of less than 90° have different rows. The
+rows are holonomic, so that the certified Newton iteration serves them as it serves others.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.description.parts import Body, Frame, Joint
+from kic.description.validation import GROUND
+from kic.errors import InputError
+from kic.kernels.layout import DIRECTION, DOT1, ITEMS
+from kic.kinematics.items import Item
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import OutputQuery
+from kic.kinematics.tree import Tree
+from kic.numerics.rotations import (
+    product,
+    quaternion_from_matrix,
+    quaternion_from_vector,
+    rotated,
+    vector_from_matrix,
+    vector_from_quaternion,
+)
+from kic.transfer.closure import Closure
+from kic.transfer.constraint_system import TransferQuery, values_and_rates
+from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
+
+if TYPE_CHECKING:
+    from kic.transfer.compiled_model import CompiledModel
+
+# largest rotation that the three rows describe at once (rad); beyond 90° they are ambiguous
+TURN_MAX = 0.5
+# pairs (j, k) of the products bⱼ·aₖ
+_PAIRS = ((1, 2), (2, 0), (0, 1))
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """Orientation of a body relative to another, of which three coordinates are the angular velocity.
+
+    Attributes
+    ----------
+    name : str
+        Joint, body or frame.
+    rows : tuple of int
+        The three coordinates. Their axes are those of the first body.
+    bodies : (str, str)
+        First and second body.
+    first, second : int
+        Frames of the tree that carry them.
+    """
+
+    name: str
+    rows: tuple[int, ...]
+    bodies: tuple[str, str]
+    first: int
+    second: int
+
+    def items(self, tree: Tree) -> list[Item]:
+        """Return the rows of rotations from the reference configuration."""
+        a, b = ([tuple(tree.local_vector(f, e)) for e in np.eye(3)] for f in (self.first, self.second))
+        return [Item(DOT1, self.second, self.first, b[j], a[k]) for j, k in _PAIRS]
+
+
+def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) -> tuple[Orientation, ...]:
+    """Return the orientations of the coordinates without values, `bare`.
+
+    Raise `InputError` if only one or two components of an angular velocity are among the coordinates.
+    """
+    made = []
+    for name in dict.fromkeys(label.rpartition(".")[0] for label in bare):
+        part = tree.description.parts[name]
+        if isinstance(part, Joint):
+            whole, bodies = part.components[-3:], part.bodies
+        else:
+            assert isinstance(part, Body | Frame)  # for the type checker: no other part turns
+            whole, bodies = tuple(f"{name}.w{c}" for c in "xyz"), (GROUND, part.body)
+        given = tuple(one for one in whole if one in labels)
+        if len(given) < 3:
+            row = f"{name}.angle" if tree.planar_normal is not None else f"{bodies[1]}.euler_xyz"
+            raise InputError(
+                f"{', '.join(given)} of '{tree.description.name}' have rates but no values. An orientation "
+                f"needs all three components. Name {', '.join(whole)}, or rows with values, such as {row}.",
+                names=given,
+            )
+        rows = tuple(labels.index(one) for one in whole)
+        first, second = (tree.frame[body] for body in bodies)
+        made.append(Orientation(name, rows, (bodies[0], bodies[1]), first, second))
+    return tuple(made)
+
+
+class OrientedTransfer(CoordinateTransfer):
+    """Transfer to coordinates with values and to rotations from the state at hand.
+
+    The rotations are the last chosen rows, three for each orientation. They are measured from the start of a
+    motion, and are zero for a state itself.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        names: tuple[str, ...],
+        length: float,
+        tolerance: float,
+        orientations: tuple[Orientation, ...],
+    ) -> None:
+        items = [item for one in orientations for item in one.items(tree)]
+        super().__init__(tree, names, length, tolerance, items)
+        self._orientations = orientations
+        sides = [(one.first, one.second) for one in orientations]
+        axes = [
+            Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e)))
+            for pair in sides for frame in pair for e in np.eye(3)
+        ]  # fmt: skip
+        self._axes = OutputQuery(tree, plain_rows(tree, axes), 1)
+
+    def rotations(self, states: np.ndarray) -> np.ndarray:
+        """Return the rotations (B, n, 3, 3) of second relative to first bodies from the reference."""
+        shape = len(states), len(self._orientations), 2, 3, 3
+        # rows are the axes, and thus the transposed rotation
+        R = self._axes.layout.split(self._axes.table(states), (len(states),))[0].reshape(shape)
+        return np.asarray(R[:, :, 0] @ np.swapaxes(R[:, :, 1], -1, -2))
+
+    def _query_at(self, state: np.ndarray) -> TransferQuery:
+        """Return the query for rows that are measured from a state (S,)."""
+        query, tree = copy(self._own), self.tree
+        numbers = query.numbers.copy()
+        place = int(query.plan[0, :ITEMS].sum()) + len(self.chosen.source)
+        for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
+            carried = tree.axes(one.second).T @ R.T  # columns are the first body's axes
+            for j, _ in _PAIRS:
+                numbers[place, :3] = carried[:, j]
+                place += 1
+        query.numbers, query._scalars = numbers, {numbers.dtype: numbers}
+        return query
+
+    def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
+        parts = [values_and_rates(self._query_at(state), state[None]) for state in states]
+        if not parts:
+            return super().values_and_rates(states)
+        return np.concatenate([v for v, _ in parts]), np.concatenate([G for _, G in parts])
+
+    def newton_local(
+        self,
+        start: np.ndarray,
+        target: np.ndarray,
+        choice: np.ndarray | None = None,
+        tries: int = TRIES,
+        query: TransferQuery | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Continue closed states (B, S) to targets (B, P); see `CoordinateTransfer.newton_local`.
+
+        The last values of a target are the `rotation_rows` from its start.
+        """
+        states, share = start.copy(), np.empty(len(start))
+        for b in range(len(start)):
+            one = slice(b, b + 1)
+            states[one], share[one] = super().newton_local(
+                start[one], target[one], choice, tries, self._query_at(start[b])
+            )
+        return states, share
+
+
+def rotation_rows(R: np.ndarray) -> np.ndarray:
+    """Return the rows (..., 3) of rotations (..., 3, 3) from the start."""
+    return np.stack([R[..., k, j] for j, k in _PAIRS], axis=-1)
+
+
+class Positions:
+    """Positions of coordinates some of which are angular velocities: values, then unit quaternions.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The mechanism.
+    names : tuple of str
+        The coordinates.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The M coordinates, one by one.
+    orientations : tuple of Orientation
+        Those whose angular velocities are coordinates.
+    valued : (V,) int
+        Coordinates with values, in the order of the positions.
+    size : int
+        Number of positions, V + 4 for each orientation.
+    closure : Closure
+        Position problem of the coordinates with values and the rotations.
+
+    Raises
+    ------
+    InputError
+        If only one or two components of an angular velocity are coordinates.
+    """
+
+    def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
+        transfer = model.transfer(names)
+        has = transfer.chosen.valued
+        self._model, self.labels = model, transfer.labels
+        bare = tuple(label for label, one in zip(self.labels, has, strict=True) if not one)
+        self.orientations = orientations_of(model.tree, self.labels, bare)
+        self.valued = np.flatnonzero(has)
+        self._names = tuple(self.labels[k] for k in self.valued)
+        self._turns = [np.array(one.rows, dtype=np.intp) for one in self.orientations]
+        count = len(self.valued)
+        self.size = count + 4 * len(self._turns)
+        self._quaternions = [slice(k, k + 4) for k in range(count, self.size, 4)]
+        self._transfer = OrientedTransfer(
+            model.tree, self._names, transfer.length, transfer.tolerance, self.orientations
+        )
+        self.closure = Closure(self._transfer)
+
+    def of(self, states: np.ndarray) -> np.ndarray:
+        """Return the positions (B, size) of states (B, S)."""
+        x, count = np.empty((len(states), self.size)), len(self.valued)
+        if count:
+            x[:, :count] = self._model.values(self._names, states)
+        turned = quaternion_from_matrix(self._transfer.rotations(states))
+        x[:, count:] = turned.reshape(len(states), self.size - count)
+        return x
+
+    def from_values(self, values: np.ndarray) -> np.ndarray:
+        """Return positions (..., size) of values (..., M): rotation vectors for angular velocities."""
+        x, count = np.empty((*values.shape[:-1], self.size)), len(self.valued)
+        x[..., :count] = values[..., self.valued]
+        for rows, place in zip(self._turns, self._quaternions, strict=True):
+            x[..., place] = quaternion_from_vector(values[..., rows])
+        return x
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Return the values (..., M) of positions (..., size): rotation vectors for angular velocities."""
+        values = np.empty((*x.shape[:-1], len(self.labels)))
+        values[..., self.valued] = x[..., : len(self.valued)]
+        for rows, place in zip(self._turns, self._quaternions, strict=True):
+            values[..., rows] = vector_from_quaternion(_unit(x[..., place]))
+        return values
+
+    def rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the rates (size,) of positions, ½ ω p for quaternions, for rates v (M,) of coordinates."""
+        rates, turn = np.empty(self.size), np.zeros(4)
+        rates[: len(self.valued)] = v[self.valued]
+        for rows, place in zip(self._turns, self._quaternions, strict=True):
+            turn[1:] = v[rows] / 2
+            rates[place] = product(turn, _unit(x[place]))
+        return rates
+
+    def scale(self, scale: np.ndarray) -> np.ndarray:
+        """Return the scales (size,) of positions, 1 for quaternions, from those (M,) of the coordinates."""
+        return np.concatenate([scale[self.valued], np.ones(self.size - len(self.valued))])
+
+    def newton_local(
+        self, start: np.ndarray, x: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return closed states (B, S) at near positions (B, size), and a mask (B,) of those that arrived.
+
+        See `Closure.newton_local`. Long rotations are made in parts.
+        """
+        states, arrived, count = start.copy(), np.zeros(len(start), dtype=bool), len(self.valued)
+        if not self.closure.compiled:
+            return states, arrived
+        goal = _matrices(x[:, count:].reshape(len(x), len(self._turns), 4))
+        for b in np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(start).all(axis=1)):
+            one = slice(b, b + 1)
+            turn = goal[b] @ np.swapaxes(self._transfer.rotations(states[one])[0], -1, -2)
+            for values, part in self._steps(states[one], x[b, :count], turn):
+                target = np.concatenate([values, rotation_rows(part).ravel()])[None]
+                states[one], share = self.closure.track(states[one], target, choice, tries)
+                arrived[b] = share[0] == 1
+                if not arrived[b]:
+                    break
+        return states, arrived
+
+    def _steps(
+        self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return values (V,) and rotations (n, 3, 3) of steps from a state (1, S): equal and short ones."""
+        if np.einsum("nii->n", turn).min() >= 1 + 2 * np.cos(TURN_MAX):
+            return [(values, turn)]
+        vectors = vector_from_matrix(turn)
+        count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / TURN_MAX))
+        part = _matrices(quaternion_from_vector(vectors / count))
+        began = self.of(state)[0, : len(values)]
+        return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]
+
+    def inputs(self, x: np.ndarray) -> dict[str, Any] | None:
+        """Return positions (..., size) as inputs of `at`; None for orientations between moving bodies."""
+        from scipy.spatial.transform import Rotation
+
+        made: dict[str, Any] = {name: x[..., k] for k, name in enumerate(self._names)}
+        for one, place in zip(self.orientations, self._quaternions, strict=True):
+            if GROUND not in one.bodies:
+                return None
+            turned = Rotation.from_quat(x[..., place], scalar_first=True)
+            backwards = one.bodies[1] == GROUND
+            made[one.bodies[0 if backwards else 1]] = turned.inv() if backwards else turned
+        return made
+
+
+def _unit(p: np.ndarray) -> np.ndarray:
+    """Return normalized quaternions (..., 4)."""
+    return np.asarray(p / np.sqrt(np.einsum("...i,...i->...", p, p))[..., None])
+
+
+def _matrices(p: np.ndarray) -> np.ndarray:
+    """Return the rotations (..., 3, 3) of quaternions (..., 4) that need not be normalized."""
+    return np.swapaxes(rotated(_unit(p)[..., None, :], np.eye(3)), -1, -2)
