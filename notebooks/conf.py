@@ -22,6 +22,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import reference_pages  # noqa: E402
 
 import kic  # noqa: E402
+from kic.cli.warm_up import compile_kernels  # noqa: E402
 
 # `kic.metrics` and the like are imported on first use and stand elsewhere: their public names for autodoc
 for name in kic.__all__:
@@ -172,9 +173,20 @@ def mathml(self: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+STRIDE = 12  # more than the parts of the list of pages, which processes read one after another
+
+
+def prepare_reading(app: Sphinx, env: Any, names: list[str]) -> None:
+    """Compile the kernels once, and spread the pages with cells, which come first, over the list of pages."""
+    if names and app.config.nb_execution_mode != "off":
+        compile_kernels()
+    names[:] = [name for k in range(STRIDE) for name in names[k::STRIDE]]
+
+
 def setup(app: Sphinx) -> None:
     """Register the role, the resolver and the writer of formulas."""
     app.add_role("name", Name())
+    app.connect("env-before-read-docs", prepare_reading)
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("missing-reference", resolve_name, priority=100)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import click
+
+# models that need all kernels, each with one of its rows
+_OPEN = {"horn-two-link": "tip.y", "bevel-wrist": "drive1"}
+_CLOSED = {"four-bar": "A"}
 
 
 @click.command("warm-up")
@@ -28,21 +34,35 @@ def warm_up() -> None:
 
 
 def compile_kernels() -> None:
-    """Call every kernel with real numbers, in all forms that are compiled separately."""
+    """Compile all kernels for real numbers, those of closed mechanisms in a second process, and load them."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _silence) as pool:
+        closed = pool.submit(_call_kernels, _CLOSED)
+        _call_kernels(_OPEN)
+        closed.result()
+    _call_kernels(_CLOSED)
+
+
+def _silence() -> None:
+    """Print no messages in this process, which would interrupt those of the other."""
+    os.environ["KIC_VERBOSE"] = "0"
+
+
+def _call_kernels(models: dict[str, str]) -> None:
+    """Call every kernel that models use with real numbers, in all forms that are compiled separately.
+
+    The order is such that two processes compile few kernels twice: those that both need come late.
+    """
     from kic.io.toml import load
     from kic.simulation.simulate import simulate
 
-    arm, loop, geared = load("horn-two-link"), load("four-bar"), load("bevel-wrist")
-    for m, c, row in (
-        (arm, arm.at([0.3, 0.5]), "tip.x"),
-        (loop, loop.at({"A": 0.5}), "A"),
-        (geared, geared.at(), "drive1"),
-    ):
-        for order in (1, 2, 3):
+    for name, row in models.items():
+        m = load(name)
+        c = m.at()
+        for order in (3, 2, 1):
             c.coefficients("tip", order=order)
-        c.motion("tip")
         c.inverse_dynamics()
         c.forward_dynamics()
+        c.motion("tip")
         c.dynamics()
         c.contributions()
         c.operational_space(row)
