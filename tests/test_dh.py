@@ -7,6 +7,7 @@ from math import pi
 import numpy as np
 import pytest
 from arms import DATA, arm, frames
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -167,6 +168,14 @@ def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
     same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, d=r.d) for r in rows)
     assert kic.from_dh("arm", rows) == kic.from_dh("arm", same)
     assert kic.from_dh("arm", rows, gravity=(0, 0, -1)).gravity == (0.0, 0.0, -1.0)
+
+
+def test_rows_take_the_limits_of_their_joints() -> None:
+    rows = [kic.DHRow("A", "upper", limits=(-1, 2)), {"joint": "B", "body": "fore", "type": "prismatic"}]
+    m = kic.from_dh("arm", rows)
+    assert dict(m.limits) == {"A": (-1.0, 2.0)}
+    with raises(kic.ModelError, key="limits"):
+        kic.DHRow("A", "upper", limits=(2.0, -1.0))
 
 
 # ------------------------------------------------------------------------------------- right angles

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from commands import run, run_line
 from platforms import LEGS, STROKE, boom, platform_on_distances
+from raising import raises
 from scipy.spatial.transform import Rotation
 
 import kic
@@ -238,3 +239,16 @@ def test_runs_and_motions_of_commands_end_at_limits(tmp_path, monkeypatch) -> No
     assert "beyond the limits of 'A'" in message
     assert not (tmp_path / "boom.svg").exists()
     run_line("draw boom.toml --move A=0..0.6 --limits -o boom.svg")
+
+
+def test_shipped_models_have_the_limits_of_their_sources() -> None:
+    """The reference configurations are inside; the leg that exceeds the length of its parts is not."""
+    for name in ("panda", "gough-stewart"):
+        m = kic.load(name)
+        assert m.at(limits=True).ok
+        assert set(m.limits) == set(m.coordinate_names)
+    with raises(kic.ConfigurationError, beyond=[{"joint4": pytest.approx(0.0698)}]):
+        kic.load("panda").at(np.zeros(7), limits=True)
+    legs = kic.load("gough-stewart")
+    assert all(low >= 0.6 and high <= 1.2 for low, high in legs.limits.values())
+    assert "lower limit of L2" in kic.simulate(legs, 0.5, limits=True).stopped

@@ -10,7 +10,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from kic.description.parts import Body, Frame, Joint, Point, as_matrix
-from kic.description.validation import GROUND, STRICT, Vector, assign, check_name, choice, listed, number
+from kic.description.validation import (
+    GROUND,
+    STRICT,
+    Vector,
+    assign,
+    check_name,
+    choice,
+    interval,
+    listed,
+    number,
+)
 from kic.errors import ModelError, short_repr, unknown
 from kic.mechanism import Mechanism
 
@@ -37,6 +47,8 @@ class DHRow:
         Offset along the joint axis, Freeman's s; of a prismatic joint, the reference value of the coordinate.
     theta : float
         Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate.
+    limits : (float, float), optional
+        Lower and upper limit of the coordinate, as of `Joint`.
 
     Raises
     ------
@@ -59,6 +71,8 @@ class DHRow:
     """Offset along the joint axis; of a prismatic joint, the reference value of the coordinate."""
     theta: float = 0.0
     """Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate."""
+    limits: tuple[float, float] | None = None
+    """Lower and upper limit of the coordinate."""
 
     def __post_init__(self) -> None:
         assign(self, joint=check_name("DH row", self.joint, "joint"))
@@ -69,6 +83,8 @@ class DHRow:
         assign(self, type=choice(who, "type", self.type, ("revolute", "prismatic")))
         for key in ("a", "alpha", "d", "theta"):
             assign(self, **{key: number(who, key, getattr(self, key))})
+        if self.limits is not None:
+            assign(self, limits=interval(who, "limits", self.limits))
 
 
 @dataclass(frozen=True)
@@ -216,7 +232,7 @@ def _chain(
         value = row.theta if row.type == "revolute" else row.d
         ties = (before, row.body)
         at, axis = tuple(moved[:3, 3]), tuple(moved[:3, 2])
-        joints.append(Joint(row.joint, row.type, ties, at=at, axis=axis, value=value))
+        joints.append(Joint(row.joint, row.type, ties, at=at, axis=axis, value=value, limits=row.limits))
         T = moved @ _screw_z(row.d, row.theta)
         if convention == "standard":
             T = T @ _screw_x(row.a, row.alpha)
