@@ -169,6 +169,42 @@ def alike_everywhere(m: kic.Mechanism, a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(np.subtract(*poses)).max())
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_second_order_in_angular_velocities(floating, backwards):
+    """Pairs of one order, for rotation vectors, give the coefficients for angular velocities.
+
+    A pendulum hangs on the coupler by a ball joint, whose angular velocity is a coordinate, too. References
+    are the tables of every pair, which third order needs, and the transfer from Euler angles.
+    """
+    pair = ("ball", "coupler") if backwards else ("coupler", "ball")
+    m = replace(
+        floating,
+        bodies=[*floating.bodies, body("ball", 0.7, (0.3, 0.5, -0.2))],
+        joints=[*floating.joints, kic.Joint("S", "spherical", pair, at=(0.2, 0.3, 0.1))],
+        points=[kic.Point("tip", "ball", at=(0.3, 0.4, -0.3)), kic.Point("eye", "base", at=(0.1, 0.0, 0.2))],
+        distances=[kic.Distance("gap", ("tip", "eye"))],
+        coordinates=["S", "A", "root"],
+        gravity=(0, 0, -9.81),
+    )
+    start = m.at(
+        {"root": [0.1, -0.2, 0.3, 0.5, -0.4, 0.8], "A": 0.3, "ball": Rotation.from_rotvec([0.7, 0.2, -0.5])}
+    )
+    c, outputs = start, ["tip", "gap", "ball", "rocker.wx", "rocker.wy", "rocker.wz", "com", "B", "D"]
+    second, third = (c.coefficients(outputs, order=order) for order in (2, 3))
+    assert np.abs(second.H - np.swapaxes(second.H, -1, -2)).max() > 0.1
+    assert np.abs(second.H - third.H).max() < 1e-12 * np.abs(third.H).max()
+    angles = ["ball.euler_xyz", "A", "base.x", "base.y", "base.z", "base.euler_zyx"]
+    found, other = c.dynamics(), c.dynamics(wrt=angles).transfer(c.coefficients(angles, order=2))
+    assert np.abs(found.I - other.I).max() < 1e-11 * np.abs(other.I).max()
+    assert np.abs(found.P - other.P).max() < 1e-11 * np.abs(other.P).max()
+    single = m.prepare(of=outputs, dynamics=True, order=2)(c.state)
+    assert np.abs(single.P - found.P).max() < 1e-12 * np.abs(found.P).max()
+    # only one ball, and single rates of the other, have every pair
+    wrt = ["S", "A", "base"]
+    mixed = c.dynamics(wrt=wrt).transfer(c.coefficients(wrt, order=2))
+    assert np.abs(found.P - mixed.P).max() < 1e-11 * np.abs(other.P).max()
+
+
 def test_runs_equal_integration_in_euler_angles(floating):
     """SciPy integrates positions and rates of Euler angles, with loops closed by at()."""
     m = replace(floating, gravity=(0, 0, -9.81))

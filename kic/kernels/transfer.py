@@ -3,6 +3,10 @@
 The chosen rows and independent closure rows are one square system w(φ). To first order G^w A = [1; 0]; to
 second G^w B = -[H^w](A, A); to third likewise, always the same matrix. The right sides are what the rows have
 with B (or C) left out; what that leaves out of any answer is linear in it and is added at the end.
+
+With LOWER pairs the angular velocities ω of balls may be coordinates. The second order is then found for
+rotation vectors ρ from the configuration at hand, which are true coordinates with ρ̇ = ω − ½ ρ × ω. It differs
+from that for ω by ∓½ of the first order for the third axis (3-35).
 """
 
 from __future__ import annotations
@@ -17,19 +21,24 @@ from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ALLOWED,
     ASKED,
+    BALL,
     BODIES,
     COLUMN_SCALE,
     COLUMNS,
+    COORDINATE,
     ELIMINATED,
     EVERY,
     FORCES,
+    FRAME_B,
     FRAME_WIDTH,
     GOOD_PIVOT,
+    GROUP,
     HEADER,
     HEIGHT,
     INPUT,
     ITEM,
     ITEMS,
+    KIND,
     LARGEST,
     LEFT,
     LEFT_OUT,
@@ -127,6 +136,48 @@ def right_sides(mobile, vectors, choice, t, start, R, count):
         f = -1 / vectors[choice[USED_ITEM, i], SCALE]
         place = start + choice[USED_ROW, i] * count
         scale_range(R, i * count, f, t, place, count)
+
+
+@helper
+def ball_coordinate(mobile, items, choice, n):
+    """Return the coordinate that is column n of a ball, or -1."""
+    for i in range(mobile):
+        if choice[INPUT, i] >= 0:
+            item = choice[USED_ITEM, i]
+            if items[item, ITEM] == COORDINATE and items[item, FRAME_B] == n:
+                return choice[INPUT, i]
+    return -1
+
+
+@helper
+def clear_balls(cols, items, choice, R, count):
+    """Clear the right sides of balls that are coordinates: their second order for ρ is `ball_turns` alone."""
+    for i in range(cols.shape[0]):
+        item = choice[USED_ITEM, i]
+        chosen = choice[INPUT, i] >= 0 and items[item, ITEM] == COORDINATE
+        if chosen and cols[items[item, FRAME_B], KIND] == BALL:
+            clear_range(R, i * count, count)
+
+
+@helper
+def angular_velocities(cols, items, choice, size, rows, target, first, second):
+    """Change the second order of rows, at `second`, from coordinates ρ to ω; the first is at `first`."""
+    for g in range(cols.shape[0]):
+        if (
+            cols[g, KIND] != BALL
+            or cols[g, GROUP] != g
+            or ball_coordinate(cols.shape[0], items, choice, g) < 0
+        ):
+            continue
+        for u in range(3):
+            a = ball_coordinate(cols.shape[0], items, choice, g + u)
+            b = ball_coordinate(cols.shape[0], items, choice, g + (u + 1) % 3)
+            c = ball_coordinate(cols.shape[0], items, choice, g + (u + 2) % 3)
+            for k in range(rows):
+                x = target[first + k * size + c] / 2
+                place = second + k * size * size
+                target[place + a * size + b] -= x
+                target[place + b * size + a] += x
 
 
 @helper
@@ -343,6 +394,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
                 for i in range(items.shape[0]):
                     add_item(cols, F, into, items, vectors, i, states, b, k, size, t, every, U, V)
                 right_sides(mobile, vectors, choice, t, t_start, R, terms)
+                if pairs != EVERY:
+                    clear_balls(cols, items, choice, R, terms)
             if want & WANT_CURVATURE:
                 if k == 2:
                     copy_range(T[b], 0, t, t_start, every)
@@ -360,6 +413,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
                     cols, F, bodies, inertias, rest, x, Z, width, own, late, size, count, tables,
                 )  # fmt: skip
                 hand_out_inertia(tables, size, pairs, K[b])
+                if pairs != EVERY:
+                    angular_velocities(cols, items, choice, size, size, K[b], 0, size * size)
             add_range(x, x_start, 1, late, 0, mobile * terms)
             if k == 1 and want & WANT_LOADS:
                 start = size * (size + size * size) if want & WANT_INERTIA else 0
@@ -372,6 +427,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
             terms = count if k == 1 else size * size * size
         if asked > 0:
             hand_out(items, first_asked, height, pairs, asked, size, t, rows, T[b])
+            if pairs != EVERY and asked > 1:
+                angular_velocities(cols, items, choice, size, rows, T[b], rows, rows * (1 + size))
         if X.shape[0] > 0 and not want & WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
         # NaN is never fine

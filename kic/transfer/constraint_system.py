@@ -242,6 +242,15 @@ class ConstraintSystem:
         return self.chosen.holonomic
 
     @cached_property
+    def has_true_coordinates(self) -> bool:
+        """True if chosen rows are true coordinates, or become so with rotation vectors for whole balls."""
+        tree, chosen = self.tree, self.chosen
+        bare = {label for label, has in zip(chosen.labels, chosen.valued, strict=True) if not has}
+        return bare == {
+            name for n in tree.balls if tree.columns[n] in bare for name in tree.columns[n : n + 3]
+        }
+
+    @cached_property
     def goal(self) -> np.ndarray:
         """Array (height,) of the values of all rows in the kernels if every chosen value is zero."""
         goal = np.zeros(self.rows.height)
@@ -368,7 +377,7 @@ class TransferQuery(KernelQuery):
         vectors[: len(own.items), SCALE] = system.item_scale
         vectors[: len(own.items), LEVER] = system.levers
         last = np.zeros((system.tree.size + 1, 5))
-        lower = order < 3 and not keep and system.holonomic and not _ordered(system.tree, rows)
+        lower = order < 3 and not keep and system.has_true_coordinates and not _ordered(system.tree, rows)
         self.allowed = max(REDUNDANT_ROW_ATOL, 10 * system.tolerance)
         last[:-1, COLUMN_SCALE], last[-1, ALLOWED] = system.column_scale, self.allowed
         if masses is not None:  # in the order of their frames
