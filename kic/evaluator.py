@@ -517,8 +517,8 @@ class PositionSolver:
         if isinstance(near, Configuration):
             near = near.state
         if _plain(values, near, self._sizes):  # the hot path
-            states, arrived = self._closure.newton_local(near[None], values[None])
-            if arrived[0]:
+            states, converged = self._closure.newton_local(near[None], values[None])
+            if converged[0]:
                 return states[0]
         else:
             values, near = self._real("values", values, 0), self._real("near", near, 1)
@@ -528,8 +528,8 @@ class PositionSolver:
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
         start = near.reshape(-1, self._sizes[1])
-        states, arrived = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
-        if not arrived.all():
+        states, converged = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
+        if not converged.all():
             as_array("near", near, self._sizes[1])
             inputs = {name: values[..., k] for k, name in enumerate(self.inputs)}
             return solve_position(
