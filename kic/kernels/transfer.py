@@ -268,8 +268,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
     For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates; T that of the
     requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
     receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
-    Third order is compiled only for a `third` other than None. Returns the number of members that are doubtful:
-    ill-conditioned, not finite, or with unused closure rows that do not hold.
+    Third order is compiled only for a `third` other than None. Returns the number of doubtful members: those
+    that are ill-conditioned or not finite, or whose unused closure rows do not hold.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
