@@ -514,8 +514,8 @@ class PositionSolver:
         if isinstance(near, Configuration):
             near = near.state
         if self._positions is None and _plain(values, near, self._sizes):  # the hot path
-            states, arrived = self._closure.newton_local(near[None], values[None])
-            if arrived[0]:
+            states, converged = self._closure.newton_local(near[None], values[None])
+            if converged[0]:
                 return states[0]
         else:
             values, near = self._real("values", values, 0), self._real("near", near, 1)
@@ -527,8 +527,8 @@ class PositionSolver:
         if self._positions is not None:
             return self.at_positions(self._positions.from_values(values), near)
         start = near.reshape(-1, self._sizes[1])
-        states, arrived = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
-        if not arrived.all():
+        states, converged = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
+        if not converged.all():
             return self._solve({name: values[..., k] for k, name in enumerate(self.inputs)}, near)
         return states.reshape(*batch, self._sizes[1])
 
@@ -536,8 +536,10 @@ class PositionSolver:
         """Return closed states (..., S) at positions (..., n) of coordinates with angular velocities."""
         positions, batch = self._positions, x.shape[:-1]
         assert positions is not None  # for the type checker
-        states, arrived = positions.newton_local(near.reshape(-1, self._sizes[1]), x.reshape(-1, x.shape[-1]))
-        if arrived.all():
+        states, converged = positions.newton_local(
+            near.reshape(-1, self._sizes[1]), x.reshape(-1, x.shape[-1])
+        )
+        if converged.all():
             return states.reshape(*batch, self._sizes[1])
         inputs = positions.inputs(x)
         if inputs is not None:
@@ -545,7 +547,7 @@ class PositionSolver:
         raise ConfigurationError(
             f"Loops of '{self._model.description.name}' do not close on the way from the given states to the "
             "wanted orientations. Give nearer states or values.",
-            failed=[tuple(index) for index in np.argwhere(~arrived.reshape(batch)).tolist()],
+            failed=[tuple(index) for index in np.argwhere(~converged.reshape(batch)).tolist()],
         )
 
     def _solve(self, inputs: dict[str, Any], near: np.ndarray) -> np.ndarray:

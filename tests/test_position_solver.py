@@ -42,8 +42,8 @@ def test_near_configurations_need_no_leaps(monkeypatch: pytest.MonkeyPatch) -> N
     closure = m._model.closure(m.coordinates)
     here = values_of(c, m.coordinates)
     near = here + np.array([[0.01], [0.02]])
-    states, arrived = closure.newton_local(np.repeat(c.state[None], 2, axis=0), near)
-    assert arrived.all()
+    states, converged = closure.newton_local(np.repeat(c.state[None], 2, axis=0), near)
+    assert converged.all()
     assert np.abs(closure.rows(states)[0][:, :6] - near / closure.transfer.scale[:6]).max() < 1e-14
     assert (closure.track(c.state[None], here[None] + 3.0, tries=1)[1] < 1).all()
     assert not closure.newton_local(c.state[None], here[None] * np.nan)[1].any()
@@ -65,8 +65,8 @@ def test_subdivided_path_reaches_the_same_configuration(monkeypatch: pytest.Monk
         assert np.abs(close(wanted, c.state) - exact).max() < 1e-12
         assert np.abs(close(wanted[2], c.state) - exact[2]).max() < 1e-12
     # members without a configuration do not arrive, and the others of their batch do
-    states, arrived = closure.newton_local(start[:2], np.stack([here * np.nan, wanted[1]]))
-    assert arrived.tolist() == [False, True]
+    states, converged = closure.newton_local(start[:2], np.stack([here * np.nan, wanted[1]]))
+    assert converged.tolist() == [False, True]
     assert np.abs(states[1] - exact[1]).max() < 1e-12
     assert not closure.newton_local(start[:1], here[None] * np.nan)[1].any()
 

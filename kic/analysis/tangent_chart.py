@@ -152,9 +152,9 @@ def between(closure: Closure, a: TangentSpace, b: TangentSpace) -> tuple[ChartSe
         if near.all():
             break
         far = np.flatnonzero(~near)
-        middle, arrived = segments.take(far).at(np.full(far.size, SPLIT_FRACTION))
-        lost += edge[far[~arrived]].tolist()
-        far, m = far[arrived], tangents(closure, middle[arrived], dof)
+        middle, converged = segments.take(far).at(np.full(far.size, SPLIT_FRACTION))
+        lost += edge[far[~converged]].tolist()
+        far, m = far[converged], tangents(closure, middle[converged], dof)
         a, b = _joined(a.take(far), m), _joined(m, b.take(far))
         edge = np.concatenate([edge[far], edge[far]])
     else:
@@ -190,8 +190,8 @@ def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, 
         return some.sign_function(some.at(share)[0], rows)
 
     share = root(value, f0[which], f1[which])
-    states, arrived = some.at(share)
-    return which[arrived], states[arrived]
+    states, converged = some.at(share)
+    return which[converged], states[converged]
 
 
 def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:

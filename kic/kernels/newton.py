@@ -13,10 +13,15 @@ determinant. The weights w_i, the sums of the rows of |A| over the rows of J tha
 columns of different sensitivity.
 
 A is the inverse at the start. At both ends of the chord J is known: κ interpolates it linearly. η is a
-Hermite interpolant of r, at most a quarter of its larger slope. Lever arms bound λ and the errors of
-interpolation: the k-th derivative of a row along x is at most LEVER ‖x‖₁ᵏ over the columns of the row, and
-for points at most the arm of the outermost column in place of LEVER. A step that fails the test is made
-shorter. Members that fail stay at the last configuration that was proved.
+Hermite interpolant of r, at most a quarter of its larger slope. Where the test fails, the path is divided
+into two chords. Their common node is the middle of the path to second order, by the slopes of r. Its residual
+is part of η, and A is the inverse there, for both chords: κ halves and η falls to about a quarter.
+
+Lever arms bound λ and the errors of interpolation: the k-th derivative of a row along x is at most
+LEVER ‖x‖₁ᵏ over the columns of the row, and for points and directions at most the arm of the outermost
+column in place of LEVER. Points of a loop are compared in world axes, and columns that carry the whole loop
+turn its rows. These turns are part of the errors. A step that fails the tests is made shorter. Members that
+fail stay at the last configuration that was proved.
 
 This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
 poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
@@ -25,14 +30,19 @@ poses, angles of cut joints, rounded dimensions and singular configurations, and
 from __future__ import annotations
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import frames, motion
+from kic.kernels.frames import carried_point, carried_vector, frames, motion
 from kic.kernels.functions import root
-from kic.kernels.jit import entry, helper
+from kic.kernels.influence import affects
+from kic.kernels.influence import first as first_influence
+from kic.kernels.jit import entry, helper, small
 from kic.kernels.layout import (
     BALL,
     COLUMN_SCALE,
     COLUMNS,
+    DIRECTION,
     DISTANCE,
+    DOT1,
+    DOT2,
     DRAWN,
     ELIMINATED,
     FRAME_A,
@@ -48,6 +58,9 @@ from kic.kernels.layout import (
     KIND,
     LEFT_OUT,
     LEVER,
+    LOCAL_A,
+    LOCAL_B,
+    ORIGIN,
     PARENT,
     POINT,
     PRISMATIC,
@@ -65,7 +78,7 @@ from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
 from kic.kernels.transfer import scaled_system
-from kic.kernels.vectors import cross, dot, scale, sub
+from kic.kernels.vectors import cross, dot, scale, sub, take
 
 # Newton steps at most; the largest first step and the largest ratio of two steps (rad, shares of the length)
 STEPS_MAX, STEP_MAX, CONTRACTION_MAX = 10, 0.2, 0.25
@@ -80,14 +93,15 @@ PIVOT_MIN = 1e-6
 SHARE_MIN = 1e-6
 # errors of linear and of cubic Hermite interpolation, and the largest share of a slope in the latter
 LINEAR_FACTOR, HERMITE_FACTOR, SLOPE_FACTOR = 1 / 8, 1 / 384, 1 / 4
-# largest growth and shrinkage of the step, and the share of the allowed slack that the next step aims at
-GROWTH_MAX, SHRINK_MIN, SLACK_FACTOR = 3.0, 0.2, 0.8
-# radius of the balls about a chord, as a share of its length, and the smallest one
-RADIUS_SHARE, RADIUS_MIN = 0.05, 1e-6
+# largest growth of the step, smallest and largest shrinkage, and the share of the longest step that is tried
+GROWTH_MAX, SHRINK_MIN, SHRINK_MAX, STEP_FACTOR = 3.0, 0.2, 0.7, 0.8
+# radius of the balls about a chord, as a multiple of η without errors of interpolation, and the smallest one
+RADIUS_FACTOR, RADIUS_MIN = 10.0, 1e-6
+# columns of the bounds of an item: errors of interpolation of residual and Jacobian, its second derivative in
+# the norm; turn of columns that carry both of its frames; bounds of its second and third derivatives
+RESIDUAL_ERROR, JACOBIAN_ERROR, CURVATURE, CARRIED_TURN, SECOND, THIRD, BOUNDS_WIDTH = 0, 1, 2, 3, 4, 5, 6
 # smallest weight of a column, as a share of the largest
 WEIGHT_MIN = 1e-3
-# slack below which the next step needs no sharper estimate
-SLACK_SHARP_MIN = 0.04
 
 
 @helper
@@ -95,7 +109,8 @@ def closing_scratch(plan):
     """Return the size of the scratch array."""
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 4 * square + 12 * mobile + 3 * plan[2, SYSTEM]
+    bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 19 * mobile + 2 + bounds
 
 
 @helper
@@ -141,7 +156,7 @@ def move(cols, choice, rest, R, states, b):
             states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3] = f * w, f * x, f * y, f * z
 
 
-@helper
+@small
 def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
     """Compute values and first order of all rows of the system at state b, and the scaled square system W."""
     motion(cols, geometry, states, b, F)
@@ -155,20 +170,20 @@ def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, 
 
 
 @helper
-def chord(cols, rest, first, states, b, d):
-    """Compute the scaled step d (M,) from state `first` (1, S) to state b."""
+def chord(cols, rest, nodes, a, e, d):
+    """Compute the scaled step d (M,) from node a to node e."""
     for n in range(cols.shape[0]):
         k = cols[n, STATE]
         if cols[n, KIND] != BALL:
-            d[n] = (states[b, k] - first[0, k]) / rest[n, COLUMN_SCALE]
+            d[n] = (nodes[e, k] - nodes[a, k]) / rest[n, COLUMN_SCALE]
         elif cols[n, GROUP] == n:
             same = 0.0
             for c in range(4):
-                same += first[0, k + c] * states[b, k + c]
+                same += nodes[a, k + c] * nodes[e, k + c]
             sign = 1 if same >= 0 else -1
-            # the vector part of states times the conjugate of first, made as long as the angle
-            p, u = states[b, k], (states[b, k + 1], states[b, k + 2], states[b, k + 3])
-            o, v = first[0, k], (first[0, k + 1], first[0, k + 2], first[0, k + 3])
+            # the vector part of the end times the conjugate of the start, made as long as the angle
+            p, u = nodes[e, k], (nodes[e, k + 1], nodes[e, k + 2], nodes[e, k + 3])
+            o, v = nodes[a, k], (nodes[a, k + 1], nodes[a, k + 2], nodes[a, k + 3])
             t = sub(scale(sign * o, u), scale(sign * p, v))
             t = sub(t, scale(sign, cross(u, v)))
             s = dot(t, t)
@@ -201,146 +216,291 @@ def weight_of(cols, w, n):
 
 
 @helper
-def arm_of(cols, g, n, row):
-    """Return the speed of a point per rate of column n; for a ball joint, the distance from its centre."""
-    size, last = 0.0, n
+def arm_of(cols, F, n, sort, e):
+    """Return the speed of a point or direction e per rate of column n; for a ball joint, of any turn."""
     if cols[n, KIND] == BALL:
-        n, last = cols[n, GROUP], cols[n, GROUP] + 2
-    for k in range(n, last + 1):
-        for c in range(3):
-            size += g[row + c, k] * g[row + c, k]
-    return root(size / 2) if last > n else root(size)
+        arm = e if sort == DIRECTION else sub(e, take(F, n, ORIGIN))
+    elif affects(cols, n, sort):
+        arm = first_influence(cols, F, n, sort, e)
+    else:
+        return 0.0
+    return root(dot(arm, arm))
 
 
 @helper
-def bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, radius, i, extra):
-    """Compute bounds for item i along the chord: interpolation errors of η and κ, and its share of λ.
+def power(x, exponent):
+    """Return a whole power of x."""
+    result = 1.0
+    for _ in range(exponent):
+        result *= x
+    return result
 
-    `value` and `g` are those of the end of the chord. The bounds hold in balls of the `radius` about it.
-    Derivatives of a point by several columns are at most the arm of the outermost. An arm changes by what
-    columns farther out move the point, at most.
+
+@helper
+def slope_at_end(items, value, g, d, w, i):
+    """Return the largest slope of a difference of points, by that at one end, apart from the third order."""
+    row, square, gap = items[i, ROW], 0.0, 0.0
+    for c in range(3):
+        x = 0.0
+        for n in range(g.shape[1]):
+            x += g[row + c, n] * w[n, 1] * d[n]
+        square += x * x
+        gap += value[row + c] * value[row + c]
+    return root(square) + 2 * root(gap)
+
+
+@helper
+def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds):
+    """Bound derivatives of item i along the chord from node a to node e, and the error of its residual.
+
+    Write row i of `bounds` except for errors of the Jacobian and the curvature; return the error. `value`
+    and `g` are those of either end of the chord.
     """
     lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
-    extra[3 * i] = extra[3 * i + 1] = extra[3 * i + 2] = 0
+    bounds[i, RESIDUAL_ERROR] = bounds[i, JACOBIAN_ERROR] = bounds[i, CURVATURE] = 0
     if lever == 0:
-        return
-    mean = kind == WEIGHTED_POINT  # a sum with terms on any column
-    last = cols.shape[0] - 1 if mean else items[i, FRAME_B]
-    body, base = last, max(items[i, FRAME_A], -1)
-    unit, slid, t, other = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0
+        return 0.0
+    every = kind == WEIGHTED_POINT  # a sum with terms on any column
+    body = cols.shape[0] - 1 if every else items[i, FRAME_B]
+    base = max(items[i, FRAME_A], -1)
+    unit, slid, turn, other_turn, carried = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
         if cols[n, KIND] == PRISMATIC:
             k = cols[n, STATE]
-            slid += max(abs(states[b, k] - geometry[n, DRAWN]), abs(first[0, k] - geometry[n, DRAWN]))
+            slid += max(abs(nodes[a, k] - geometry[n, DRAWN]), abs(nodes[e, k] - geometry[n, DRAWN]))
         if body > base:
-            t += turn_of(cols, d, n)
-            body = n - 1 if mean else cols[n, PARENT]
+            turn += turn_of(cols, d, n)
+            body = n - 1 if every else cols[n, PARENT]
         else:
-            other += turn_of(cols, d, n)
+            other_turn += turn_of(cols, d, n)
             base = cols[n, PARENT]
     lever += slid * unit
-    # the two points of an item move by the columns of their own side; all else by those of both
-    if kind != POINT:
-        t += other
-        other = 0.0
     second = third = fourth = lever
-    if kind == DISTANCE:
-        # |v| has derivatives by those of v, over powers of the smallest length on the way
-        least = value[row] * unit - 1.5 * lever * t
-        f = lever / least if least > 0 else 1e9
-        second *= 1 + f
-        third *= 1 + f * (3 + 3 * f)
-        fourth *= 1 + f * (7 + f * (18 + 15 * f))
-    extra[3 * i] = HERMITE_FACTOR * fourth * (t * t * t * t + other * other * other * other)
-    bend, twist = 0.0, 0.0
-    for side in range(2):
-        # sums of arms times weights and turns of the columns, of pairs, and of triples with one weight
+    if kind == POINT:
+        # the two points of an item move by the columns of their own side; all else by those of both
+        error = HERMITE_FACTOR * lever * (power(turn, 4) + power(other_turn, 4))
+        # columns that carry both points turn their difference
+        while body >= 0:
+            carried += turn_of(cols, d, body)
+            body = cols[body, PARENT]
+        if carried > 0:
+            slope = slope_at_end(items, value, g, d, w, i) * unit
+            slope += lever * (power(turn, 3) + power(other_turn, 3)) / 6
+            error += SLOPE_FACTOR * carried * slope
+    else:
+        turn += other_turn
+        if kind == DISTANCE:
+            # |v| has derivatives by those of v, over powers of the smallest length on the way
+            least = value[row] * unit - 1.5 * lever * turn
+            f = lever / least if least > 0 else 1e9
+            second *= 1 + f
+            third *= 1 + f * (3 + 3 * f)
+            fourth *= 1 + f * (7 + f * (18 + 15 * f))
+        error = HERMITE_FACTOR * fourth * power(turn, 4)
+    bounds[i, RESIDUAL_ERROR], bounds[i, CARRIED_TURN] = error, carried
+    bounds[i, SECOND], bounds[i, THIRD] = second, third
+    return error
+
+
+@helper
+def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
+    """Bound the error of the Jacobian of item i along a chord, and its second derivative, in the norm.
+
+    The second derivative is bounded in balls of the `radius` about the chord. F has the frames at either end.
+    Derivatives of a point or direction by several columns are at most the arm of the outermost. An arm
+    changes by the motion that columns farther out cause, at most.
+    """
+    if vectors[i, LEVER] == 0:
+        return
+    kind, unit = items[i, ITEM], 1 / vectors[i, SCALE]
+    every = kind == WEIGHTED_POINT
+    last = cols.shape[0] - 1 if every else items[i, FRAME_B]
+    second, third, carried = bounds[i, SECOND], bounds[i, THIRD], bounds[i, CARRIED_TURN]
+    # arms are known for points, for vectors fixed in B, and for differences of points seen from A
+    armed = kind == POINT or kind == DOT1 or kind == DOT2
+    sort = DIRECTION if kind == DOT1 else POINT
+    head = tail = (0.0, 0.0, 0.0)
+    if armed:
+        local = take(vectors, i, LOCAL_B)
+        head = carried_vector(F, last, local) if kind == DOT1 else carried_point(F, last, local)
+        tail = carried_point(F, max(items[i, FRAME_A], -1), take(vectors, i, LOCAL_A))
+    for side in range(2 if kind == POINT else 1):
+        # sums over pairs and triples of columns: arms times weights, and times turns of the chord
+        weight_weight, turn_turn_weight = 0.0, 0.0
+        # sums over the columns and pairs that are farther out
         weighted, turned, weight_turn, turn_turn = 0.0, 0.0, 0.0, 0.0
         body, base = last, max(items[i, FRAME_A], -1)
         while body != base:
             n = max(body, base)
             if (body > base) == (side == 0) or kind != POINT:
-                arm, f, h = second, weight_of(cols, w, n), turn_of(cols, d, n)
-                if kind == POINT:
-                    arm = min(lever, arm_of(cols, g, n, row) * unit * w[n, 1] + turned + radius * weighted)
-                bend += f * (arm * f + 2 * weighted)
-                twist += f * (turn_turn + 2 * h * turned + h * h * arm) + h * (2 * weight_turn + h * weighted)
+                arm, weight, h = second, weight_of(cols, w, n), turn_of(cols, d, n)
+                if armed and (body > base or kind == POINT):
+                    arm = arm_of(cols, F, n, sort, head if side == 0 else tail) * unit * w[n, 1]
+                    arm = min(second, arm + turned + radius * weighted)
+                weight_weight += weight * (arm * weight + 2 * weighted)
+                turn_turn_weight += weight * (turn_turn + 2 * h * turned + h * h * arm)
+                turn_turn_weight += h * (2 * weight_turn + h * weighted)
                 turn_turn += h * (2 * turned + h * arm)
-                weight_turn += f * turned + h * (weighted + f * arm)
-                weighted += f * arm
+                weight_turn += weight * turned + h * (weighted + weight * arm)
+                weighted += weight * arm
                 turned += h * arm
             if body > base:
-                body = n - 1 if mean else cols[n, PARENT]
+                body = n - 1 if every else cols[n, PARENT]
             else:
                 base = cols[n, PARENT]
-        if kind != POINT:
-            break
-    extra[3 * i + 1] = LINEAR_FACTOR * twist * (third / second)
-    extra[3 * i + 2] = bend
+        turn_turn_weight = turn_turn_weight * (third / second) + carried * (
+            2 * weight_turn + carried * weighted
+        )
+        bounds[i, JACOBIAN_ERROR] += LINEAR_FACTOR * turn_turn_weight
+        bounds[i, CURVATURE] += weight_weight
 
 
 @helper
-def slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line):
-    """Compare the systems S, E at the ends of a chord.
+def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line):
+    """Compare the systems S, E at the ends of a chord along which the goal makes a `share` of its way.
 
-    Write the slopes of the residuals at both ends, and the change of each row in the norm of the columns,
-    into line (3 M).
+    Write N times the slopes of the residuals at both ends, and the change of each row in the norm of the
+    columns, into line (5 M). Return the largest residual that the slopes cause, in the norm.
     """
     for i in range(mobile):
         x = 0.0
         if choice[INPUT, i] >= 0:
             row = choice[USED_ROW, i]
-            x = (aim[row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
+            x = share * (aim[row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
         y, change = x, 0.0
         for j in range(mobile):
             n = choice[ELIMINATED, j]
             x -= S[i, j] * d[n]
             y -= E[i, j] * d[n]
             change += abs(E[i, j] - S[i, j]) * w[n, 0]
-        line[i], line[mobile + i], line[2 * mobile + i] = x, y, change
+        line[2 * mobile + i], line[3 * mobile + i], line[4 * mobile + i] = change, x, y
+    largest = 0.0
+    for i in range(mobile):
+        x, y = 0.0, 0.0
+        for k in range(mobile):
+            x += N[i, k] * line[3 * mobile + k]
+            y += N[i, k] * line[4 * mobile + k]
+        line[i], line[mobile + i] = x, y
+        largest = max(largest, max(abs(x), abs(y)) / w[choice[ELIMINATED, i], 0])
+    return SLOPE_FACTOR * largest
 
 
 @helper
-def certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, sharp):
-    """Return max(4 λ η / (1 − κ)², (2 η / ((1 − κ) ρ))²): below 1 the step stays on its branch.
+def certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, radius, sharp, test):
+    """Compute κ and 4 λ η; return True if the ball of the `radius` about each point holds one solution.
 
-    The result is 1e6 where κ is not below 1. λ holds within the `radius` ρ of the chord.
-
-    N is the inverse of S, `opened` the closure error on the way, and `line` has the results of `slopes`. A
-    `sharp` κ takes the norm of the product N (E − S), otherwise of the product of absolute values.
+    `opened` is the closure error on the way, and `left` (M) the residual at one end beside it. `line` has the
+    results of `slopes`. A `sharp` κ takes the norm of the product N (E − S), otherwise of the product of
+    absolute values. κ and 4 λ η, the larger of both tests, are written into `test` (2).
     """
-    kappa, eta, bent, not_finite = 0.0, 0.0, 0.0, 0.0
+    kappa, eta, curvature, not_finite = 0.0, 0.0, 0.0, 0.0
     for i in range(mobile):
-        x, y, side, more, much = 0.0, 0.0, 0.0, 0.0, 0.0
+        residual, change, second, end = 0.0, 0.0, 0.0, 0.0
         if sharp:
             clear_range(product, 0, mobile)
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
-                item = 3 * choice[USED_ITEM, k]
-                x += f * line[k]
-                y += f * line[mobile + k]
+                item = choice[USED_ITEM, k]
+                end += f * left[k]
                 if sharp:
                     for j in range(mobile):
                         product[j] += f * (E[k, j] - S[k, j])
                 f = abs(f)
-                side += f * (opened + extra[item])
-                more += f * extra[item + 1]
-                much += f * extra[item + 2]
+                residual += f * (opened + bounds[item, RESIDUAL_ERROR])
+                change += f * bounds[item, JACOBIAN_ERROR]
+                second += f * bounds[item, CURVATURE]
                 if not sharp:
-                    more += f * line[2 * mobile + k]
+                    change += f * line[2 * mobile + k]
         if sharp:
             for j in range(mobile):
-                more += abs(product[j]) * w[choice[ELIMINATED, j], 0]
+                change += abs(product[j]) * w[choice[ELIMINATED, j], 0]
         f = 1 / w[choice[ELIMINATED, i], 0]
-        side += SLOPE_FACTOR * max(abs(x), abs(y))
-        kappa, eta, bent = max(kappa, f * more), max(eta, f * side), max(bent, f * much)
-        not_finite += 0 * (x + y + side + more + much)
-    if not kappa + not_finite < 1:
-        return 1e6
-    ratio = eta / (1 - kappa)
-    return max(4 * bent * ratio / (1 - kappa), (2 * ratio / radius) * (2 * ratio / radius))
+        residual += abs(end) + SLOPE_FACTOR * max(abs(line[i]), abs(line[mobile + i]))
+        kappa, eta, curvature = max(kappa, f * change), max(eta, f * residual), max(curvature, f * second)
+        not_finite += 0 * (residual + change + second)
+    test[0], test[1] = kappa + not_finite, 4 * curvature * eta + not_finite
+    # NaN fails these tests
+    return kappa + not_finite < 1 and test[1] < (1 - kappa) * (1 - kappa) and 2 * eta < (1 - kappa) * radius
+
+
+@small
+def chord_certified(
+    plan,
+    numbers,
+    choice,
+    F,
+    value,
+    g,
+    begun,
+    aim,
+    share,
+    nodes,
+    a,
+    e,
+    systems,
+    N,
+    w,
+    opened,
+    left,
+    work,
+    test,
+):
+    """Return True if the chord from node a to node e is certified; write κ and 4 λ η into `test`.
+
+    N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
+    makes a `share` of its way from `begun` to `aim`.
+    """
+    mobile, count = plan[0, COLUMNS], plan[2, SYSTEM]
+    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, ITEMS)
+    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    rest = numbers[numbers.shape[0] - 1 - mobile :]
+    d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 7 * mobile]
+    bounds = work[7 * mobile : 7 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
+    S, E = systems[a], systems[e]
+    chord(cols, rest, nodes, a, e, d)
+    slope = slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line)
+    largest = 0.0
+    for i in range(mobile):
+        end = 0.0
+        for k in range(mobile):
+            end += N[i, k] * left[k]
+        largest = max(largest, abs(end) / w[choice[ELIMINATED, i], 0])
+    error = opened
+    for i in range(count):
+        error = max(
+            error, bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds)
+        )
+    # with these weights the norm of errors of rows is at most the largest
+    radius = max(RADIUS_FACTOR * (slope + largest + error), RADIUS_MIN)
+    for i in range(count):
+        bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
+    for sharp in range(2):
+        if certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, radius, sharp == 1, test):
+            return True
+    return False
+
+
+@helper
+def set_middle(cols, rest, choice, line, R, nodes):
+    """Compute node 1, the middle of the curve from node 0 to node 2, to second order."""
+    for n in range(cols.shape[0]):
+        k = cols[n, STATE]
+        if cols[n, KIND] != BALL:
+            nodes[1, k] = (nodes[0, k] + nodes[2, k]) / 2
+        elif cols[n, GROUP] == n:
+            same = 0.0
+            for c in range(4):
+                same += nodes[0, k + c] * nodes[2, k + c]
+            sign = 1 if same >= 0 else -1
+            for c in range(4):
+                nodes[1, k + c] = (nodes[0, k + c] + sign * nodes[2, k + c]) / 2
+    # the residual of the chord's middle, by its slopes at both ends
+    for j in range(cols.shape[0]):
+        R[j] = (line[j] - line[cols.shape[0] + j]) / 8
+    move(cols, choice, rest, R, nodes, 1)
 
 
 @helper
@@ -350,23 +510,23 @@ def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
     for i in range(mobile):
         inverse[i * mobile + i] = 1
     solve(W, pivots, ends, inverse, mobile)
-    most = 0.0
+    largest = 0.0
     for j in range(mobile):
-        n, much = choice[ELIMINATED, j], 0.0
+        n, total = choice[ELIMINATED, j], 0.0
         for k in range(mobile):
             if vectors[choice[USED_ITEM, k], LEVER] != 0:
-                much += abs(inverse[j * mobile + k])
-        w[n, 0], w[n, 1] = much, rest[n, COLUMN_SCALE]
-        most = max(most, much)
+                total += abs(inverse[j * mobile + k])
+        w[n, 0], w[n, 1] = total, rest[n, COLUMN_SCALE]
+        largest = max(largest, total)
     for n in range(mobile):
-        w[n, 0] = max(w[n, 0], WEIGHT_MIN * most if most > 0 else 1.0)
+        w[n, 0] = max(w[n, 0], WEIGHT_MIN * largest if largest > 0 else 1.0)
 
 
 @entry
 def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
-    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many did not arrive.
+    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many failed.
 
-    quality (B,) is the share of the way that was made, 1 for members that arrived. At most `tries` steps are
+    quality (B,) is the completed share of the way, 1 for members that converged. At most `tries` steps are
     made. `choice` and `whole` are as in `transfer`.
     """
     mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
@@ -383,30 +543,29 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
     place += 2 * height
     W = scratch[place : place + square].reshape(mobile, mobile)
-    S = scratch[place + square : place + 2 * square].reshape(mobile, mobile)
-    E = scratch[place + 2 * square : place + 3 * square].reshape(mobile, mobile)
-    inverse = scratch[place + 3 * square : place + 4 * square]
-    N = inverse.reshape(mobile, mobile)
-    place += 4 * square
-    # a ball has four numbers for its three columns
-    first = scratch[place : place + states.shape[1]].reshape(1, states.shape[1])
-    place += 2 * mobile
-    R = scratch[place : place + mobile]
-    d = scratch[place + mobile : place + 2 * mobile]
-    line = scratch[place + 2 * mobile : place + 5 * mobile]
+    # systems and states at the start, the middle and the end of a chord; inverses at the first two, with the
     # weights and units of the columns
-    w = scratch[place + 5 * mobile : place + 7 * mobile].reshape(mobile, 2)
-    product = scratch[place + 7 * mobile : place + 8 * mobile]
-    extra = scratch[place + 8 * mobile :]
+    systems = scratch[place + square : place + 4 * square].reshape(3, mobile, mobile)
+    S, M, E = systems[0], systems[1], systems[2]
+    inverses = scratch[place + 4 * square : place + 6 * square].reshape(2, square)
+    N = inverses[0].reshape(mobile, mobile)
+    place += 6 * square
+    # a ball has four numbers for its three columns
+    nodes = scratch[place : place + 3 * states.shape[1]].reshape(3, states.shape[1])
+    place += 6 * mobile
+    R, left = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]
+    weights = scratch[place + 2 * mobile : place + 6 * mobile].reshape(2, mobile, 2)
+    test, work = scratch[place + 6 * mobile : place + 6 * mobile + 2], scratch[place + 6 * mobile + 2 :]
+    d, line = work[:mobile], work[2 * mobile : 4 * mobile]
     pivots, ends = whole[0], whole[1]
-    # kept: S, `begun` and `first` are those of the previous member; inverted: N is the inverse of S
+    # kept: S, `begun` and node 0 are those of the previous member; inverted: N is the inverse of S
     failed, kept, inverted, start_pivot = 0, False, False, 0.0
     for b in range(states.shape[0]):
         quality[b] = 0
         not_finite = 0.0
         for k in range(states.shape[1]):
-            kept = kept and first[0, k] == states[b, k]
-            first[0, k] = states[b, k]
+            kept = kept and nodes[0, k] == states[b, k]
+            nodes[0, k] = states[b, k]
             not_finite += 0 * states[b, k]
         for row in range(height):
             aim[row] = goal[b, row]
@@ -435,7 +594,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if end == 1:
                         aim[row] = goal[b, row]
             fresh = True
-            before, size, pivot, arrived, slack = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, 1e6
+            before, size, pivot, converged, ratio = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, SHRINK_MIN
             for step in range(STEPS_MAX):
                 if step > 0:
                     evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
@@ -451,7 +610,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     or (worst <= CLOSURE_RTOL and step > 1 and worst > before / 2)
                 )
                 if done and step > 0:
-                    arrived = 1
+                    converged = 1
                     break
                 if step == 0 and not inverted:
                     for i in range(mobile):
@@ -460,7 +619,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     start_pivot = factor(W, pivots, ends)
                     if not start_pivot > PIVOT_MIN:
                         break
-                    invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w)
+                    invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[0], weights[0])
                     inverted = True
                 # after a short step the last system serves again
                 if step == 0:
@@ -474,17 +633,16 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     if not pivot > PIVOT_MIN:
                         break
                 if done:  # the start has the values of the goal, and the rows fix it
-                    arrived = 2
+                    converged = 2
                     break
                 before = worst
                 if fresh:
                     for i in range(mobile):
                         d[i] = R[i]
                     for i in range(mobile):
-                        much = 0.0
+                        R[i] = 0
                         for k in range(mobile):
-                            much += N[i, k] * d[k]
-                        R[i] = much
+                            R[i] += N[i, k] * d[k]
                 else:
                     solve(W, pivots, ends, R, 1)
                 next_size = 0.0
@@ -494,44 +652,73 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 # NaN fails this test; near the end round-off decides about the size of steps
                 if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
                     if step > 0 and worst <= 2 * ROUNDING_RTOL * large:
-                        arrived = 1
+                        converged = 1
                     elif step == 0:
-                        slack = (next_size / (SLACK_FACTOR * STEP_MAX)) ** 2
+                        ratio = STEP_FACTOR * STEP_FACTOR * STEP_MAX / next_size
                     break
                 move(cols, choice, rest, R, states, b)
                 # the residual after such a step is below round-off
                 small = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
                 if step > 0 and pivot > GOOD_PIVOT and small and other <= CLOSURE_RTOL:
-                    arrived = 1
+                    converged = 1
                     break
                 size = next_size
-            if arrived == 1:
+            certified = converged == 2
+            if converged == 1:
                 for row in range(height):
                     found[row] = value[row]
                 for i in range(mobile):
                     if choice[INPUT, i] >= 0:
                         found[choice[USED_ROW, i]] = aim[choice[USED_ROW, i]]
-                chord(cols, rest, first, states, b, d)
-                radius = 0.0
-                for n in range(mobile):
-                    radius = max(radius, abs(d[n]) / w[n, 0])
-                radius = max(RADIUS_SHARE * radius, RADIUS_MIN)
-                for i in range(count):
-                    bounds(cols, geometry, items, vectors, value, g, first, states, b, d, w, radius, i, extra)
-                slopes(mobile, choice, vectors, begun, aim, d, S, E, w, line)
+                    left[i] = 0
+                for k in range(states.shape[1]):
+                    nodes[2, k] = states[b, k]
                 opened = max(opened, CLOSURE_RTOL)
-                slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, False)
-                if not slack < (1.0 if end == 1 else SLACK_SHARP_MIN):
-                    slack = certified(mobile, choice, opened, S, E, N, w, line, product, extra, radius, True)
-            if arrived == 2 or slack < 1:
+                # the chord, and where it fails, both halves of the curve
+                for part_of in range(3):
+                    a, e, h = (
+                        (1 if part_of == 2 else 0),
+                        (1 if part_of == 1 else 2),
+                        (0 if part_of == 0 else 1),
+                    )
+                    if part_of == 1:
+                        set_middle(cols, rest, choice, line, R, nodes)
+                        evaluate(
+                            cols, geometry, items, vectors, rest, choice, count, nodes, 1, F, value, g, M
+                        )
+                        for i in range(mobile):
+                            for j in range(mobile):
+                                W[i, j] = M[i, j]
+                        if not factor(W, pivots, ends) > PIVOT_MIN:
+                            break
+                        invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[1], weights[1])
+                        for i in range(mobile):
+                            if choice[INPUT, i] >= 0:
+                                row = choice[USED_ROW, i]
+                                aim[row] = (begun[row] + found[row]) / 2
+                        residuals(vectors, choice, aim, value, mobile, 0, left)
+                    inverse = inverses[h].reshape(mobile, mobile)
+                    certified = chord_certified(
+                        plan, numbers, choice, F, value, g, begun, found, 1.0 if part_of == 0 else 0.5, nodes,
+                        a, e, systems, inverse, weights[h], opened, left, work, test,
+                    )  # fmt: skip
+                    kappa, product = test[0], test[1]
+                    if part_of == 0:
+                        # halves have about half of κ and a quarter of η
+                        kappa, product = kappa / 2, product / 4
+                    ratio = 1 / (root(product) / STEP_FACTOR + kappa + 1e-9)
+                    possible = kappa < 1 and product < (1 - kappa) * (1 - kappa)
+                    if certified == (part_of == 0) or not possible:
+                        break
+            if certified:
                 share = end
                 if share == 1:
                     break
-                part *= min(GROWTH_MAX, SLACK_FACTOR / root(max(slack, 1e-6)))
+                part *= min(GROWTH_MAX, ratio)
                 opened = CLOSURE_RTOL
-                if arrived == 1:
+                if converged == 1:
                     for k in range(states.shape[1]):
-                        first[0, k] = states[b, k]
+                        nodes[0, k] = states[b, k]
                     for row in range(height):
                         begun[row] = found[row]
                     for i in range(mobile):
@@ -539,9 +726,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                             S[i, j] = E[i, j]
                     kept = inverted = False
             else:
-                part = (end - share) * max(SHRINK_MIN, min(0.7, SLACK_FACTOR / root(slack)))
+                part = (end - share) * max(SHRINK_MIN, min(SHRINK_MAX, ratio))
                 for k in range(states.shape[1]):
-                    states[b, k] = first[0, k]
+                    states[b, k] = nodes[0, k]
                 if not part > SHARE_MIN:
                     break
             # the rest of the way in equal parts

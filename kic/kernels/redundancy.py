@@ -137,8 +137,8 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
 
     The residuals are (P,) each. Then follow λ² and efforts (M,), side by side in each row of `out`; parts not
     requested are not written. `motion` has u̇ (P,), ü (P,), z (M,), ż (M,) in each row. `quality` (B, 2)
-    receives the pivot shares. Returns the
-    number of members with a share of at most PIVOT_SHARE_MIN and λ² zero, or with singular Q.
+    receives the pivot shares. Returns the number of members with a share of at most PIVOT_SHARE_MIN and λ²
+    zero, or with singular Q.
     """
     doubtful = 0
     size, rows, Z = plan[SIZE], plan[TASK], scratch

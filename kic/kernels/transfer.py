@@ -319,7 +319,8 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
     For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates; T that of the
     requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
     receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
-    Third order is compiled only for a `third` other than None.
+    Third order is compiled only for a `third` other than None. Returns the number of doubtful members: those
+    that are ill-conditioned or not finite, or whose unused closure rows do not hold.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -353,7 +354,7 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
     # ground rests
     clear_range(Z, 0, width)
     bare_frames(cols, geometry, items, bodies, bare)
-    suspects, nothing = 0, np.nan
+    doubtful, nothing = 0, np.nan
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
@@ -370,7 +371,7 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
                 T[b], K[b] = nothing, nothing
                 if X.shape[0] > 0:
                     X[b] = nothing
-                suspects += 1
+                doubtful += 1
                 continue
         # one order after the other: where it stands in the table of the tree's coordinates, and of rows
         clear_range(x, 0, x.shape[0])
@@ -437,5 +438,5 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
             for k in range(order):
                 fine = fine and quality[b, LEFT + k] <= allowed
         fine = fine and not (has_nonfinite(T[b]) or has_nonfinite(K[b]))
-        suspects += 0 if fine else 1
-    return suspects
+        doubtful += 0 if fine else 1
+    return doubtful

@@ -90,7 +90,7 @@ class Closure:
     def newton_local(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that arrived.
+        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that converged.
 
         Rows are those of the drawing, or a choice made elsewhere. See `track`.
         """

@@ -267,13 +267,13 @@ class Positions:
     def newton_local(
         self, start: np.ndarray, x: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return closed states (B, S) at near positions (B, size), and a mask (B,) of those that arrived.
+        """Return closed states (B, S) at near positions (B, size), and a mask (B,) of those that converged.
 
         See `Closure.newton_local`. Long rotations are made in parts.
         """
-        states, arrived, count = start.copy(), np.zeros(len(start), dtype=bool), len(self.valued)
+        states, converged, count = start.copy(), np.zeros(len(start), dtype=bool), len(self.valued)
         if not self.closure.compiled:
-            return states, arrived
+            return states, converged
         goal = _matrices(x[:, count:].reshape(len(x), len(self._turns), 4))
         for b in np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(start).all(axis=1)):
             one = slice(b, b + 1)
@@ -281,10 +281,10 @@ class Positions:
             for values, part in self._steps(states[one], x[b, :count], turn):
                 target = np.concatenate([values, rotation_rows(part).ravel()])[None]
                 states[one], share = self.closure.track(states[one], target, choice, tries)
-                arrived[b] = share[0] == 1
-                if not arrived[b]:
+                converged[b] = share[0] == 1
+                if not converged[b]:
                     break
-        return states, arrived
+        return states, converged
 
     def _steps(
         self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
