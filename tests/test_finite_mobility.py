@@ -73,12 +73,12 @@ def test_a_rod_to_a_point_on_a_path() -> None:
     assert (firm.first_order, firm.finite, firm.extends, firm.dof) == (0, True, None, 0)
     touching = held(FOUR, "tip", p + 0.5 * (c - p)).mobility()
     assert (touching.first_order, touching.finite, touching.extends, touching.dof) == (1, False, 1, 0)
-    assert "It is rigid, but infinitesimally mobile: " in touching.doubt()
+    assert "It is rigid, but infinitesimally mobile: " in touching.caveat()
     osculating = held(FOUR, "tip", c).mobility()
     assert (osculating.first_order, osculating.finite, osculating.extends) == (1, False, 2)
     assert (osculating.dof, osculating.infinitesimal) == (0, 1)
     assert [(x.verdict, x.order) for x in osculating.motions] == [("obstructed", 3)]
-    assert osculating.doubt() == (
+    assert osculating.caveat() == (
         "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
         "another and leave 1 degree of freedom to first order, and no motion extends to third order."
     )
@@ -92,7 +92,7 @@ def test_third_order_is_reached_at_a_vertex() -> None:
     assert abs(bend_of_bend(m, "mid")) < 1e-12
     f = held(m, "mid", centre(m, "mid")).mobility()
     assert (f.first_order, f.finite, f.extends) == (1, False, 3)
-    assert f.doubt().endswith("and no motion extends to 4th order.")
+    assert f.caveat().endswith("and no motion extends to 4th order.")
     # a bar of the rocker's length to the rocker's own centre is no tie at all: it goes on
     free = held(replace(m, points=[kic.Point("C2", "bar3", (1.5, 1, 0))]), "C2", (2, 0, 0)).mobility()
     assert (free.finite, free.extends, free.regular, free.dof) == (True, None, True, 1)
@@ -180,8 +180,8 @@ def test_at_another_configuration() -> None:
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
     f = m.mobility(at=flat)
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
-    assert f.doubt().startswith("But this configuration is singular: it has 2 degrees of freedom")
-    assert f.doubt().endswith("Choose another configuration.")
+    assert f.caveat().startswith("But this configuration is singular: it has 2 degrees of freedom")
+    assert f.caveat().endswith("Choose another configuration.")
     assert m.mobility().regular is True
     for wrong, text in (
         (

@@ -175,7 +175,7 @@ def test_sliders_alone_in_a_loop_are_as_long_as_the_mechanism(unit: float) -> No
         ],
         coordinates=["A"],
     )
-    assert m.mobility().doubt() == ""
+    assert m.mobility().caveat() == ""
     best = m.independent_sets()
     names = ["A", "B", "C", "X", "Y", "Z"]
     G = m.at().coefficients(names, order=1).G[:, 0] / np.repeat([1, 2.5 * unit], 3)

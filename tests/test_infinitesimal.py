@@ -161,7 +161,7 @@ def range_outcome(kind, seed: int, digits: int) -> str:
     exact = rounded(kind, seed, 16)
     if exact.mobility().dof != 1:
         return f"exact linkage has mobility {exact.mobility().dof}"
-    hint = rounded(kind, seed, digits).mobility().doubt().partition("closure_tolerance = ")[2].split()
+    hint = rounded(kind, seed, digits).mobility().caveat().partition("closure_tolerance = ")[2].split()
     if not hint:
         return "no hint"
     m = rounded(kind, seed, digits, float(hint[0]))

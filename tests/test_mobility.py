@@ -78,7 +78,7 @@ def test_mobility_account_is_consistent(name: str) -> None:
     assert f.dof == m.dof == f.coordinates - sum(f.conditions.values()) + f.redundant
     assert f.dof == len(m.coordinate_names)
     assert f.redundant == m.redundant
-    assert (f.regular, f.doubt()) == (True, "")
+    assert (f.regular, f.caveat()) == (True, "")
     assert set(f.nearby) <= {f.first_order} == {f.dof}
     assert list(f.conditions) == [
         *m.cuts,

@@ -21,7 +21,7 @@ def first_order(transfer: CoordinateTransfer, c: Configuration) -> np.ndarray:
     """Return A (M, m) of the tree's coordinates at one configuration."""
     mobile = transfer.tree.size
     X = transfer.solve(c._states, 1).X[0]
-    return X[mobile : mobile * (1 + transfer.first)].reshape(mobile, transfer.first)
+    return X[mobile : mobile * (1 + transfer.size)].reshape(mobile, transfer.size)
 
 
 @every_configuration

@@ -80,7 +80,7 @@ def square() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_exact_linkage() -> None:
     m = loop(PLACES, AXES)
-    assert (m.dof, m.redundant, m.mobility().doubt()) == (1, 3, "")
+    assert (m.dof, m.redundant, m.mobility().caveat()) == (1, 3, "")
     for A in (-0.5, 0.0, 0.3, 1.2, 2.0):
         c, y = m.at({"A": A}), other_angle(DRAWN + A)
         u = c.coefficients(["B", "C", "D"], order=3)
@@ -107,7 +107,7 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
         with pytest.raises(kic.InputError, match=text):
             question()
     # and with what it proposes, it moves
-    proposed = float(m.mobility().doubt().split("closure_tolerance = ")[1].split()[0])
+    proposed = float(m.mobility().caveat().split("closure_tolerance = ")[1].split()[0])
     assert loop(PLACES.round(digits), AXES.round(digits), proposed).at({"A": 0.1}).ok
 
 
@@ -192,7 +192,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
         r"closure_tolerance is 0\.0002\. Correct the dimensions",
     ) as caught:
         m.prepare(of="tip")(far.state)
-    assert (caught.value.freedoms, caught.value.coordinates) == (0, ("A",))
+    assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
 
 

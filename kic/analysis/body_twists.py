@@ -22,7 +22,7 @@ from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
-from kic.transfer.free_bodies import cut_everywhere, freedom_items, spot
+from kic.transfer.free_bodies import cut_everywhere, joint_motion_items, spot
 from kic.transfer.rank import RANK_SHARE
 
 # rates below this share of the largest rate of a motion count as zero
@@ -84,7 +84,7 @@ class BodyTwists:
         self._constraints, self._constraint_scale = self._rows(held)
         counts = [sum(heights(one)) for one in held]
         self.constraint_owner = np.repeat(np.arange(len(held)), counts)
-        of_coordinates = [freedom_items(free, joint) for joint in self.description.joints]
+        of_coordinates = [joint_motion_items(free, joint) for joint in self.description.joints]
         self._coordinate_rates, self._coordinate_scale = self._rows(of_coordinates)
 
     def _rows(self, made: list[list[Item]]) -> tuple[OutputQuery, np.ndarray]:

@@ -138,7 +138,7 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)
     if not dof:
-        doubt = model.description.mobility().doubt()
+        doubt = model.description.mobility().caveat()
         raise InputError(f"'{name}' has mobility 0; no set of coordinates drives it. {doubt}".rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < dof:
@@ -220,7 +220,7 @@ def _rows_on_motions(
 ) -> np.ndarray:
     """Return scaled rows (B, R, f) on the motions that the closure leaves."""
     closure = model.closure(labels)
-    first = closure.transfer.first
+    first = closure.transfer.size
     G = closure.rows(states)[1]
     if not np.isfinite(G).all():
         raise InputError(

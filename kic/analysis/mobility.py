@@ -299,12 +299,12 @@ class Mobility:
         digit = 10 ** np.floor(np.log10(smallest))
         return float(np.ceil(smallest / digit) * digit)
 
-    def doubt(self) -> str:
+    def caveat(self) -> str:
         """Return why the mobility may differ, by singularity or rounded dimensions; '' if it is certain.
 
         Examples
         --------
-        >>> kic.load("four-bar").mobility().doubt()
+        >>> kic.load("four-bar").mobility().caveat()
         ''
         """
         if self.regular:
@@ -393,13 +393,12 @@ class Mobility:
             return f"{tree}, no closure condition."
         total = _count(len(self._transfer.owners), "closure condition")
         account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}."
-        return (
-            f"{account}{self._plane()}{self._finite_remark()}{self._passive_remark()} {self.doubt()}".rstrip()
-        )
+        remarks = f"{self._plane()}{self._finite_remark()}{self._passive_remark()}"
+        return f"{account}{remarks} {self.caveat()}".rstrip()
 
     def _finite_remark(self) -> str:
         """Return the verdict on spatial mechanisms that move although conditions are redundant."""
-        if not (self.dof and self.redundant and self.finite) or self._plane() or self.doubt():
+        if not (self.dof and self.redundant and self.finite) or self._plane() or self.caveat():
             return ""
         return " The motion is finite: the redundant conditions hold all along it."
 

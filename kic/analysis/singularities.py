@@ -204,7 +204,7 @@ class Singularities(Printable):
         model, tree, dof = self._model, self._model.tree, self._model.dof
         tangent_space, t = self._search.tangents_at(point.state[None]), self._closure.transfer
         G, N, span = tangent_space.G[0], tangent_space.basis[0], self._spans[point.kind]
-        closing = G[t.first :]
+        closing = G[t.size :]
         sigma = np.linalg.svd(closing, compute_uv=False) if len(closing) else np.zeros(0)
         first_order = tree.size - int((sigma > MEASURE_ATOL * sigma.max(initial=0.0)).sum())
         motion: dict[str, float] = {}
@@ -212,7 +212,7 @@ class Singularities(Printable):
         conditions: tuple[str, ...] = ()
         if span is None:
             weak = np.abs(np.linalg.svd(G[tangent_space.kept[0]])[0][:, -1])
-            owners = [t.owners[k - t.first] for k in tangent_space.kept[0][weak > 0.1 * weak.max()]]
+            owners = [t.owners[k - t.size] for k in tangent_space.kept[0][weak > 0.1 * weak.max()]]
             conditions = tuple(f"'{name}'" for name in dict.fromkeys(owners))
         else:
             U, _, V = np.linalg.svd(G[span] @ N)
@@ -237,8 +237,8 @@ class Singularities(Printable):
         model = self._model
         joints = tuple(j.name for j in model.description.joints if j.dof)
         t = model.transfer(tuple(n for n in joints if n not in _cut_free_joints(model)))
-        rates_of_rows = t.values_and_rates(state[None])[1][0, : t.first] @ (rates * t.column_scale)
-        largest = np.abs(rates_of_rows / t.scale[: t.first]).max()
+        rates_of_rows = t.values_and_rates(state[None])[1][0, : t.size] @ (rates * t.column_scale)
+        largest = np.abs(rates_of_rows / t.scale[: t.size]).max()
         return dict(zip(t.labels, _positive_largest(rates_of_rows / largest), strict=True))
 
     def _check_regular_somewhere(self) -> None:
@@ -327,7 +327,7 @@ def _input_and_output_rows(
     if not dof:
         raise InputError(
             f"'{name}' has mobility 0, and a structure has no singular configurations. "
-            f"{model.description.mobility().doubt()}".rstrip()
+            f"{model.description.mobility().caveat()}".rstrip()
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
     model.check_number(None if inputs is None else driving)

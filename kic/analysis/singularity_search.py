@@ -58,7 +58,7 @@ class BranchTargets:
         """Return the straight segment of inputs that remains beyond an end."""
         values = self.closure.rows(end.state[None])[0]
         remaining = self.closure.residual(self.closure.goal(self.values[[end.after]]), values)[0]
-        return InputSegment(self.closure, values[0], remaining[: self.closure.transfer.first])
+        return InputSegment(self.closure, values[0], remaining[: self.closure.transfer.size])
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class SingularitySearch:
         span = self.spans[kind]
         if span is not None:
             return min_singular_value(tangent_space.G[:, span] @ tangent_space.basis)
-        sigma = np.linalg.svd(tangent_space.G[:, self.closure.transfer.first :], compute_uv=False)
+        sigma = np.linalg.svd(tangent_space.G[:, self.closure.transfer.size :], compute_uv=False)
         return sigma[:, tangent_space.kept.shape[1] - 1] / sigma[:, 0]
 
     def _has_sign(self, kind: str) -> bool:
@@ -401,7 +401,7 @@ class SingularitySearch:
         if line is not None and np.abs(line.residual(state, along)[0]).max() > TANGENTIAL_MEASURE_ATOL:
             return None
         # the state must be closed even if the equations of u are satisfied
-        missing = self.closure.rows(state[None])[0][0, t.first :]
+        missing = self.closure.rows(state[None])[0][0, t.size :]
         return state if np.linalg.norm(missing) <= max(self.closure.limit, t.tolerance) else None
 
     def _second_order(self, state: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

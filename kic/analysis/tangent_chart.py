@@ -55,19 +55,19 @@ def tangents(closure: Closure, states: np.ndarray, dof: int) -> TangentSpace:
     """Return the tangent space at closed states (B, S)."""
     t = closure.transfer
     G = closure.rows(states)[1]
-    closing, held = G[:, t.first :], t.tree.size - dof
+    closing, held = G[:, t.size :], t.tree.size - dof
     kept = np.zeros((len(states), held), dtype=np.intp)
     if held and len(states):
         kept[:] = _strongest(closure, G[0], held)
         every = np.linalg.svd(closing, compute_uv=False)[:, held - 1]
-        for b in np.flatnonzero(min_singular_value(closing[:, kept[0] - t.first]) < KEPT_ROWS_RTOL * every):
+        for b in np.flatnonzero(min_singular_value(closing[:, kept[0] - t.size]) < KEPT_ROWS_RTOL * every):
             kept[b] = _strongest(closure, G[b], held)
     return TangentSpace(states, G, null_space(closing, dof), kept)
 
 
 def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
     """Return the `held` closure rows that are most independent at one configuration."""
-    return np.sort(closure.transfer.shares(G)[1][:held]) + closure.transfer.first
+    return np.sort(closure.transfer.shares(G)[1][:held]) + closure.transfer.size
 
 
 @dataclass

@@ -40,7 +40,7 @@ def check(model: str, as_json: bool) -> None:
     mechanism = load_model(model)
     mechanism._model.check_number(None)
     warnings, notes = [], []
-    if mechanism.mobility().doubt():
+    if mechanism.mobility().caveat():
         warnings.append(str(mechanism.mobility()))
     elif not mechanism._model.tree.open:
         notes.append(str(mechanism.mobility()))

@@ -55,10 +55,13 @@ class Actuators:
         self.labels = labels
         # for each label its index among the coordinates of the joints, or -1
         self.coordinate_index = np.array(
-            [free.freedoms.index(x) if x in free.freedoms else -1 for x in self.labels], dtype=np.intp
+            [free.joint_coordinates.index(x) if x in free.joint_coordinates else -1 for x in self.labels],
+            dtype=np.intp,
         )
         # efforts at joint coordinates, as loads at all coordinates
-        self.on_coordinates = (np.arange(len(free.freedoms))[:, None] == self.coordinate_index).astype(float)
+        self.on_coordinates = (
+            np.arange(len(free.joint_coordinates))[:, None] == self.coordinate_index
+        ).astype(float)
         outside = [x for x, k in zip(self.labels, self.coordinate_index, strict=True) if k < 0]
         items: list[Item] = []
         self._picked: list[int] = []
@@ -311,7 +314,7 @@ def _member_loads(
     # along its coordinates and of the constraint loads
     count, single = len(actuator_rows.labels), len(actuator_rows.labels) + len(free.ties)
     load, load_variations = solution.load[:, :single] / scale[:single], solution.variations[:, :single]
-    on_coordinates = np.concatenate([actuator_rows.on_coordinates, free.on_freedoms], axis=1)
+    on_coordinates = np.concatenate([actuator_rows.on_coordinates, free.on_joint_coordinates], axis=1)
     units = np.array([length] * 3 + [1.0] * 3)
     across = free.wrenches(prevented, free.owner, places) * units / free.scale[:, None]
     along = free.wrenches(coordinate_rows, free.owner_left, places) * units
@@ -367,7 +370,7 @@ def _rotor_efforts(
 ) -> np.ndarray:
     """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
     free = model.free_bodies
-    efforts = np.zeros((len(states), len(free.freedoms)))
+    efforts = np.zeros((len(states), len(free.joint_coordinates)))
     for j, joint in enumerate(model.description.joints):
         if not any(joint.armature):  # type: ignore[arg-type]
             continue

@@ -20,7 +20,8 @@ def closure_items(tree: Tree, joint: Joint) -> list[Item]:
     Points coincide, directions stay perpendicular, or a direction stays perpendicular to a difference of
     points. Redundant rows of a loop are kept; a rank decision selects among them.
     """
-    a, b = (tree.frame[body] for body in joint.bodies)
+    first, second = joint.bodies
+    a, b = tree.frame[first], tree.frame[second]
     at = joint.at or (0.0, 0.0, 0.0)
     here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,9 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     }[kind]
     if backwards:
         # the three axes of a ball joint stay together and keep their order
-        balls = [Step(k, c, a) for k, c, a in made if k == BALL]
-        return balls + [Step(k, c, -a) for k, c, a in reversed(made) if k != BALL]
-    return [Step(k, c, a) for k, c, a in made]
+        balls = [step for step in made if step[0] == BALL]
+        made = balls + [(kind, c, -a) for kind, c, a in reversed(made) if kind != BALL]
+    return list(starmap(Step, made))
 
 
 def frame_axes(axis: np.ndarray) -> np.ndarray:

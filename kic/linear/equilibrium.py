@@ -229,7 +229,7 @@ class _Search:
         self.labels = self.transfer.labels
         self.free = np.array([n for n, x in enumerate(self.labels) if x not in self.held], dtype=np.intp)
         # scales of the coordinates: lengths for translations
-        self.scale = self.transfer.scale[: self.transfer.first][self.free]
+        self.scale = self.transfer.scale[: self.transfer.size][self.free]
 
     def _efforts(self, given: Any, labels: tuple[str, ...]) -> np.ndarray:
         """Return efforts (M,) at the coordinates of the user, zero at held ones."""
@@ -386,9 +386,9 @@ class _Search:
         """Close the loops of states by the least motion, with coordinates that have values at their goal."""
         t = self.transfer
         closure = self.model.closure(t.names)
-        goal = closure.goal(np.zeros((1, t.first)))
+        goal = closure.goal(np.zeros((1, t.size)))
         valued = np.flatnonzero(t.chosen.valued)
-        goal[0, valued] = closure.rows(c._states)[0][0, valued] + (delta / t.scale[: t.first])[valued]
+        goal[0, valued] = closure.rows(c._states)[0][0, valued] + (delta / t.scale[: t.size])[valued]
         for _ in range(20):
             values, G = closure.rows(states)
             rows = np.concatenate([valued, t.independent(G[0])])

@@ -38,7 +38,7 @@ from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
-from kic.simulation.motors import Motoring
+from kic.simulation.motors import MotorEquations
 from kic.simulation.stages import EXPLICIT, Stages, with_stages
 
 # energies that are integrated with motors, after the first: electrical energy supplied, heat
@@ -138,7 +138,7 @@ class Chart:
         self._tree = model.tree
         self.is_users = names == motion.names
         self._wrt = None if self.is_full_state else names
-        self._motors = None if motion.train is None else Motoring(motion, motion.train, names)
+        self._motors = None if motion.train is None else MotorEquations(motion, motion.train, names)
         outputs, order = () if self.is_users else motion.names, 1
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
@@ -233,7 +233,7 @@ class Chart:
         """Characteristic scale of each unknown.
 
         Radians and the characteristic length for positions and rates. For energies, the largest kinetic
-        energy of a motion at unit scaled rate. For currents, see `Motoring.scale`.
+        energy of a motion at unit scaled rate. For currents, see `MotorEquations.scale`.
         """
         rates = self.position_scale
         places = self.state_scale if self.is_full_state else rates
@@ -255,7 +255,7 @@ class Chart:
     def position_scale(self) -> np.ndarray:
         """Array (M,) of the scales of the chart's coordinates."""
         t = self._closure.transfer
-        return t.scale[: t.first]
+        return t.scale[: t.size]
 
     @cached_property
     def state_scale(self) -> np.ndarray:
@@ -269,11 +269,11 @@ class Chart:
 
     def residual(self, state: np.ndarray) -> float:
         """Return the largest residual of the closure rows at a state (S,)."""
-        return float(np.abs(self._closure.rows(state[None])[0][0, self._closure.transfer.first :]).max())
+        return float(np.abs(self._closure.rows(state[None])[0][0, self._closure.transfer.size :]).max())
 
     def closing_rows(self, states: np.ndarray) -> np.ndarray:
         """Return the scaled first order (B, P, columns) of the closure rows at states (B, S)."""
-        return self._closure.rows(states)[1][:, self._closure.transfer.first :]
+        return self._closure.rows(states)[1][:, self._closure.transfer.size :]
 
     @property
     def rank(self) -> int:
@@ -287,7 +287,7 @@ class Chart:
 
     def tangent(self, rates: np.ndarray) -> np.ndarray | None:
         """Return scaled rates (columns,) of the tree at the anchor for scaled rates (M,) of the chart."""
-        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.first
+        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.size
         null = null_space(G[first:], self.size)
         with suppress(np.linalg.LinAlgError):
             tangent = null @ np.linalg.solve(G[:first] @ null, rates)
@@ -297,7 +297,7 @@ class Chart:
 
     def rates_of_tangent(self, tangent: np.ndarray) -> np.ndarray:
         """Return scaled rates (M,) of the chart at the anchor for scaled rates (columns,) of the tree."""
-        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.first
+        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.size
         return np.asarray(G[:first] @ tangent)
 
     def state_after(self, step: np.ndarray) -> np.ndarray:

@@ -340,7 +340,7 @@ class Integration:
             return
         closure = self.motion.model.closure(chart.names)
         G = closure.rows(chart.anchor_state[None])[1][0]
-        first = closure.transfer.first
+        first = closure.transfer.size
         if min_singular_value(G[chart.held] @ null_space(G[first:], chart.size)) > least_quality:
             return
         names = ", ".join(chart.names[k] for k in chart.held)
@@ -449,7 +449,7 @@ class Integration:
         if self._decomposed is None or self._decomposed[2] is not chart.anchor_state:
             closure = self.motion.model.closure(chart.names)
             G = closure.rows(chart.anchor_state[None])[1][0]
-            closing = G[closure.transfer.first :]
+            closing = G[closure.transfer.size :]
             wide = closing.shape[0] < closing.shape[1]
             self._decomposed = G, np.linalg.svd(closing, full_matrices=wide), chart.anchor_state
         return self._decomposed[:2]

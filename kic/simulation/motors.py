@@ -35,7 +35,7 @@ class MotorState:
     heat: float
 
 
-class Motoring:
+class MotorEquations:
     """Motors of a motion, in one set of coordinates.
 
     Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates

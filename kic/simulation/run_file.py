@@ -217,7 +217,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
     if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
         raise _RunFileError(f"its closure error is {residual:.1e}, so it does not belong to its mechanism")
     transfer = model.transfer(names)
-    scale = transfer.scale[: transfer.first]
+    scale = transfer.scale[: transfer.size]
     error = arrays["q"] - model.coordinate_values(names, states)
     # angles of cut joints are known modulo full turns
     error = np.where(transfer.chosen.turns, error - 2 * np.pi * np.round(error / (2 * np.pi)), error)

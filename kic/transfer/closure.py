@@ -78,7 +78,7 @@ class Closure:
         """Return scaled goals of all rows (B, P) from those of the chosen rows; closure rows are zero."""
         t = self.transfer
         goal = np.zeros((len(target), len(t.scale)))
-        goal[:, : t.first] = target / t.scale[: t.first]
+        goal[:, : t.size] = target / t.scale[: t.size]
         return goal
 
     @cached_property
@@ -213,7 +213,7 @@ class Closure:
         known = np.flatnonzero(np.isfinite(states).all(axis=1))
         t, states = self.transfer, states[known].real
         values, G = self.rows(states)
-        missing = np.abs(values[:, t.first :])
+        missing = np.abs(values[:, t.size :])
         open_ = missing.max(axis=1, initial=0.0) > max(DRIFT_RTOL, self.limit, t.tolerance)
         flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
         if open_.any() or flipped.any():
@@ -300,7 +300,7 @@ class Closure:
         if not t.tolerance:
             return np.ones(G.shape[:2])
         kept = np.zeros(G.shape[:2])
-        kept[:, : t.first] = 1
+        kept[:, : t.size] = 1
         for b in np.flatnonzero(np.isfinite(G).all(axis=(1, 2))):
             kept[b, t.independent(G[b])] = 1
         return kept
@@ -326,8 +326,8 @@ class Closure:
         """Return the reason why one member is not closed."""
         t = self.transfer
         values, G = self.rows(state[None])
-        kept = self._kept(G)[0, t.first :]
-        closing = values[0, t.first :]
+        kept = self._kept(G)[0, t.size :]
+        closing = values[0, t.size :]
         if t.tolerance and np.linalg.norm(closing * kept) <= self.limit:
             gap = np.linalg.norm(closing * (1 - kept))
             if gap > t.tolerance:
@@ -341,9 +341,9 @@ class Closure:
         """Return the reason if redundant conditions of a closed state (S,) reach their tolerance, else ''."""
         t = self.transfer
         values, G = self.rows(state[None])
-        closing = values[0, t.first :]
+        closing = values[0, t.size :]
         if t.tolerance:
-            gap = np.linalg.norm(closing * (1 - self._kept(G)[0, t.first :]))
+            gap = np.linalg.norm(closing * (1 - self._kept(G)[0, t.size :]))
             allowed, said = t.tolerance, f"closure_tolerance = {t.tolerance:g} allows"
         else:
             gap, allowed = np.linalg.norm(closing), self.limit

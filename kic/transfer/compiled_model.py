@@ -405,7 +405,7 @@ class CompiledModel:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
             f"'{self.description.name}' has mobility {self.dof}; {count} coordinates were named: "
-            f"{', '.join(named) or 'none'}. {remedy} {self.description.mobility().doubt()}".rstrip(),
+            f"{', '.join(named) or 'none'}. {remedy} {self.description.mobility().caveat()}".rstrip(),
             mobility=self.dof,
             count=count,
         )
@@ -414,12 +414,12 @@ class CompiledModel:
         """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
-            doubt = self.description.mobility().doubt()
+            doubt = self.description.mobility().caveat()
             return f"{head}. It does not move: add `coordinates = []`. {doubt}".rstrip()
         if self.has_complex_step:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates
-        G, first = closure.rows(self.reference_state)[1][0], closure.transfer.first
+        G, first = closure.rows(self.reference_state)[1][0], closure.transfer.size
         least = max(RANK_SHARE, closure.transfer.tolerance) * np.linalg.norm(G, 2)
         found: list[int] = []  # the first that neither the conditions nor earlier coordinates determine
         kept = list(range(first, len(G)))
@@ -431,7 +431,7 @@ class CompiledModel:
         among = f"any {self.dof} of {', '.join(few)} that can drive it"
         said = ", ".join(f'"{names[row]}"' for row in found)
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
-        return f"{head}. Add `coordinates{remedy}. {self.description.mobility().doubt()}".rstrip()
+        return f"{head}. Add `coordinates{remedy}. {self.description.mobility().caveat()}".rstrip()
 
     def actuators(
         self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None

@@ -59,7 +59,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         """
         self._refuse_rounded()
         states, goal = states.astype(complex), np.zeros((len(states), len(self.scale)), complex)
-        goal[:, : self.first] = target
+        goal[:, : self.size] = target
         values, G = self._scaled(states)
         worst, members = condition_number(G.real), np.arange(len(states))
         self.check_regular(G, worst, members, len(states))
@@ -113,7 +113,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         """Check that the imaginary parts of all closure rows vanish, in value and at every order."""
         self._refuse_rounded()
         members = np.flatnonzero(np.isfinite(states).all(axis=1))
-        states, first, size, count = states[members], self.first, self.tree.size, len(members)
+        states, first, size, count = states[members], self.size, self.tree.size, len(members)
         values, G = self._scaled(states)
         worst = condition_number(G.real)
         moved = np.abs(states.imag / self._state_scale).max(axis=1, initial=0.0)

@@ -185,7 +185,7 @@ class ConstraintSystem:
     Attributes
     ----------
     rows : Rows
-        All rows of their items; `picked` (P,) are those that count, `first` of them the chosen ones.
+        All rows of their items; `picked` (P,) are those that count, `n_chosen` of them the chosen ones.
     owners : list of str
         Joint of every closure row.
     scale : (P,)
@@ -210,7 +210,7 @@ class ConstraintSystem:
         self.tolerance = tolerance
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(heights(held))
-        self.first = len(self.chosen.labels) + more
+        self.n_chosen = len(self.chosen.labels) + more
         closing, self.owners, constant = closure_rows(tree)
         items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
@@ -270,7 +270,7 @@ class ConstraintSystem:
     @property
     def left_out(self) -> int:
         """Number of closure rows that are not in the square system."""
-        return max(len(self.owners) - (self.tree.size - self.first), 0)
+        return max(len(self.owners) - (self.tree.size - self.n_chosen), 0)
 
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
@@ -279,14 +279,14 @@ class ConstraintSystem:
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return the kernel's table of picked rows `use` (M,) and columns in the order of elimination."""
         size = self.tree.size
-        rest = np.setdiff1d(np.arange(self.first, len(self.picked)), use)
+        rest = np.setdiff1d(np.arange(self.n_chosen, len(self.picked)), use)
         choice = self.no_choice()
         rows, others = self.picked[use], self.picked[rest]
         choice[USED_ROW, :size], choice[USED_ITEM, :size] = rows, self.item_of[rows]
         choice[ELIMINATED, :size] = order
         choice[UNUSED_ROW, : len(rest)], choice[UNUSED_ITEM, : len(rest)] = others, self.item_of[others]
         # which coordinate a row is; none of the closure's
-        choice[INPUT, :size] = np.where(use < self.first, use, -1)
+        choice[INPUT, :size] = np.where(use < self.n_chosen, use, -1)
         return choice
 
 
@@ -365,7 +365,7 @@ class TransferQuery(KernelQuery):
         want: int = 0,
         keep: bool = False,
     ) -> None:
-        size, own = 1 if want & WANT_CURVATURE else system.first, system.rows
+        size, own = 1 if want & WANT_CURVATURE else system.n_chosen, system.rows
         self.system, self.order, self.keep = system, order, keep
         self.columns = system.tree.size
         self.outputs = None if rows is None else OutputTable(rows, asked, size)
@@ -404,7 +404,7 @@ class TransferQuery(KernelQuery):
     @cached_property
     def x_width(self) -> int:
         """Number of table entries of φ to its order."""
-        return self.system.tree.size * sum(self.system.first**k for k in range(self.order + 1))
+        return self.system.tree.size * sum(self.system.n_chosen**k for k in range(self.order + 1))
 
     def blank(self, count: int, dtype: np.dtype) -> TransferResult:
         """Return empty tables for a batch."""

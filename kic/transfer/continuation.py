@@ -130,7 +130,7 @@ def _without_periods(
     short or not periodic.
     """
     t = closure.transfer
-    values = closure.rows(start)[0][:, : t.first] * t.scale[: t.first]
+    values = closure.rows(start)[0][:, : t.size] * t.scale[: t.size]
     change = target[0] - values[0]
     row = int(np.argmax(np.abs(change)))
     constant = np.delete(np.abs(change), row).max(initial=0.0) <= SAME_VALUE_RTOL * max(
@@ -191,10 +191,8 @@ def _has_values(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.
     t = closure.transfer
     (values, G), goal = closure.rows(states), closure.goal(target)
     error = np.abs(closure.residual(goal, values))
-    same = (error[:, : t.first] <= SAME_VALUE_RTOL * np.maximum(1.0, np.abs(values[:, : t.first]))).all(
-        axis=1
-    )
-    same &= error[:, t.first :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
+    same = (error[:, : t.size] <= SAME_VALUE_RTOL * np.maximum(1.0, np.abs(values[:, : t.size]))).all(axis=1)
+    same &= error[:, t.size :].max(axis=1, initial=0.0) <= max(closure.limit, t.tolerance)
     for b in np.flatnonzero(same):
         if not np.isfinite(G[b]).all() or G.shape[1] < G.shape[2]:
             same[b] = False
@@ -304,7 +302,7 @@ class _Predictor:
         t = closure.transfer
         # w(τ) is linear in τ, except for orientations, which turn about one axis. Closure rows are zero
         self.here = values.copy()
-        self.here[:, t.first :] = 0.0
+        self.here[:, t.size :] = 0.0
         self.change = closure.residual(goal, self.here)
         first, second = self.change.copy(), np.zeros_like(self.change)
         self.about = [_turn_between(values[:, k : k + 9], goal[:, k : k + 9]) for k in closure.turns]
@@ -418,7 +416,7 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     t = closure.transfer
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))
-    loops = np.linalg.svd(here[0, t.first :], compute_uv=False)[:rank]
+    loops = np.linalg.svd(here[0, t.size :], compute_uv=False)[:rank]
     if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
         return "there several motions of its loops meet"
     worst = condition_number(here)[0]

@@ -111,17 +111,13 @@ class CoordinateTransfer:
         self.system = ConstraintSystem(tree, names, length, tolerance, held)
         self.length, self.tolerance = length, tolerance
         self.labels = self.system.chosen.labels
-        self.first = self.system.first
+        # number of the coordinates
+        self.size = self.system.n_chosen
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
 
     # the kernels write tensors in the order of the coordinates
     permutation = None
-
-    @property
-    def size(self) -> int:
-        """Number of the coordinates."""
-        return self.first
 
     @property
     def is_compiled(self) -> bool:
@@ -139,7 +135,7 @@ class CoordinateTransfer:
     @property
     def coordinate_scale(self) -> np.ndarray:
         """Scale (M,) of each coordinate in the equations that are solved."""
-        return self.scale[: self.first]
+        return self.scale[: self.size]
 
     @cached_property
     def quasi(self) -> frozenset[str]:
@@ -177,12 +173,12 @@ class CoordinateTransfer:
         scaled = self.scaled_rates(reference_states(self.tree))[0]
         if scaled.shape[0] != self.tree.size or not np.linalg.cond(scaled) < CONDITION_MAX:
             return None
-        A = np.linalg.solve(scaled, np.eye(self.tree.size, self.first))
+        A = np.linalg.solve(scaled, np.eye(self.tree.size, self.size))
         A[np.abs(A) < ZERO_SHARE * np.abs(A).max(axis=1, keepdims=True, initial=0.0)] = 0
         for n in self.tree.balls:  # its columns must be coordinates
             if not ((A[n : n + 3] != 0).sum(axis=1) == 1).all():
                 return None
-        return A * self.column_scale[:, None] / self.scale[: self.first]
+        return A * self.column_scale[:, None] / self.scale[: self.size]
 
     @cached_property
     def _own(self) -> TransferQuery:
@@ -231,8 +227,8 @@ class CoordinateTransfer:
     @cached_property
     def _aims(self) -> tuple[np.ndarray | slice, np.ndarray, np.ndarray]:
         """Tuple of the places of chosen rows, the goal of all rows, and that of chosen rows for zeros."""
-        aims, goal = self.system.picked[: self.first], self.system.goal
-        first = slice(self.first) if (aims == np.arange(self.first)).all() else aims
+        aims, goal = self.system.picked[: self.size], self.system.goal
+        first = slice(self.size) if (aims == np.arange(self.size)).all() else aims
         return first, goal, goal[aims]
 
     @property
@@ -268,8 +264,8 @@ class CoordinateTransfer:
         """
         X, start, made = self.solve(states, order).X, self.tree.size, []
         for k in range(1, order + 1):
-            stop = start + self.tree.size * self.first**k
-            made.append(X[:, start:stop].reshape(len(states), self.tree.size, *(self.first,) * k))
+            stop = start + self.tree.size * self.size**k
+            made.append(X[:, start:stop].reshape(len(states), self.tree.size, *(self.size,) * k))
             start = stop
         return made
 
@@ -283,7 +279,7 @@ class CoordinateTransfer:
 
         `rates` are two or three of q̇, q̈ and q⃛ (B, m).
         """
-        if not self.first:  # a structure
+        if not self.size:  # a structure
             return np.zeros((len(rates), len(states), self.tree.size))
         dtype = np.result_type(states, *rates)
         states, *given = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
@@ -293,8 +289,8 @@ class CoordinateTransfer:
     def series(self, T: np.ndarray) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
         size = self.tree.size
-        order = (T.shape[1] - self.first) // size
-        return np.ascontiguousarray(T[:, self.first :].reshape(len(T), order, size).swapaxes(0, 1))
+        order = (T.shape[1] - self.size) // size
+        return np.ascontiguousarray(T[:, self.size :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def series_query(self, order: int) -> MotionQuery:
         """Return the query for derivatives of the tree's coordinates along motions."""
@@ -317,7 +313,7 @@ class CoordinateTransfer:
 
     def contributions_query(self, masses: Masses) -> ContributionsQuery:
         """Return the query for the contribution of each body to I* and P*."""
-        return ContributionsQuery(self.tree, masses, self.first)
+        return ContributionsQuery(self.tree, masses, self.size)
 
     def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
         """Return the table (B, N, …) of contributions."""
@@ -357,11 +353,11 @@ class CoordinateTransfer:
 
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Return the closure rows that are independent at one configuration, from scaled G (P, M)."""
-        return independent_rows(G[self.first :], self.tolerance) + self.first
+        return independent_rows(G[self.size :], self.tolerance) + self.size
 
     def shares(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the share of each closure condition, from scaled G (P, M); see `condition_shares`."""
-        return condition_shares(G[self.first :])
+        return condition_shares(G[self.size :])
 
     def query(
         self,
@@ -460,7 +456,7 @@ class CoordinateTransfer:
         members: np.ndarray,
     ) -> None:
         """Evaluate members near a singular configuration with rows chosen for each; check their condition."""
-        order, size = query.order, self.first
+        order, size = query.order, self.size
         scaled = self.scaled_rates(states[members])
         lost = ~np.isfinite(scaled).all(axis=(1, 2))
         if lost.any() and self.chosen.angles:
@@ -507,16 +503,16 @@ class CoordinateTransfer:
 
     def _choice(self, scaled: np.ndarray, member: Sequence[int] | np.ndarray = ()) -> np.ndarray:
         """Return the rows of the square system at one configuration."""
-        rows = np.concatenate([np.arange(self.first), self.independent(scaled)])
+        rows = np.concatenate([np.arange(self.size), self.independent(scaled)])
         if len(rows) != self.tree.size:
-            dof = self.tree.size - (len(rows) - self.first)
-            if dof < self.first:
+            dof = self.tree.size - (len(rows) - self.size)
+            if dof < self.size:
                 self._refuse_contradiction(scaled, dof, member)
             raise SingularError(
                 f"Closure conditions of '{self._name}' are dependent at this configuration: it has {dof} "
-                f"degrees of freedom here, and {self.first} coordinates were named: "
+                f"degrees of freedom here, and {self.size} coordinates were named: "
                 f"{', '.join(self.labels)}. Choose a configuration away from this bifurcation.",
-                freedoms=dof,
+                dof=dof,
                 coordinates=self.labels,
                 failed=list(member),
             )
@@ -528,10 +524,10 @@ class CoordinateTransfer:
         least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
             f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to "
-            f"first order, and {self.first} coordinates were named: {', '.join(self.labels)}. The share of "
+            f"first order, and {self.size} coordinates were named: {', '.join(self.labels)}. The share of "
             f"the weakest condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the "
             "dimensions or the state, or increase closure_tolerance if they are rounded.",
-            freedoms=dof,
+            dof=dof,
             coordinates=self.labels,
             share=least,
             failed=list(member),
@@ -541,7 +537,7 @@ class CoordinateTransfer:
         self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
     ) -> None:
         """Check that the closure is not so nearly singular that rounding errors dominate the order."""
-        size, lost = self.first, np.zeros(len(members))
+        size, lost = self.size, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(ROUNDING_FACTOR * EPS * condition**order > DIGITS_LOST):
             A = np.linalg.solve(taken[k], np.eye(self.tree.size, size))
@@ -592,7 +588,7 @@ class CoordinateTransfer:
         rows = inputs.values_and_rates(states[members])[1] / inputs.scale[:, None] * inputs.column_scale
         for k, b in enumerate(members):
             curvature = self._curvature_at(states[[b]], use[k])
-            A = np.linalg.solve(taken[k], np.eye(self.tree.size, self.first))
+            A = np.linalg.solve(taken[k], np.eye(self.tree.size, self.size))
             errors[b] = position_amplification(rows[k], taken[k], A, curvature, order)
             conditions[b] = np.linalg.cond(taken[k])
         failed = np.flatnonzero(errors > DIGITS_LOST)
@@ -674,7 +670,7 @@ class CoordinateTransfer:
         It holds for the reference configuration.
         """
         account = cast("Mechanism", self.tree.description).mobility()
-        return account.undriven_freedom(self.scaled_rates(reference_states(self.tree))[0, : self.first].real)
+        return account.undriven_freedom(self.scaled_rates(reference_states(self.tree))[0, : self.size].real)
 
     def unconstrained_coordinates(self, scaled: np.ndarray) -> str:
         """Return the tree's coordinates that move most while the rows are constant, from scaled G (P, M)."""

@@ -106,7 +106,7 @@ def with_still_bodies(chain: Tree) -> MechanismDescription:
     return replace(drawing, bodies=tuple(bodies))
 
 
-def freedom_items(tree: Tree, joint: Joint) -> list[Item]:
+def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
     """Return rows of the rates of the coordinates of a cut joint, one for each."""
     if joint.type != "free":
         return cut_joint_part(tree, joint).items[: joint.dof] if joint.dof else []
@@ -155,7 +155,7 @@ class FreeBodies:
         coordinates here.
     loads : Loads
         Forces, moments and springs on the free bodies.
-    `freedoms` : tuple of str
+    `joint_coordinates` : tuple of str
         Names of the coordinates of all joints.
     prevented, left : OutputQuery
         Closure rows of all joints (R), and rates of all their coordinates (F).
@@ -165,7 +165,7 @@ class FreeBodies:
         Index in `joints` of the joint of each of those rows.
     ties : tuple of str
         Names of the K couplings and fixed distances.
-    on_freedoms : (F, K)
+    on_joint_coordinates : (F, K)
         Effort at each joint coordinate for a unit load of each of `ties`: the coefficients of a coupling.
     scale_ties : (K,)
         Scales by which the rows of `ties` are divided.
@@ -214,9 +214,9 @@ class FreeBodies:
         held = [closure_items(tree, joint) for joint in drawing.joints]
         held += [contact_items(tree, contact) for contact in touching]
         self.prevented, self.scale, self.owner = self._rows(held, length)
-        left = [freedom_items(tree, joint) for joint in drawing.joints]
+        left = [joint_motion_items(tree, joint) for joint in drawing.joints]
         self.left, self.scale_left, self.owner_left = self._rows(left, length)
-        self.freedoms = tuple(name for joint in drawing.joints for name in joint.components)
+        self.joint_coordinates = tuple(name for joint in drawing.joints for name in joint.components)
         self._make_ties(drawing, length)
         # the wrench of a joint is taken from the second body; if that is ground, from the first, negated
         first, second = (
@@ -231,11 +231,11 @@ class FreeBodies:
     def _make_ties(self, drawing: MechanismDescription, length: float) -> None:
         rods = [distance for distance in drawing.distances if distance.fixed]
         self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
-        self.on_freedoms = np.zeros((len(self.freedoms), len(self.ties)))
+        self.on_joint_coordinates = np.zeros((len(self.joint_coordinates), len(self.ties)))
         for k, coupling in enumerate(drawing.couplings):
             for coordinate, number in drawing.terms[coupling.name]:
-                self.on_freedoms[self.freedoms.index(coordinate), k] = number
-        terms = np.abs(self.on_freedoms[:, : len(drawing.couplings)]) * self.scale_left[:, None]
+                self.on_joint_coordinates[self.joint_coordinates.index(coordinate), k] = number
+        terms = np.abs(self.on_joint_coordinates[:, : len(drawing.couplings)]) * self.scale_left[:, None]
         self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
         self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
@@ -313,7 +313,7 @@ class FreeBodies:
 
         `left` (B, F, N, 6) is that of the joint coordinates.
         """
-        coupled = np.einsum("fk,bfnc->bknc", self.on_freedoms, left)
+        coupled = np.einsum("fk,bfnc->bknc", self.on_joint_coordinates, left)
         count = len(self.ties) - self._rods.layout.rows.height
         return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
 

@@ -144,7 +144,7 @@ class MotionQuery(TransferQuery):
         order: int = 2,
     ) -> None:
         super().__init__(system, order, masses=masses, loads=loads, want=want)
-        self.width = result_width(system.first, want)
+        self.width = result_width(system.n_chosen, want)
         if want & WANT_SERIES:
             self.width += order * system.tree.size
 

@@ -67,7 +67,7 @@ def rank(transfer: CoordinateTransfer, state: np.ndarray) -> int:
     """Return the number of independent closure rows at one configuration (1, S)."""
     if not transfer.owners:
         return 0
-    return len(independent_rows(transfer.scaled_rates(state)[0, transfer.first :], transfer.tolerance))
+    return len(independent_rows(transfer.scaled_rates(state)[0, transfer.size :], transfer.tolerance))
 
 
 def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[int, bool]:
@@ -79,7 +79,7 @@ def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[in
     size = transfer.tree.size
     if not transfer.owners:
         return size, True
-    rows = transfer.scaled_rates(state)[0, transfer.first :]
+    rows = transfer.scaled_rates(state)[0, transfer.size :]
     found = len(independent_rows(rows, transfer.tolerance))
     return size - found, found in (size, largest_rank(transfer.tree, len(rows)))
 
