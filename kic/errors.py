@@ -71,7 +71,7 @@ class ConfigurationError(InputError):
     """Members of a batch without a configuration.
 
     Carries `failed` (indices of the members), `reasons`, and `configuration`, the batch with the
-    failed members masked.
+    failed members masked. If limits were given, `beyond` has the excess of each failed member, by name.
     """
 
 

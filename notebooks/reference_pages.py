@@ -13,7 +13,7 @@ import kic
 
 # file, title and packages of the pages, in the order of the layers
 LAYERS = (
-    ("mechanism", "Mechanisms: describe, load, save", ("description", "io", "linkages", "mechanism")),
+    ("mechanism", "Mechanisms: describe, load, save", ("mechanism", "description", "io", "linkages")),
     ("configuration", "Configurations and evaluators", ("configuration", "position", "evaluator")),
     ("coefficients", "Influence coefficients", ("kinematics",)),
     ("dynamics", "Dynamics", ("dynamics",)),
@@ -58,7 +58,7 @@ def heading(title: str, mark: str) -> str:
 
 def layer(title: str, packages: tuple[str, ...]) -> str:
     """Return the page of a layer: the public names of its packages."""
-    homes = {n: home for n, home in kic._HOME.items() if home.split(".")[0] in packages}
+    homes = {n: home for p in packages for n, home in kic._HOME.items() if home.split(".")[0] == p}
     modules = {n: getattr(kic, n) for n in homes if inspect.ismodule(getattr(kic, n))}
     modules |= {m: import_module(m) for m in MODULES if m.removeprefix("kic.") in packages}
     parts = [heading(title, "=")]
