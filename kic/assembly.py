@@ -21,7 +21,7 @@ from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states, distance, integrate
-from kic.kinematics.tree import frame_axes, unit
+from kic.kinematics.tree import Tree, frame_axes, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, mapping, names_of
 from kic.numerics.arrays import numbers
@@ -60,20 +60,26 @@ class LoopFrame:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """Closing joint between two frames.
+class ClosingJoint:
+    """Joint that closes a loop.
 
     `axis` is given in the first frame; `axis2` too, but in the second for a universal joint, as in `Joint`.
     """
 
     name: str
     type: str
+    axis: tuple[float, ...] = field(default=(0.0, 0.0, 1.0), kw_only=True)
+    axis2: tuple[float, ...] = field(default=(1.0, 0.0, 0.0), kw_only=True)
+    damping: float = field(default=0.0, kw_only=True)
+    friction: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Loop(ClosingJoint):
+    """Closing joint between two frames in the world."""
+
     first: LoopFrame
     second: LoopFrame
-    axis: tuple[float, ...] = (0.0, 0.0, 1.0)
-    axis2: tuple[float, ...] = (1.0, 0.0, 0.0)
-    damping: float = 0.0
-    friction: float = 0.0
 
 
 @dataclass
@@ -383,29 +389,37 @@ def _nearest(
 
 
 def _at(residuals: _Residuals, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-    """Return the state with some values of joints.
-
-    Raises
-    ------
-    InputError
-        For an unknown joint, or a value that is not a finite number.
-    """
+    """Return the state with some values of joints."""
     tree = residuals.tree
     phi = residuals._columns(zero)
     state = zero.copy()
     columns, entries = tree.single_columns
-    for name, value in values.items():
-        n = tree.column.get(name)
-        if n is None or tree.cols[n, KIND] > PRISMATIC:
-            raise unknown("joint", name, tree.description.name, list(tree.column))
-        number = numbers(name, value)
-        if number.ndim or not np.isfinite(number):
-            raise InputError(
-                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
-            )
+    for n, number in start_columns(tree, values).items():
         phi[n] = number
     state[entries] = phi[columns]
     return state
+
+
+def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
+    """Return the columns of the tree that have values at a start, with these values.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        For an unknown joint, or a value that is not a finite number.
+    """
+    made = {}
+    known = {name: n for name, n in tree.column.items() if tree.cols[n, KIND] <= PRISMATIC}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown("joint", name, tree.description.name, list(known))
+        number = numbers(name, value)
+        if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
+            raise InputError(
+                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
+            )
+        made[known[name]] = float(number)
+    return made
 
 
 def assemble(
@@ -432,9 +446,8 @@ def assemble(
                 f"`loops[{k}]` connects '{ends[0].body}' with itself. Name frames of two bodies."
             )
         made.append(Loop(f"{first} to {second}", kind, *ends))
-    values = {c: x for j in mechanism.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
     rows = [
-        (name, dict(terms), sum(ratio * values[c] for c, ratio in terms))
+        (name, dict(terms), sum(ratio * mechanism.reference_values[c] for c, ratio in terms))
         for name, terms in mechanism.terms.items()
     ]
     given = None if start is None else mapping("start", start, "joints to values")
@@ -499,8 +512,8 @@ def _loop_of(joint: Joint) -> Loop:
     pose = np.eye(4)
     pose[:3, 3] = joint.at or (0.0, 0.0, 0.0)
     first, second = (LoopFrame(body, pose) for body in joint.bodies)
-    axes = (joint.axis or (0.0, 0.0, 1.0), joint.axis2 or (1.0, 0.0, 0.0))
-    return Loop(joint.name, joint.type, first, second, *axes)
+    axes = {key: axis for key in ("axis", "axis2") if (axis := getattr(joint, key))}
+    return Loop(joint.name, joint.type, first, second, **axes)
 
 
 def body_poses(mechanism: Mechanism, state: np.ndarray) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -188,3 +189,16 @@ def test_angular_velocities_of_a_free_base_are_coordinates_of_the_closed_mechani
     efforts = tree.inverse_dynamics(rows.velocity(qd), rows.acceleration(qd, qdd))
     assert np.abs(found - rows.G.T @ efforts).max() < 1e-12 * np.abs(efforts).max()
     assert np.abs(c.dynamics().inverse_dynamics(qd, qdd) - found).max() < 1e-12 * np.abs(efforts).max()
+
+
+def test_start_of_an_open_robot_is_checked():
+    text = """<robot name="arm"><link name="base"/><link name="arm"/>
+      <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/></joint></robot>"""
+    assert kic.from_urdf(text, start={"turn": 0.1}).dof == 1
+    with raises(kic.UnknownNameError, name="trun", candidates=("turn",)):
+        kic.from_urdf(text, start={"trun": 0.1})
+    for wrong in (np.nan, "0.1", [0.1, 0.2], 1j, None):
+        with raises(kic.InputError):
+            kic.from_urdf(text, start={"turn": wrong})
+    with raises(kic.InputError):
+        kic.from_urdf(text, start=[0.1])
