@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.contacts import Contact
 from kic.description.parts import Frame, Joint, Point, as_matrix
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, short_repr, unknown
 from kic.kernels.layout import DIRECTION, KIND, OMEGA, POINT, PRISMATIC
+from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.kinematics.state import columns_to_states, distance, integrate
-from kic.kinematics.tree import frame_axes, unit
+from kic.kinematics.tree import Tree, frame_axes, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, mapping, names_of
 from kic.numerics.arrays import numbers
@@ -47,8 +49,11 @@ EVALUATIONS_MAX = 1500
 VIOLATION_ATOL = 1e-6
 
 
-# components of the displacement that a closing joint prevents, along axes whose third is that of the joint
-_SHIFT_ROWS = {"prismatic": [0, 1], "cylindrical": [0, 1], "planar": [2]}
+# components of the displacement and of the rotation that a closing joint or contact prevents, along axes
+# whose third is that of the joint
+_SHIFT_ROWS = {"prismatic": [0, 1], "cylindrical": [0, 1], "planar": [2], "point": [2], "rod": [0]}
+_TURN_ROWS: dict[str, list[int]] = {"fixed": [0, 1, 2], "prismatic": [0, 1, 2], "soft": [2]}
+_TURN_ROWS |= {kind: [] for kind in ("spherical", "point", "friction", "pinned")}
 
 
 @dataclass(frozen=True)
@@ -60,20 +65,27 @@ class LoopFrame:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """Closing joint between two frames.
+class ClosingJoint:
+    """Joint that closes a loop.
 
     `axis` is given in the first frame; `axis2` too, but in the second for a universal joint, as in `Joint`.
     """
 
     name: str
     type: str
+    axis: tuple[float, ...] = field(default=(0.0, 0.0, 1.0), kw_only=True)
+    axis2: tuple[float, ...] = field(default=(1.0, 0.0, 0.0), kw_only=True)
+    damping: float = field(default=0.0, kw_only=True)
+    friction: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Loop(ClosingJoint):
+    """Closing joint between two frames in the world; or a contact, or a rod of a given length."""
+
     first: LoopFrame
     second: LoopFrame
-    axis: tuple[float, ...] = (0.0, 0.0, 1.0)
-    axis2: tuple[float, ...] = (1.0, 0.0, 0.0)
-    damping: float = 0.0
-    friction: float = 0.0
+    length: float = 0.0
 
 
 @dataclass
@@ -154,6 +166,10 @@ class _Residuals:
         gap = q - p
         shift = A.T @ gap / self.length
         # the first frame turns, too: d(Aᵀ gap) = Aᵀ (v - ω × gap)
+        if loop.type == "rod":
+            size = np.linalg.norm(gap)
+            rate = gap / size @ (vb - va)
+            return np.array([size - loop.length]) / self.length, rate[None] / self.length
         shift_rate = A.T @ (vb - va - np.cross(wa.T, gap).T) / self.length
         turn_rate = A.T @ (wb - wa)
         axis, axis2 = unit(loop.axis), unit(loop.axis2)
@@ -166,18 +182,9 @@ class _Residuals:
             axis = np.cross(axis, axis2)
         E = frame_axes(axis).T
         shift, shift_rate, turn_rate = E @ shift, E @ shift_rate, E @ turn_rate
-        if loop.type in ("fixed", "prismatic"):
-            turn = E @ vector_from_matrix(A.T @ B)
-            count = 3
-        else:
-            turn, count = E @ A.T @ _between(A @ axis, B @ axis), 2
-        rows = _SHIFT_ROWS.get(loop.type, [0, 1, 2])
-        if loop.type == "spherical":
-            count = 0
-        return (
-            np.concatenate([shift[rows], turn[:count]]),
-            np.vstack([shift_rate[rows], turn_rate[:count]]),
-        )
+        rows, turns = _SHIFT_ROWS.get(loop.type, [0, 1, 2]), _TURN_ROWS.get(loop.type, [0, 1])
+        turn = E @ (vector_from_matrix(A.T @ B) if 2 in turns else A.T @ _between(A @ axis, B @ axis))
+        return np.concatenate([shift[rows], turn[turns]]), np.vstack([shift_rate[rows], turn_rate[turns]])
 
     def describe(self, state: np.ndarray, unit_of_length: str) -> str:
         """Return the loops and couplings that are open most, with their residuals, in words."""
@@ -383,29 +390,37 @@ def _nearest(
 
 
 def _at(residuals: _Residuals, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-    """Return the state with some values of joints.
-
-    Raises
-    ------
-    InputError
-        For an unknown joint, or a value that is not a finite number.
-    """
+    """Return the state with some values of joints."""
     tree = residuals.tree
     phi = residuals._columns(zero)
     state = zero.copy()
     columns, entries = tree.single_columns
-    for name, value in values.items():
-        n = tree.column.get(name)
-        if n is None or tree.cols[n, KIND] > PRISMATIC:
-            raise unknown("joint", name, tree.description.name, list(tree.column))
-        number = numbers(name, value)
-        if number.ndim or not np.isfinite(number):
-            raise InputError(
-                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
-            )
+    for n, number in start_columns(tree, values).items():
         phi[n] = number
     state[entries] = phi[columns]
     return state
+
+
+def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
+    """Return the columns of the tree that have values at a start, with these values.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        For an unknown joint, or a value that is not a finite number.
+    """
+    made = {}
+    known = {name: n for name, n in tree.column.items() if tree.cols[n, KIND] <= PRISMATIC}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown("joint", name, tree.description.name, list(known))
+        number = numbers(name, value)
+        if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
+            raise InputError(
+                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
+            )
+        made[known[name]] = float(number)
+    return made
 
 
 def assemble(
@@ -416,13 +431,13 @@ def assemble(
 ) -> Mechanism:
     """Close the loops of a mechanism. See `Mechanism.assemble`."""
     mechanism._model.require_real("assemble()", "Assemble the mechanism without it.")
-    others: tuple[Any, ...] = (*mechanism.contacts, *(d for d in mechanism.distances if d.fixed))
-    for part in others:
-        raise ModelError(
-            f"{mechanism.describe(part.name).capitalize()} is defined in the described configuration, which "
-            "closing the loops would change. Add it after assembling.",
-            name=part.name,
-        )
+    for contact in mechanism.contacts:
+        if not contact.closed:
+            raise ModelError(
+                f"Contact '{contact.name}' is open: its bodies touch in the described configuration, which "
+                "closing the loops would change. Close it, or add it after assembling.",
+                name=contact.name,
+            )
     made = []
     for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
@@ -432,9 +447,8 @@ def assemble(
                 f"`loops[{k}]` connects '{ends[0].body}' with itself. Name frames of two bodies."
             )
         made.append(Loop(f"{first} to {second}", kind, *ends))
-    values = {c: x for j in mechanism.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
     rows = [
-        (name, dict(terms), sum(ratio * values[c] for c, ratio in terms))
+        (name, dict(terms), sum(ratio * mechanism.reference_values[c] for c, ratio in terms))
         for name, terms in mechanism.terms.items()
     ]
     given = None if start is None else mapping("start", start, "joints to values")
@@ -481,11 +495,14 @@ def close_loops(
 ) -> tuple[Mechanism, list[str]]:
     """Return a mechanism with its loops closed, described where they are, and remarks.
 
-    Loops that are closed already stay so. Free and ball joints are at their zero in the new description.
+    Loops, contacts and rods that are closed already stay so. Free and ball joints are at their zero in the
+    new description.
     """
     model = mechanism._model
     limits = {j.name: j.limits for j in mechanism.joints if j.dof == 1 and j.limits is not None}
     kept = [_loop_of(joint) for joint in model.tree.cuts]
+    kept += [_contact_loop(contact) for contact in mechanism.closed_contacts]
+    kept += [_rod_loop(mechanism, d.points, d.name) for d in mechanism.distances if d.fixed]
     found = closed_state(model, [*kept, *loops], couplings, limits, starts, first)  # type: ignore[arg-type]
     poses = body_poses(mechanism, found.state)
     made = described_at(mechanism, found.state, poses)
@@ -499,8 +516,23 @@ def _loop_of(joint: Joint) -> Loop:
     pose = np.eye(4)
     pose[:3, 3] = joint.at or (0.0, 0.0, 0.0)
     first, second = (LoopFrame(body, pose) for body in joint.bodies)
-    axes = (joint.axis or (0.0, 0.0, 1.0), joint.axis2 or (1.0, 0.0, 0.0))
-    return Loop(joint.name, joint.type, first, second, *axes)
+    axes = {key: axis for key in ("axis", "axis2") if (axis := getattr(joint, key))}
+    return Loop(joint.name, joint.type, first, second, **axes)
+
+
+def _contact_loop(contact: Contact) -> Loop:
+    """Return the loop of a closed contact, with both frames along its tangents and its normal."""
+    n, t1, t2 = contact_axes(contact)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = np.array([t1, t2, n]).T, contact.at
+    finger, touched = (LoopFrame(body, pose) for body in contact.bodies)
+    return Loop(contact.name, contact.type, touched, finger)
+
+
+def _rod_loop(mechanism: Mechanism, points: Iterable[str], name: str) -> Loop:
+    """Return the loop of a fixed distance between two points."""
+    ends = [_end(mechanism, point) for point in points]
+    return Loop(name, "rod", ends[0], ends[1], mechanism.fixed_distances[name])
 
 
 def body_poses(mechanism: Mechanism, state: np.ndarray) -> dict[str, np.ndarray]:
@@ -559,6 +591,11 @@ def described_at(mechanism: Mechanism, state: np.ndarray, poses: Mapping[str, np
         frames=tuple(
             replace(f, origin=point(f.body, f.origin), axes=tuple(vector(f.body, e) for e in f.axes))
             for f in mechanism.frames
+        ),
+        contacts=tuple(
+            # the contact point is fixed in the first body, and the normal in the second
+            replace(c, at=point(c.bodies[0], c.at), normal=vector(c.bodies[1], c.normal))
+            for c in mechanism.contacts
         ),
         forces=tuple(
             replace(f, force=vector(points[f.point].body, f.force)) if f.axes == "body" else f

@@ -481,8 +481,8 @@ class Mechanism(Printable, MechanismDescription):
         """Close loops that are open in the description, in the nearest closed configuration.
 
         Damped Gauss–Newton steps start from the described configuration, and then from samples within the
-        limits of the joints; the nearest of the first solutions is taken. Loops that are closed already, and
-        couplings, stay so.
+        limits of the joints; the nearest of the first solutions is taken. Loops that are closed already,
+        couplings, closed contacts and fixed distances stay so.
 
         Parameters
         ----------
@@ -508,8 +508,8 @@ class Mechanism(Printable, MechanismDescription):
         ------
         ModelError
             If no configuration closes the loops. It has the name of the `loop` that remains open, and the
-            residual (`left`) as a share of the characteristic length. Also for contacts, fixed distances and
-            swings, which refer to the described configuration.
+            residual (`left`) as a share of the characteristic length. Also for open contacts and swings,
+            which refer to the described configuration.
         InputError, UnknownNameError
             For invalid loops, values or names.
 

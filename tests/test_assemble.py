@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -144,8 +145,70 @@ def test_universal_loop_keeps_its_second_axis():
 def test_parts_of_the_described_configuration_are_refused():
     m = chain()
     foot = kic.Contact("step", "pinned", ("rocker", "ground"), (5, 0, 0))
-    with pytest.raises(kic.ModelError):
+    with raises(kic.ModelError, name="step"):
+        replace(m, contacts=(replace(foot, closed=False),)).assemble([("end", "pin")])
+    # the end cannot be at the pin and at its contact
+    with raises(kic.ModelError, loop="step"):
         replace(m, contacts=(foot,)).assemble([("end", "pin")])
+    swings = kic.Joint("A", "universal", ("ground", "crank"), (0, 0, 0), Z, axis2=(1, 0, 0), swing=1.0)
+    with raises(kic.ModelError, name="A"):
+        replace(m, joints=(swings, *m.joints[1:])).assemble([("end", "pin")])
+
+
+@pytest.mark.parametrize(("kind", "dof"), [("point", 2), ("friction", 1), ("soft", 1), ("pinned", 1)])
+def test_closed_contacts_stay(kind, dof):
+    """A foot on a slope touches it before and after another loop is closed."""
+    m, at = chain(), np.array([2.0, -0.6, 0.0])
+    normal = np.array([0.6, -0.8, 0.0])
+    shin = kic.Body("shin", 1.0, (2, -0.3, 0), (0.1, 0.1, 0.1))
+    sole = kic.Body("sole", 0.2, (2, -0.6, 0), (0.1, 0.1, 0.1))
+    m = replace(
+        m,
+        bodies=(*m.bodies, shin, sole),
+        joints=(
+            *m.joints,
+            kic.Joint("D", "prismatic", ("coupler", "shin"), axis=(0, 1, 0)),
+            kic.Joint("E", "revolute", ("shin", "sole"), (2, -0.4, 0), Z),
+        ),
+        points=(*m.points, kic.Point("toe", "sole", tuple(at.tolist()))),
+        contacts=(
+            kic.Contact("step", kind, ("sole", "ground"), tuple(at.tolist()), tuple(normal.tolist()),
+                        friction=0.5 if kind in ("friction", "soft") else None,
+                        torsion=0.1 if kind == "soft" else None, closed=True),
+        ),
+    )  # fmt: skip
+    made = m.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+    c = made.at()
+    moved = c.value("toe") - at
+    assert np.linalg.norm(c.value("A")) > 0.3
+    assert abs(moved @ normal) < 1e-10
+    assert (np.abs(moved).max() < 1e-10) == (kind != "point")
+    assert np.abs(np.subtract(made.contacts[0].at, c.value("toe"))).max() < 1e-10
+    assert made.dof == dof
+    # the contact stays closed while the mechanism moves
+    there = made.at({name: c.value(name) + 0.01 for name in made.coordinate_names})
+    assert abs((there.value("toe") - at) @ normal) < 1e-10
+
+
+def test_fixed_distances_stay():
+    m = chain()
+    m = replace(
+        m,
+        points=(
+            *m.points,
+            kic.Point("eye", "coupler", (2, 0.2, 0)),
+            kic.Point("hook", "hanger", (1.5, -1, 0)),
+        ),
+        bodies=(*m.bodies, kic.Body("hanger", 1.0, (1, -1, 0), (0.1, 0.1, 0.1))),
+        joints=(*m.joints, kic.Joint("D", "revolute", ("ground", "hanger"), (0.5, -1, 0), Z)),
+        distances=(kic.Distance("rod", ("eye", "hook"), fixed=True),),
+    )
+    length = np.linalg.norm([0.5, 1.2])
+    made = m.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+    c = made.at()
+    assert made.dof == 1
+    assert abs(np.linalg.norm(c.value("eye") - c.value("hook")) - length) < 1e-10
+    assert abs(made.fixed_distances["rod"] - length) < 1e-10
 
 
 def test_toml_with_open_loops(tmp_path):
@@ -188,3 +251,16 @@ def test_angular_velocities_of_a_free_base_are_coordinates_of_the_closed_mechani
     efforts = tree.inverse_dynamics(rows.velocity(qd), rows.acceleration(qd, qdd))
     assert np.abs(found - rows.G.T @ efforts).max() < 1e-12 * np.abs(efforts).max()
     assert np.abs(c.dynamics().inverse_dynamics(qd, qdd) - found).max() < 1e-12 * np.abs(efforts).max()
+
+
+def test_start_of_an_open_robot_is_checked():
+    text = """<robot name="arm"><link name="base"/><link name="arm"/>
+      <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/></joint></robot>"""
+    assert kic.from_urdf(text, start={"turn": 0.1}).dof == 1
+    with raises(kic.UnknownNameError, name="trun", candidates=("turn",)):
+        kic.from_urdf(text, start={"trun": 0.1})
+    for wrong in (np.nan, "0.1", [0.1, 0.2], 1j, None):
+        with raises(kic.InputError):
+            kic.from_urdf(text, start={"turn": wrong})
+    with raises(kic.InputError):
+        kic.from_urdf(text, start=[0.1])

@@ -446,6 +446,13 @@ class MechanismDescription:
         return tuple(joint.name for joint in self.joints if joint.dof)
 
     @cached_property
+    def reference_values(self) -> Mapping[str, float]:
+        """Mapping from each coordinate of every joint to its value in the reference configuration."""
+        return MappingProxyType(
+            {c: x for j in self.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
+        )
+
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Tuple of the names of the default coordinates, one for each degree of freedom."""
         return tuple(c for name in self.named_coordinates for c in self._components(name) or ())

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import Loop, LoopFrame, close_loops, default_coordinates
+from kic.assembly import ClosingJoint, Loop, LoopFrame, close_loops, default_coordinates, start_columns
 from kic.description.couplings import Coupling
 from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
@@ -79,19 +79,13 @@ class RobotCoupling:
     line: int
 
 
-@dataclass
-class RobotLoop:
-    """Joint that closes a loop: its frame (4, 4) in each of two links; its axes are those of the frame."""
+@dataclass(frozen=True)
+class RobotLoop(ClosingJoint):
+    """Joint that closes a loop: its frame (4, 4) in each of two links."""
 
-    name: str
-    type: str
     links: tuple[str, str]
     frames: tuple[np.ndarray, np.ndarray]
     line: int
-    axis: tuple[float, ...] = (0.0, 0.0, 1.0)
-    axis2: tuple[float, ...] = (1.0, 0.0, 0.0)
-    damping: float = 0.0
-    friction: float = 0.0
 
 
 @dataclass
@@ -345,13 +339,14 @@ class _Builder:
             actuators=actuators,
             remarks=tuple(robot.remarks),
         )
+        if start is not None:
+            start = {self.joint_names.get(k, k): v for k, v in start.items()}
         if is_open:
+            start_columns(made._model.tree, start or {})  # raises an error for unknown names
             return made
         starts = [
             {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
         ]
-        if start is not None:
-            start = {self.joint_names.get(k, k): v for k, v in start.items()}
         made, remarks = close_loops(made, loops, rows, starts, start)
         robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
         made = replace(made, couplings=tuple(couplings))
@@ -486,9 +481,8 @@ class _Builder:
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
                 )
             name = self.names.new(loop.name, "joint", loop.line)
-            made.append(
-                Loop(name, loop.type, ends[0], ends[1], loop.axis, loop.axis2, loop.damping, loop.friction)
-            )
+            laws = {key: getattr(loop, key) for key in ("axis", "axis2", "damping", "friction")}
+            made.append(Loop(name, loop.type, ends[0], ends[1], **laws))
         return made
 
     def _coupling_rows(self) -> list[tuple[str, dict[str, float], float]]:

@@ -324,7 +324,7 @@ def _urdf_joint(
 
 def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
     """Return for each joint that follows another: its name, factor and offset."""
-    values = {c: x for j in m.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
+    values = m.reference_values
     made: dict[str, tuple[str, float, float]] = {}
     for name, terms in m.terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
@@ -458,7 +458,7 @@ def _mjcf_equalities(m: Mechanism) -> list[str]:
                 "other coordinates, so that another joint closes it.",
                 joint=joint.name,
             )
-    values = {c: x for j in m.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
+    values = m.reference_values
     for name, (one, (two, factor, offset)) in zip(m.terms, _mimics(m).items(), strict=True):
         # changes from the reference values
         start = offset + factor * values[two] - values[one]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -393,12 +394,14 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            axes = [
-                tuple((inverse @ axis).tolist()) for axis in (joint.axis, joint.axis2) if axis is not None
-            ]
-            loop = RobotLoop(joint.name, joint.type, ends, frames, element.line, *axes)  # type: ignore[arg-type]
-            loop.damping, loop.friction = joint.damping, joint.friction
-            robot.loops.append(loop)
+            laws: dict[str, Any] = {"damping": joint.damping, "friction": joint.friction}
+            for key in ("axis", "axis2"):
+                axis = getattr(joint, key)
+                if axis is not None:
+                    laws[key] = tuple((inverse @ axis).tolist())
+            robot.loops.append(
+                RobotLoop(joint.name, joint.type, ends, frames, element.line, **laws)  # type: ignore[arg-type]
+            )
             if joint.stiffness:
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
                 robot.remark(element.line, text, lost=True)

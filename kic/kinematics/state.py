@@ -113,12 +113,7 @@ def reference_states(tree: Tree) -> np.ndarray:
 
 def reference_coordinates(description: MechanismDescription) -> np.ndarray:
     """Return the coordinates (M,) of the reference configuration."""
-    reference = {
-        c: value
-        for joint in description.joints
-        for c, value in zip(joint.components, joint.value, strict=True)  # type: ignore[arg-type]
-    }
-    return np.array([reference[name] for name in description.coordinate_names])
+    return np.array([description.reference_values[name] for name in description.coordinate_names])
 
 
 def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) -> np.ndarray:

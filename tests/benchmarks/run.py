@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import couplings, loops, motions, operational, peers, redundancy, starts, swings
+from benchmarks import couplings, free_base, loops, motions, operational, peers, redundancy, starts, swings
 from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
 
 BATCH = 4096
@@ -312,6 +312,7 @@ def main() -> None:
             "arms",
             "couplings",
             "curves",
+            "free-base",
             "loops",
             "motions",
             "operational",
@@ -344,6 +345,8 @@ def main() -> None:
         curve(report, seconds, "binary tree", peers.binary_tree)
     if given.only in (None, "couplings"):
         couplings.table(report, seconds)
+    if given.only in (None, "free-base"):
+        free_base.table(report, seconds)
     if given.only in (None, "loops"):
         loops.table(report, seconds)
     if given.only in (None, "motions"):
