@@ -99,16 +99,21 @@ class Layout:
         for name, letters, fields in self._fields:
             held[name] = rates = Rates(self, results, name)
             if letters:
-                seen = np.ndarray((), fields, results._rows)
+                seen, arrays = _ndarray((), fields, results._rows), rates.__dict__
                 for letter in letters:
-                    rates.__dict__[letter] = seen[letter]
+                    arrays[letter] = seen[letter]
         if self._model_fields is not None:
-            seen = np.ndarray((), self._model_fields, results._model)
+            seen = _ndarray((), self._model_fields, results._model)
             for name in self._parts:
                 held[name] = seen[name]
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results."""
+        """Return the arrays of a name in results; of one real state, set all that can be set at once."""
+        held = results.__dict__
+        if not results._batch and results._rows.dtype is _REAL and self.all[0] not in held:
+            self.show(results)
+            if name in held:
+                return held[name]
         if name in self._views:
             return Rates(self, results, name)
         if name in self._parts:
@@ -155,16 +160,20 @@ class Rates:
     ``evaluator(state, out=…)`` updates it in place.
     """
 
+    # `copy` asks for attributes before they exist. Access to `__dict__` would slow the object down
+    _layout: Any = None
+
     def __init__(self, layout: Layout, results: Results, name: str) -> None:
         # no reference to the results: a cycle would keep their memory until garbage collection
         self._layout, self._name = layout, name
         self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
 
     def __getattr__(self, letter: str) -> Any:
-        # called once for each array, which is then an attribute; `copy` calls it before attributes exist
-        if letter not in LETTERS or "_layout" not in self.__dict__:
+        # called once for each array, which is then an attribute
+        if letter not in LETTERS or self._layout is None:
             raise AttributeError(letter)
-        made = self.__dict__[letter] = self._layout.array(self._rows, self._batch, self._name, letter)
+        made = self._layout.array(self._rows, self._batch, self._name, letter)
+        setattr(self, letter, made)
         if made is not None and made.base is None:  # a copy of the table
             self._copies.append((self._name, letter))
         return made
@@ -174,28 +183,43 @@ class Rates:
         return f"{self._name}: {shapes}"
 
 
+class _Part:
+    """Attribute of results that is made on first access, without the cost of an AttributeError before."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, results: Any, owner: type) -> Any:
+        return self if results is None else results.__getattr__(self._name)
+
+
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
     ``evaluator(state, out=r)`` updates every array that was accessed in place.
     """
 
+    I, P, load, damping = _Part(), _Part(), _Part(), _Part()
+    _layout: Any = None  # as for `Rates`
+    # scratch state and kernel calls, reused by in-place evaluation of one real state
+    _states: Any = None
+    _calls: Any = None
+
     def __init__(self, layout: Layout, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray) -> None:
         self._layout = layout
         self._batch = batch
         self._rows = rows
         self._model = model
-        # scratch state and kernel calls, reused by in-place evaluation of one real state
-        self._states: Any = None
-        self._calls: Any = None
         # arrays that were accessed and are copies of the tables
         self._copies: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        # called once for each name, which is then an attribute; `copy` calls it before attributes exist
-        if "_layout" not in self.__dict__ or (name[:1] == "_" and name not in self._layout.all):
+        # called once for each name, which is then an attribute
+        layout = self._layout
+        if layout is None or (name[:1] == "_" and name not in layout.all):
             raise AttributeError(name)
-        made = self.__dict__[name] = self._layout.part(self, name)
+        made = layout.part(self, name)
+        setattr(self, name, made)
         return made
 
     def __getitem__(self, name: str) -> Any:
@@ -281,6 +305,11 @@ class Evaluator:
         self._one = (self._size,) if hot else None
         # False returns results that are not finite instead of raising
         self._check_results = check_results
+        # states and arguments of calls that have ended; taking and returning is atomic
+        self._spare: list[tuple[np.ndarray, list[Any]]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
         """Evaluate the outputs at a state.
@@ -388,12 +417,32 @@ class Evaluator:
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Return results for one real state."""
-        states = state[None] if state.flags.carray else state.copy()[None]
         out = self._empty((), 1, _REAL)
-        for entry, arguments in self._calls(out, states):
+        rows, model = out._rows, out._model
+        try:
+            states, calls = mine = self._spare.pop()
+        except IndexError:
+            states = _empty((1, self._size))
+            # the places of both tables in the arguments are theirs alone
+            calls = [
+                (
+                    entry,
+                    list(arguments),
+                    [k for k, a in enumerate(arguments) if a is rows],
+                    [k for k, a in enumerate(arguments) if a is model],
+                )
+                for entry, arguments in self._calls(out, states)
+            ]
+            mine = states, calls
+        states[0] = state
+        for entry, arguments, of_rows, of_model in calls:
+            for k in of_rows:
+                arguments[k] = rows
+            for k in of_model:
+                arguments[k] = model
             if entry(*arguments):
                 self._fill(states, out)
-        self._layout.show(out)
+        self._spare.append(mine)
         return out
 
     def _empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:

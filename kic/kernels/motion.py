@@ -570,8 +570,8 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
 
     States, rates `first`, accelerations or efforts `second`, and results T of the members stand one after the
     other, because a view of an array costs as much as half a chain. Where T has room for them, the terms of
-    `store_terms` follow the accelerations. Returns the number of members whose inertia may be singular or whose
-    results are not finite; these keep what T holds. Returns -1 if lengths of the arrays disagree.
+    `store_terms` follow the accelerations. Returns the number of members whose inertia may be singular or
+    whose results are not finite; these keep what T holds. Returns -1 if lengths of the arrays disagree.
     """
     return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
 
