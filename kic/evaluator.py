@@ -942,7 +942,7 @@ class MotionEvaluator:
         second : (..., M) array_like
             Accelerations, for inverse dynamics; efforts, for forward dynamics.
         out : (..., M) ndarray, optional
-            Array of float64 that receives the result.
+            Array of float64 that receives the result. It may be one of the arguments.
 
         Returns
         -------
