@@ -33,6 +33,7 @@ from kic.numerics.arrays import (
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import IdentityTransfer, Transfer
+from kic.transfer.motion_query import brief_result
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 _REAL = np.dtype(np.float64)
@@ -98,16 +99,21 @@ class Layout:
         for name, letters, fields in self._fields:
             held[name] = rates = Rates(self, results, name)
             if letters:
-                seen = np.ndarray((), fields, results._rows)
+                seen, arrays = _ndarray((), fields, results._rows), rates.__dict__
                 for letter in letters:
-                    rates.__dict__[letter] = seen[letter]
+                    arrays[letter] = seen[letter]
         if self._model_fields is not None:
-            seen = np.ndarray((), self._model_fields, results._model)
+            seen = _ndarray((), self._model_fields, results._model)
             for name in self._parts:
                 held[name] = seen[name]
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results."""
+        """Return the arrays of a name in results; of one real state, set all that can be set at once."""
+        held = results.__dict__
+        if not results._batch and results._rows.dtype is _REAL and self.all[0] not in held:
+            self.show(results)
+            if name in held:
+                return held[name]
         if name in self._views:
             return Rates(self, results, name)
         if name in self._parts:
@@ -154,16 +160,20 @@ class Rates:
     ``evaluator(state, out=…)`` updates it in place.
     """
 
+    # `copy` asks for attributes before they exist. Access to `__dict__` would slow the object down
+    _layout: Any = None
+
     def __init__(self, layout: Layout, results: Results, name: str) -> None:
         # no reference to the results: a cycle would keep their memory until garbage collection
         self._layout, self._name = layout, name
         self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
 
     def __getattr__(self, letter: str) -> Any:
-        # called once for each array, which is then an attribute; `copy` calls it before attributes exist
-        if letter not in LETTERS or "_layout" not in self.__dict__:
+        # called once for each array, which is then an attribute
+        if letter not in LETTERS or self._layout is None:
             raise AttributeError(letter)
-        made = self.__dict__[letter] = self._layout.array(self._rows, self._batch, self._name, letter)
+        made = self._layout.array(self._rows, self._batch, self._name, letter)
+        setattr(self, letter, made)
         if made is not None and made.base is None:  # a copy of the table
             self._copies.append((self._name, letter))
         return made
@@ -173,28 +183,43 @@ class Rates:
         return f"{self._name}: {shapes}"
 
 
+class _Part:
+    """Attribute of results that is made on first access, without the cost of an AttributeError before."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, results: Any, owner: type) -> Any:
+        return self if results is None else results.__getattr__(self._name)
+
+
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
     ``evaluator(state, out=r)`` updates every array that was accessed in place.
     """
 
+    I, P, load, damping = _Part(), _Part(), _Part(), _Part()
+    _layout: Any = None  # as for `Rates`
+    # scratch state and kernel calls, reused by in-place evaluation of one real state
+    _states: Any = None
+    _calls: Any = None
+
     def __init__(self, layout: Layout, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray) -> None:
         self._layout = layout
         self._batch = batch
         self._rows = rows
         self._model = model
-        # scratch state and kernel calls, reused by in-place evaluation of one real state
-        self._states: Any = None
-        self._calls: Any = None
         # arrays that were accessed and are copies of the tables
         self._copies: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        # called once for each name, which is then an attribute; `copy` calls it before attributes exist
-        if "_layout" not in self.__dict__ or (name[:1] == "_" and name not in self._layout.all):
+        # called once for each name, which is then an attribute
+        layout = self._layout
+        if layout is None or (name[:1] == "_" and name not in layout.all):
             raise AttributeError(name)
-        made = self.__dict__[name] = self._layout.part(self, name)
+        made = layout.part(self, name)
+        setattr(self, name, made)
         return made
 
     def __getitem__(self, name: str) -> Any:
@@ -280,6 +305,11 @@ class Evaluator:
         self._one = (self._size,) if hot else None
         # False returns results that are not finite instead of raising
         self._check_results = check_results
+        # states and arguments of calls that have ended; taking and returning is atomic
+        self._spare: list[tuple[np.ndarray, list[Any]]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
 
     def __call__(self, state: np.ndarray, out: Results | None = None, check: bool = False) -> Results:
         """Evaluate the outputs at a state.
@@ -387,12 +417,32 @@ class Evaluator:
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Return results for one real state."""
-        states = state[None] if state.flags.carray else state.copy()[None]
         out = self._empty((), 1, _REAL)
-        for entry, arguments in self._calls(out, states):
+        rows, model = out._rows, out._model
+        try:
+            states, calls = mine = self._spare.pop()
+        except IndexError:
+            states = _empty((1, self._size))
+            # the places of both tables in the arguments are theirs alone
+            calls = [
+                (
+                    entry,
+                    list(arguments),
+                    [k for k, a in enumerate(arguments) if a is rows],
+                    [k for k, a in enumerate(arguments) if a is model],
+                )
+                for entry, arguments in self._calls(out, states)
+            ]
+            mine = states, calls
+        states[0] = state
+        for entry, arguments, of_rows, of_model in calls:
+            for k in of_rows:
+                arguments[k] = rows
+            for k in of_model:
+                arguments[k] = model
             if entry(*arguments):
                 self._fill(states, out)
-        self._layout.show(out)
+        self._spare.append(mine)
         return out
 
     def _empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
@@ -848,16 +898,17 @@ class MotionEvaluator:
         want = BOTH if flag("loads", loads) else WANT_INERTIA
         self._model, self._want = model, want | (WANT_FORWARD if forward else 0)
         self._transfer = transfer = model.transfer_for(wrt)
-        self.query = query = model.motion_query(transfer, self._want)
+        self.query = model.motion_query(transfer, self._want)
         self.coordinates = transfer.labels
         size = len(self.coordinates)
         self.applied = model.loads.constant[None]
         plain = transfer.permutation is None and not model.cut_joint_loads
-        hot = plain and transfer.is_compiled and not model.has_complex_step and size
-        # only one real state takes the hot path
-        self.is_compiled, self._width = bool(hot), query.width
-        self._run: Any = None
+        # only real states take the hot path
+        self.is_compiled = bool(plain and transfer.is_compiled and not model.has_complex_step and size)
         self._sizes = model.tree.state_size, size
+        self._size = size
+        self._choice = getattr(transfer, "choice", None)
+        self._run: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -865,31 +916,35 @@ class MotionEvaluator:
     def _prepare(self) -> Any:
         """Return the function that runs the kernel, whose module is imported on first use, for one state.
 
-        It raises a TypeError for anything but contiguous arrays of float64 with one axis.
+        It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns a
+        number other than zero where the kernel writes no result.
         """
-        query, applied = self.query, self.applied
+        if not self.is_compiled:
+            self._run = lambda *_: 1
+            return self._run
+        query, applied, choice = self.query, self.applied, self._choice
         plan, numbers_, places = query.plan, query.numbers_in(_REAL), query.places
-        choice, shape = getattr(self._transfer, "choice", None), (2, self._model.tree.size)
-        drawn, rest = self._model.reference_state, np.zeros((1, self._sizes[1]))
-        first = query.result((rest, rest), _REAL)
-        given = (drawn, applied) if choice is None else (drawn, applied, choice)
-        entry = compiled(kernel(query.entry), *query.arguments(first, *given))
+        rates = (np.zeros((1, self._size)),) * 2
+        given = (self._model.reference_state, applied) + (() if choice is None else (choice,))
+        entry = compiled(kernel(query.entry), *query.arguments(brief_result(rates), *given))
         # scratch of calls that have ended; taking and returning is atomic
-        free: list[tuple[np.ndarray, ...]] = []
+        free: list[tuple[np.ndarray, np.ndarray]] = []
+        take, give = free.pop, free.append
+        quality, shape = _empty((0, QUALITY_WIDTH)), (2, self._model.tree.size)
 
         def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
             try:
-                mine = free.pop()
+                mine = take()
             except IndexError:
-                mine = _empty(places), _empty(shape, np.int64), _empty((1, QUALITY_WIDTH))
-            scratch, whole, quality = mine
+                mine = _empty(places), _empty(shape, np.int64)
+            scratch, whole = mine
             if choice is None:
                 left = entry(plan, numbers_, state, applied, qd, second, scratch, T)
             else:
                 left = entry(
                     plan, numbers_, state, applied, choice, qd, second, second, scratch, whole, T, quality
                 )  # fmt: skip
-            free.append(mine)
+            give(mine)
             return left
 
         self._run = run
@@ -907,7 +962,7 @@ class MotionEvaluator:
         second : (..., M) array_like
             Accelerations, for inverse dynamics; efforts, for forward dynamics.
         out : (..., M) ndarray, optional
-            Array of float64 that receives the result.
+            Array of float64 that receives the result. It may be one of the arguments.
 
         Returns
         -------
@@ -925,24 +980,11 @@ class MotionEvaluator:
         -----
         For speed it is not checked that states are closed. Results of arguments that are not finite are NaN.
         """
-        S, M = self._sizes
         try:
-            if (
-                self.is_compiled
-                and len(state) == S
-                and len(qd) == M == len(second)
-                and (out is None or len(out) == M)
-            ):
-                T = _empty(self._width) if out is None or self._width != M else out
-                if not (self._run or self._prepare())(state, qd, second, T):
-                    if out is None:
-                        return T if self._width == M else T[:M]
-                    if T is out:
-                        return out
-                    if type(out) is np.ndarray and out.shape == (M,) and out.dtype is _REAL:
-                        out[:] = T[:M]
-                        return out
-        except (TypeError, ValueError):  # lists, batches, other scalars
+            T = _empty(self._size) if out is None else out
+            if len(T) == self._size and not (self._run or self._prepare())(state, qd, second, T):
+                return T
+        except TypeError:  # lists, batches, other scalars
             pass
         return self._general(state, qd, second, out)
 
@@ -960,32 +1002,37 @@ class MotionEvaluator:
 
     def raw(self, state: Any, qd: Any, second: Any) -> np.ndarray:
         """Return the results of a batch."""
-        shape, states, rates, T, known = self._tables(state, qd, second)
+        shape, states, rates, known = self._given(state, qd, second)
+        if self.is_compiled and known is None and states.dtype is _REAL:
+            out = brief_result(rates)
+            if not self.query.run_into(out, states, self.applied, self._choice):
+                return out.T.reshape(*shape, self._size)
+        T, known = self._table(states, rates, known)
         made = completed(self._model, self._transfer, self._want, states, rates, T, known)
         if not is_finite(made):
             if self._want & WANT_LOADS:
                 self._model.check_springs(made, known)
             quantity = "Accelerations" if self._want & WANT_FORWARD else "Efforts"
             check_finite(quantity, self._model.description.name, made, known)
-        return made.reshape(*shape, len(self.coordinates))
+        return made.reshape(*shape, self._size)
 
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
         """Return the terms of forward dynamics at one real state."""
         state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
-        if self.is_compiled:
-            size, T = len(qd), _empty(self._width)
-            if not (self._run or self._prepare())(state, qd, effort, T):
-                I = T[2 * size : -2].reshape(size, size)
-                return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
-        _, states, rates, T, known = self._tables(state, qd, effort)
+        size, T = self._size, _empty(self.query.width)
+        if not (self._run or self._prepare())(state, qd, effort, T):
+            I = T[2 * size : -2].reshape(size, size)
+            return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
+        _, states, rates, known = self._given(state, qd, effort)
+        T, known = self._table(states, rates, known)
         found = forward_terms(self._model, self._transfer, states, rates, T, known)
         return MotionTerms(*(part[0] for part in found))
 
-    def _tables(self, state: Any, qd: Any, second: Any) -> tuple[Any, ...]:
-        """Return the batch, its states, rates and results of the kernel, and the mask of finite members."""
-        size, model, transfer = len(self.coordinates), self._model, self._transfer
+    def _given(self, state: Any, qd: Any, second: Any) -> tuple[Any, ...]:
+        """Return the batch, its states and rates (B, m), and the mask of finite members; None if all are."""
+        model, transfer, (state_size, size) = self._model, self._transfer, self._sizes
         given = {
-            "state": (numbers("state", state), model.tree.state_size),
+            "state": (numbers("state", state), state_size),
             "qd": (numbers("qd", qd), size),
             "effort" if self._want & WANT_FORWARD else "qdd": (numbers("second", second), size),
         }
@@ -1000,20 +1047,25 @@ class MotionEvaluator:
             np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, _LAYOUT)
             for a, n in given.values()
         )
+        motion = to_columns(transfer, *rates)
+        parts = (states, *motion)
+        if dtype.kind == "O" or all(map(is_finite, parts)):
+            return shape, states, motion, None
+        return shape, states, motion, np.all([np.isfinite(a).all(axis=1) for a in parts], axis=0)
+
+    def _table(
+        self, states: np.ndarray, rates: tuple[np.ndarray, ...], known: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the full results of the kernel for a batch, NaN but for the `known` members, and these."""
+        query, transfer, dtype = self.query, self._transfer, states.dtype
         applied = np.require(self.applied, dtype, _LAYOUT)
-        first, last = to_columns(transfer, *rates)
-        out = self.query.result((first, last), dtype)
-        known = np.ones(len(states), bool)
-        if dtype.kind != "O":
-            for a in (states, first, last):
-                known &= np.isfinite(a).all(axis=1)
-        if known.all():
-            transfer.evaluate(self.query, states, applied, out)
-        else:
-            part = self.query.result((first[known], last[known]), dtype)
-            out.T[:] = np.nan
-            out.T[known] = transfer.evaluate(self.query, states[known], applied, part).T
-        return shape, states, (first, last), out.T, known
+        out = query.result(rates, dtype)
+        if known is None:
+            return transfer.evaluate(query, states, applied, out).T, np.ones(len(states), bool)
+        part = query.result(tuple(a[known] for a in rates), dtype)
+        out.T[:] = np.nan
+        out.T[known] = transfer.evaluate(query, states[known], applied, part).T
+        return out.T, known
 
     def __repr__(self) -> str:
         what = "forward" if self._want & WANT_FORWARD else "inverse"

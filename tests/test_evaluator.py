@@ -295,3 +295,24 @@ def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     for state in (np.zeros(2), np.zeros((3, 2))):
         with pytest.raises(kic.InputError, match="distance of 'ram' is zero"):
             f(state)
+
+
+@pytest.mark.parametrize("name", ["puma560", "four-bar"])
+def test_new_results_are_independent(name: str) -> None:
+    m = kic.load(name)
+    of = m.points[0].name
+    f = m.prepare([of], dynamics=True, order=2)
+    states = m.at().state + 1e-9 * np.arange(3)[:, None]
+    made, batch = [f(state) for state in states], f(states)
+    for k, one in enumerate(made):
+        for part in ("I", "P", "load", "damping"):
+            assert np.array_equal(one[part], batch[part][k])
+            assert one[part] is one[part]
+        for letter in ("value", "G", "H"):
+            assert np.array_equal(getattr(one[of], letter), getattr(batch[of], letter)[k])
+        assert not hasattr(one, "_unknown")
+    inertia = m.prepare([], dynamics="inertia")(states[0])
+    assert np.array_equal(inertia.I, made[0].I)
+    assert not hasattr(inertia, "load")
+    again = pickle.loads(pickle.dumps(f))
+    assert np.array_equal(again(states[0]).I, made[0].I)

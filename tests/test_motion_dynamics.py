@@ -284,3 +284,58 @@ def test_numbers_give_numbers_where_there_is_one_coordinate() -> None:
     for run, twin in (runs[:2], runs[2:]):
         assert np.array_equal(run.q, twin.q)
     assert mismatch(runs[0].q, runs[2].q) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["puma560", "four-bar"])
+@pytest.mark.parametrize("forward", [False, True])
+def test_results_may_overwrite_arguments(name: str, forward: bool) -> None:
+    m = kic.load(name)
+    f = m.prepare_forward_dynamics() if forward else m.prepare_inverse_dynamics()
+    state = m.at().state
+    qd, second = np.random.default_rng(4).normal(size=(2, len(f.coordinates)))
+    expected = f(state, qd, second)
+    for k in (1, 2):
+        given = [state.copy(), qd.copy(), second.copy()]
+        assert f(*given, out=given[k]) is given[k]
+        assert np.array_equal(given[k], expected)
+    # nothing is written before an error is raised
+    huge = np.full_like(qd, 1e200)
+    with pytest.raises(kic.InputError):
+        f(state, huge, second, out=huge)
+    assert (huge == 1e200).all()
+
+
+@pytest.mark.parametrize("name", ["puma560", "four-bar"])
+@pytest.mark.parametrize("forward", [False, True])
+def test_lengths_of_arguments(name: str, forward: bool) -> None:
+    m = kic.load(name)
+    f = m.prepare_forward_dynamics() if forward else m.prepare_inverse_dynamics()
+    size = len(f.coordinates)
+    given = [m.at().state, np.ones(size), np.ones(size)]
+    for k in range(3):
+        for wrong in (given[k][:-1], np.append(given[k], 1.0), np.tile(given[k], 2)):
+            with pytest.raises(kic.InputError):
+                f(*given[:k], wrong, *given[k + 1 :])
+    # two members side by side are no batch
+    twice = [np.tile(a, 2) for a in given]
+    for out in (None, np.empty(size), np.empty(2 * size)):
+        with pytest.raises(kic.InputError):
+            f(*twice, out=out)
+    for n in (size - 1, size + 1, size * (size + 2) + 2):
+        with pytest.raises(kic.InputError):
+            f(*given, out=np.empty(n))
+
+
+def test_single_members_equal_those_of_batches() -> None:
+    m = kic.load("puma560")
+    rng = np.random.default_rng(5)
+    state, qd, second = rng.normal(size=(3, 50, 6))
+    for f in (m.prepare_inverse_dynamics(), m.prepare_forward_dynamics()):
+        expected = f(state, qd, second)
+        assert np.array_equal(expected, [f(*one) for one in zip(state, qd, second, strict=True)])
+        # a member that is not finite does not change the others
+        second[7, 2] = np.nan
+        found = f(state, qd, second)
+        assert np.isnan(found[7]).all()
+        assert np.array_equal(np.delete(found, 7, 0), np.delete(expected, 7, 0))
+        second[7, 2] = 0.0

@@ -37,12 +37,18 @@ FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
 
 
 @helper
-def rotated_inertia(F, frame, inertias, i):
-    """Return the inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
-    j = (
+def moments(inertias, i):
+    """Return the inertia of body i about its centre of mass in the frame's axes: xx yy zz xy xz yz."""
+    return (
         inertias[i, MOMENTS], inertias[i, MOMENTS + 1], inertias[i, MOMENTS + 2],
         inertias[i, MOMENTS + 3], inertias[i, MOMENTS + 4], inertias[i, MOMENTS + 5],
     )  # fmt: skip
+
+
+@helper
+def rotated_inertia(F, frame, inertias, i):
+    """Return the inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
+    j = moments(inertias, i)
     r0 = take(F, frame, ROTATION)
     r1 = take(F, frame, ROTATION + 3)
     r2 = take(F, frame, ROTATION + 6)
@@ -50,7 +56,7 @@ def rotated_inertia(F, frame, inertias, i):
     return (dot(r0, a0), dot(r1, a1), dot(r2, a2), dot(r0, a1), dot(r0, a2), dot(r1, a2))
 
 
-@helper
+@small
 def composites(cols, F, bodies, inertias, C):
     """Compute the composite inertia of each column's frame and everything it carries, about its own origin.
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
 # plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
-# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for
+# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for, in
+# place of which queries along motions have the length of a state
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
+STATE_SIZE = ASKED
 HEADER = 3
 WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES = 1, 2, 4, 8, 16
 

@@ -4,6 +4,9 @@ A motion needs directional derivatives only. Frame by frame its rates, accelerat
 those of the frame before, and the rows of a closure give the series of the tree's coordinates by the LU of
 the transfer: G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. Forces then
 return by Newton and Euler to efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
+
+Helpers that an entry calls once are inlined (`small`): a call copies the structures of all tables that it
+passes, which together costs as much as the arithmetic of a small mechanism.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ import numpy as np
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
 from kic.kernels.functions import has_nonfinite, root
-from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, momentum, rotated_inertia
-from kic.kernels.jit import entry, helper
+from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
+from kic.kernels.jit import entry, helper, small
 from kic.kernels.layout import (
     ACCELERATION,
     ALLOWED,
@@ -49,6 +52,7 @@ from kic.kernels.layout import (
     FREE_VALUE,
     GOOD_PIVOT,
     GRAVITY,
+    GROUP,
     HEADER,
     HEIGHT,
     INPUT,
@@ -88,6 +92,7 @@ from kic.kernels.layout import (
     SIZE,
     SPRINGS,
     STATE,
+    STATE_SIZE,
     SYSTEM,
     TERMS,
     UNUSED_ITEM,
@@ -111,8 +116,9 @@ from kic.kernels.offsets import section
 from kic.kernels.ranges import add_range, clear_range, copy_range
 from kic.kernels.transfer import scaled_system, spread
 from kic.kernels.transferred_influence import arm, axis_carrier
-from kic.kernels.vectors import add, axpy, cross, dot, put, scale, sub, take, turn
+from kic.kernels.vectors import add, add_to, axpy, cross, dot, put, scale, sub, take, turn, turn_back
 from kic.kernels.vectors import symmetric as times_symmetric
+from kic.kernels.views import table
 
 # smallest ratio of a pivot of I* to its diagonal entry that needs no second opinion
 GOOD_INERTIA = 1e-9
@@ -144,37 +150,38 @@ def carried_series(V, frame, kind, e, order):
     return first, second, third
 
 
-@helper
-def frame_series(cols, F, x, V, k):
-    """Compute order k of the motion of every frame from x (3, M), the series of the tree's coordinates."""
+@small
+def frame_series(cols, F, x, V, order):
+    """Compute the motion of every frame up to an order from x (3, M), the series of the tree's coordinates.
+
+    The third order needs the lower ones from an earlier call. They do not depend on the frame, the parent's
+    or the child's, in which the axes of a ball joint are fixed, because its ω × ω is zero.
+    """
     mobile = cols.shape[0]
     for n in range(mobile):
-        up = cols[n, PARENT]
-        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
-        one, two, three = carried_series(V, up, POINT, r, k)
-        x1 = x[n]
-        if k == 1:
-            w = take(V, up + 1, ANGULAR_VELOCITY)
-            if slides:
-                one = axpy(x1, s, one)
-            else:
-                w = axpy(x1, s, w)
-            put(V, n + 1, ANGULAR_VELOCITY, w)
-            put(V, n + 1, VELOCITY, one)
+        up, s, slides, x1 = cols[n, PARENT], take(F, n, AXIS), not rotates(cols, n), x[n]
+        one, two, three = carried_series(V, up, POINT, arm(cols, F, n), order)
+        w = take(V, up + 1, ANGULAR_VELOCITY)
+        if slides:
+            one = axpy(x1, s, one)
+        else:
+            w = axpy(x1, s, w)
+        put(V, n + 1, ANGULAR_VELOCITY, w)
+        put(V, n + 1, VELOCITY, one)
+        if order == 1:
             continue
-        x2 = x[mobile + n]
-        s1, s2, _ = carried_series(V, axis_carrier(cols, n), DIRECTION, s, k - 1)
-        if k == 2:
-            a = take(V, up + 1, ANGULAR_ACCELERATION)
-            if slides:
-                two = axpy(2 * x1, s1, axpy(x2, s, two))
-            else:
-                a = axpy(x1, s1, axpy(x2, s, a))
-            put(V, n + 1, ANGULAR_ACCELERATION, a)
-            put(V, n + 1, ACCELERATION, two)
+        carrier = axis_carrier(cols, n) if order > 2 else cols[cols[n, GROUP], PARENT]
+        s1, s2, _ = carried_series(V, carrier, DIRECTION, s, order - 1)
+        x2, a = x[mobile + n], take(V, up + 1, ANGULAR_ACCELERATION)
+        if slides:
+            two = axpy(2 * x1, s1, axpy(x2, s, two))
+        else:
+            a = axpy(x1, s1, axpy(x2, s, a))
+        put(V, n + 1, ANGULAR_ACCELERATION, a)
+        put(V, n + 1, ACCELERATION, two)
+        if order == 2:
             continue
-        x3 = x[2 * mobile + n]
-        a = take(V, up + 1, ANGULAR_JERK)
+        x3, a = x[2 * mobile + n], take(V, up + 1, ANGULAR_JERK)
         if slides:
             three = axpy(3 * x1, s2, axpy(3 * x2, s1, axpy(x3, s, three)))
         else:
@@ -224,7 +231,7 @@ def angle_series(kind, row, order, t, rows):
         t[k + rows + row] = y3
 
 
-@helper
+@small
 def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
     """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before.
 
@@ -292,11 +299,11 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
 @helper
 def add_wrench(forces, n, arm_, f):
     """Add a force at an arm from the origin of frame n."""
-    put(forces, n, WRENCH_MOMENT, add(take(forces, n, WRENCH_MOMENT), cross(arm_, f)))
-    put(forces, n, WRENCH_FORCE, add(take(forces, n, WRENCH_FORCE), f))
+    add_to(forces, n, WRENCH_MOMENT, cross(arm_, f))
+    add_to(forces, n, WRENCH_FORCE, f)
 
 
-@helper
+@small
 def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     """Add the forces that move the bodies, less their weights, to the wrenches of frames.
 
@@ -305,14 +312,16 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     for i in range(bodies.shape[0]):
         n = bodies[i, CARRIER]
         m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
-        w, a = take(V, n + 1, ANGULAR_VELOCITY), take(V, n + 1, ANGULAR_ACCELERATION)
         first, second, _ = carried_series(V, n, POINT, c, 2)
         f = scale(0, second)
         if want & WANT_INERTIA:
-            j = rotated_inertia(F, n, inertias, i)
-            f = scale(m, second)
+            # Euler's equation in the axes of the frame
+            w = turn_back(F, n, ROTATION, take(V, n + 1, ANGULAR_VELOCITY))
+            a = turn_back(F, n, ROTATION, take(V, n + 1, ANGULAR_ACCELERATION))
+            j = moments(inertias, i)
             moment = add(times_symmetric(j, a), cross(w, times_symmetric(j, w)))
-            put(forces, n, WRENCH_MOMENT, add(take(forces, n, WRENCH_MOMENT), moment))
+            add_to(forces, n, WRENCH_MOMENT, turn(F, n, ROTATION, moment))
+            f = scale(m, second)
         if want & WANT_LOADS:
             weight = scale(m, gravity)
             f = sub(f, weight)
@@ -320,7 +329,7 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
         add_wrench(forces, n, c, f)
 
 
-@helper
+@small
 def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
     """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
@@ -332,7 +341,7 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
         if pulls[i, FORCE_AXES] == BODY_AXES:
             f = carried_vector(F, n, f)
         if pulls[i, FORCE_KIND] == MOMENT:
-            put(forces, n, WRENCH_MOMENT, sub(take(forces, n, WRENCH_MOMENT), f))
+            add_to(forces, n, WRENCH_MOMENT, scale(-1, f))
             power[0] += dot(take(V, n + 1, ANGULAR_VELOCITY), f)
         else:
             e = turn(F, n, ROTATION, take(places, i, 0))
@@ -340,7 +349,7 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
             power[0] += dot(carried_series(V, n, POINT, e, 1)[0], f)
 
 
-@helper
+@small
 def spring_wrenches(F, V, springs, coils, forces, power):
     """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
     for i in range(springs.shape[0]):
@@ -363,7 +372,7 @@ def spring_wrenches(F, V, springs, coils, forces, power):
             add_wrench(forces, b, eb, f)
 
 
-@helper
+@small
 def tree_efforts(
     cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want, forces,
     power, t,
@@ -381,23 +390,24 @@ def tree_efforts(
     for n in range(mobile - 1, -1, -1):
         s, up = take(F, n, AXIS), cols[n, PARENT]
         moment, force = take(forces, n, WRENCH_MOMENT), take(forces, n, WRENCH_FORCE)
-        t[n] = dot(s, moment) if rotates(cols, n) else dot(s, force)
+        effort = dot(s, moment) if rotates(cols, n) else dot(s, force)
         if want & WANT_INERTIA:
-            t[n] += rest[n, ARMATURE] * x[mobile + n]
+            effort += rest[n, ARMATURE] * x[mobile + n]
         if up >= 0:
-            add_wrench(forces, up, arm(cols, F, n), force)
-            put(forces, up, WRENCH_MOMENT, add(take(forces, up, WRENCH_MOMENT), moment))
+            add_to(forces, up, WRENCH_MOMENT, add(moment, cross(arm(cols, F, n), force)))
+            add_to(forces, up, WRENCH_FORCE, force)
         if want & WANT_LOADS:
             drag = rest[n, JOINT_DAMPING] * x[n]
             power[1] += drag * x[n]
-            t[n] += drag
+            effort += drag
             if cols[n, KIND] <= PRISMATIC:
                 pull = rest[n, JOINT_STIFFNESS] * (states[b, cols[n, STATE]] - rest[n, FREE_VALUE])
                 power[0] -= pull * x[n]
-                t[n] += pull
+                effort += pull
+        t[n] = effort
 
 
-@helper
+@small
 def tree_inertia(cols, F, C, rest, I):
     """Compute I (M, M) of the tree from composite inertias (2-157) and armature, O(M depth)."""
     mobile = cols.shape[0]
@@ -415,7 +425,7 @@ def tree_inertia(cols, F, C, rest, I):
     add_armature(rest, mobile, None, mobile, I)
 
 
-@helper
+@small
 def projected_inertia(cols, I, A, size, Y, K):
     """Compute I* = Aᵀ I A (m, m) of columns A (M, m) from I (M, M) (3-34); Y (M, m) is scratch."""
     mobile = cols.shape[0]
@@ -436,28 +446,30 @@ def projected_inertia(cols, I, A, size, Y, K):
                 add_range(K, a * size, f, Y, n * size, size)
 
 
-@helper
-def accelerate(size, efforts, start, power, I, T, L):
-    """Write accelerations (m,), efforts of the motion without them, I* (m, m) and powers into T.
+@small
+def accelerate(size, efforts, start, h, I, L):
+    """Turn the efforts h (m,) of a motion at its rates alone into the accelerations that `efforts` cause.
 
-    T holds the efforts h at rates q̇ alone, which `efforts` exceed by I* q̈. L (m, m) is scratch. Returns 1
-    and writes no accelerations for an inertia that may be singular.
+    L (m, m) is scratch. Returns False, and NaN, for an inertia I* (m, m) that may be singular.
     """
-    square = size * size
-    copy_range(T, size, T, 0, size)
-    copy_range(T, size + size, I, 0, square)
-    copy_range(L, 0, I, 0, square)
-    T[size + size + square] = power[0]
-    T[size + size + square + 1] = power[1]
-    least = factor_symmetric(L, 0, size)
-    if not least > GOOD_INERTIA:
+    copy_range(L, 0, I, 0, size * size)
+    if not factor_symmetric(L, 0, size) > GOOD_INERTIA:
         for a in range(size):
-            T[a] = np.nan
-        return 1
+            h[a] = np.nan
+        return False
     for a in range(size):
-        T[a] = efforts[start + a] - T[a]
-    solve_symmetric(L, 0, size, T, 0, 1)
-    return 0
+        h[a] = efforts[start + a] - h[a]
+    solve_symmetric(L, 0, size, h, 0, 1)
+    return True
+
+
+@small
+def store_terms(size, h, I, power, T, place):
+    """Write the efforts of a motion at its rates alone, I* and powers behind the accelerations at `place`."""
+    square = size * size
+    copy_range(T, place + size, h, 0, size)
+    copy_range(T, place + size + size, I, 0, square)
+    copy_range(T, place + size + size + square, power, 0, 2)
 
 
 @helper
@@ -468,22 +480,39 @@ def tree_scratch(mobile, want):
     forces = V + 6 * mobile
     x = forces + 3 * mobile
     power = x + 2
-    C = power + (COMPOSITE_WIDTH * mobile if want & WANT_FORWARD else 0)
-    return F, V, forces, x, power, C
+    tau = power + mobile
+    C = tau + (COMPOSITE_WIDTH * mobile if want & WANT_FORWARD else 0)
+    return F, V, forces, x, power, tau, C
 
 
 @helper
 def tree_places(plan):
     """Return the length of the scratch of `tree_motion`."""
     mobile, want = plan[0, COLUMNS], plan[1, WANT]
-    more = mobile if plan[1, TERMS] > 0 else 0
-    return tree_scratch(mobile, want)[5] + (mobile * (2 * mobile + more) if want & WANT_FORWARD else 0) + more
+    more = plan[1, SIZE] if plan[1, TERMS] > 0 else 0
+    return tree_scratch(mobile, want)[6] + (2 * mobile * mobile if want & WANT_FORWARD else 0) + more
+
+
+@helper
+def members(plan, states, first, second, T):
+    """Return the number of members and the width of their results; -1 if lengths of arrays disagree."""
+    size, length = plan[1, SIZE], plan[2, STATE_SIZE]
+    # a tree without joints has powers
+    count = states.shape[0] // length if length > 0 else T.shape[0] // 2
+    width = T.shape[0] // count if count > 0 else 0
+    rates = count * size
+    if states.shape[0] != count * length or T.shape[0] != count * width or T.shape[0] < rates:
+        return -1, width
+    return (-1 if first.shape[0] != rates or second.shape[0] != rates else count), width
 
 
 @helper
 def tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T):
     """Compute `tree_motion` in the coordinates of `linear`, or of the tree if it is None."""
     mobile, size, want = plan[0, COLUMNS], plan[1, SIZE], plan[1, WANT]
+    count, width = members(plan, states, first, second, T)
+    if count < 0:
+        return -1
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, BODIES)
     bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
@@ -491,17 +520,19 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
     pulls, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     start, stop = section(plan, SPRINGS)
     springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
-    endF, endV, endforces, endx, endpower, endC = tree_scratch(mobile, want)
-    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
-    forces, x = scratch[endV:endforces].reshape(mobile, 6), scratch[endforces:endx]
-    power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
-    doubtful, width = 0, size * (size + 2) + 2 if want & WANT_FORWARD else size
-    count = T.shape[0] // width
-    states, T = states.reshape(count, -1), T.reshape(count, width)
-    tau = scratch[endC:]
+    endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
+    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
+    forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
+    power, tau = scratch[endx:endpower], scratch[endpower:endtau]
+    C = table(scratch, endtau, mobile if want & WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    I, L, efforts = scratch[endC:], scratch[endC + mobile * mobile :], tau
+    if linear is not None:
+        efforts = scratch[scratch.shape[0] - size :]
+    states, doubtful = table(states, 0, count, plan[2, STATE_SIZE]), 0
     for k in range(SERIES_WIDTH):
         V[0, k] = 0
     for b in range(count):
+        place, fine = b * width, True
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         tree_rates(linear, mobile, first, b * size, x, 0)
@@ -509,24 +540,26 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
             clear_range(x, mobile, mobile)
         else:
             tree_rates(linear, mobile, second, b * size, x, mobile)
-        for k in range(2):
-            frame_series(cols, F, x, V, k + 1)
+        frame_series(cols, F, x, V, 2)
         tree_efforts(
             cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
-            forces, power, T[b] if linear is None else tau,
+            forces, power, tau,
         )  # fmt: skip
         if linear is not None:
-            project_vector(linear, mobile, size, tau, 0, T[b], 0)
+            project_vector(linear, mobile, size, tau, 0, efforts, 0)
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
-            I, L = tau[: mobile * mobile], tau[mobile * mobile :]
             tree_inertia(cols, F, C, rest, I)
             if linear is not None:
                 project_matrix(linear, mobile, size, I, 0, L, 0)
-                I, L = L, I
-            if accelerate(size, second, b * size, power, I, T[b], L) or has_nonfinite(T[b]):
-                doubtful += 1
-        elif has_nonfinite(T[b]):
+                copy_range(I, 0, L, 0, size * size)
+            if width > size:
+                store_terms(size, efforts, I, power, T, place)
+                fine = not has_nonfinite(T[place + size : place + width])
+            fine = accelerate(size, second, b * size, efforts, I, L) and fine
+        if fine and not has_nonfinite(efforts):
+            copy_range(T, place, efforts, 0, size)
+        else:
             doubtful += 1
     return doubtful
 
@@ -535,9 +568,10 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
 def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
 
-    States, rates `first`, accelerations or efforts `second`, and results T (see `accelerate`) of the members
-    stand one after the other, because a view of an array costs as much as half a chain. Returns the number of
-    members whose inertia may be singular or whose results are not finite.
+    States, rates `first`, accelerations or efforts `second`, and results T of the members stand one after the
+    other, because a view of an array costs as much as half a chain. Where T has room for them, the terms of
+    `store_terms` follow the accelerations. Returns the number of members whose inertia may be singular or
+    whose results are not finite; these keep what T holds. Returns -1 if lengths of the arrays disagree.
     """
     return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
 
@@ -553,17 +587,17 @@ def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T
 def motion_scratch(plan):
     """Return the ends of the parts of the scratch of `motion_in_coordinates`, in the order of their use."""
     mobile, height, size, want = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, WANT]
-    _, _, _, _, _, tree = tree_scratch(mobile, want)
+    tree = tree_scratch(mobile, want)[6]
     t = tree + 4 * height
     g = t + height * (1 + mobile)
     W = g + mobile * mobile
     R = W + mobile
     late = R + mobile
-    tau = late + mobile
-    A = tau + (mobile * size if want & WANT_FORWARD else 0)
+    efforts = late + size
+    A = efforts + (mobile * size if want & WANT_FORWARD else 0)
     Y = A + (mobile * size if want & WANT_FORWARD else 0)
     I = Y + (2 * size * size if want & WANT_FORWARD else 0)
-    return tree, t, g, W, R, late, tau, A, Y, I
+    return tree, t, g, W, R, late, efforts, A, Y, I
 
 
 @entry
@@ -572,13 +606,17 @@ def motion_in_coordinates(
 ):  # fmt: skip
     """Compute the efforts (m,) of motions in chosen coordinates, or accelerations due to efforts.
 
-    `states`, `first`, `second` and T are as in `tree_motion`, `choice` and `quality` as in `transfer`.
-    Residuals of unused closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES,
-    φ̇, φ̈ and, to third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another
-    choice of rows, whose inertia may be singular, or whose results are not finite.
+    Arguments are as in `tree_motion`; `choice` and `quality` are as in `transfer`. Residuals of unused
+    closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to third
+    order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of rows,
+    whose inertia may be singular, or whose results are not finite. If `quality` has no members, these keep
+    what T holds.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], plan[1, ORDER]
+    count, width = members(plan, states, first, second, T)
+    if count < 0:
+        return -1
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, _ = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
@@ -589,41 +627,47 @@ def motion_in_coordinates(
     start, stop = section(plan, SPRINGS)
     springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
     allowed = abs(rest[mobile, ALLOWED])
-    endF, endV, endforces, endx, endpower, endC = tree_scratch(mobile, want)
-    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
-    forces, x = scratch[endV:endforces].reshape(mobile, 6), scratch[endforces:endx]
-    power, C = scratch[endx:endpower], scratch[endpower:endC].reshape(-1, COMPOSITE_WIDTH)
-    _, endt, endg, endW, endR, endlate, endtau, endA, endY, endI = motion_scratch(plan)
-    t, g = scratch[endC:endt], scratch[endt + height : endg].reshape(height, mobile)
+    endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
+    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
+    forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
+    power, tau = scratch[endx:endpower], scratch[endpower:endtau]
+    C = table(scratch, endtau, mobile if want & WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    _, endt, endg, endW, endR, endlate, endefforts, endA, endY, _ = motion_scratch(plan)
+    t, g = scratch[endC:endt], table(scratch, endt + height, height, mobile)
     value, factors = scratch[endt : endt + height], scratch[endg:endW]
-    W = factors.reshape(mobile, mobile)
-    R, late, tau = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endtau]
-    A, Y, I = scratch[endtau:endA], scratch[endA:endY], scratch[endY:endI]
+    W = table(scratch, endg, mobile, mobile)
+    R, late, efforts = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endefforts]
+    A, Y, I, L = scratch[endefforts:endA], scratch[endA:endY], scratch[endY:], scratch[endY + size * size :]
     pivots, ends = whole[0], whole[1]
     for k in range(SERIES_WIDTH):
         V[0, k] = 0
-    suspects, nothing, count = 0, np.nan, quality.shape[0]
-    states, T = states.reshape(count, -1), T.reshape(count, -1)
+    suspects, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, STATE_SIZE])
     for b in range(count):
+        place = b * width
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         clear_range(scratch, endt, height * (1 + mobile))
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
         scaled_system(mobile, vectors, choice, rest, g, W)
-        quality[b, PIVOT] = factor(W, pivots, ends)
-        if quality[b, PIVOT] == 0:
-            quality[b, LARGEST:] = nothing
-            T[b] = nothing
+        pivot = factor(W, pivots, ends)
+        if measured:
+            quality[b, PIVOT] = pivot
+        if pivot == 0:
+            if measured:
+                quality[b, LARGEST:] = np.nan
+                T[place : place + width] = np.nan
             suspects += 1
             continue
+        fine = pivot > GOOD_PIVOT
         large = first_large = abs(late[0]) * 0
         for k in range(order):
             # with this order of the tree's coordinates zero, rows have the part of lower orders
             clear_range(x, k * mobile, mobile)
             clear_range(t, 0, 4 * height)
             if k > 0:
-                frame_series(cols, F, x, V, k + 1)
+                for n in range(2, k + 2):  # the third order after the lower ones
+                    frame_series(cols, F, x, V, n)
                 for i in range(items.shape[0]):
                     item_series(cols, F, V, x, items, vectors, i, k + 1, t, height)
             for i in range(mobile):
@@ -639,7 +683,6 @@ def motion_in_coordinates(
             solve(W, pivots, ends, R, 1)
             spread(mobile, choice, rest, R, late, 1)
             copy_range(x, k * mobile, late, 0, mobile)
-            frame_series(cols, F, x, V, k + 1)
             worst = abs(late[0]) * 0
             if left_out > 0:
                 large = large * (first_large if k > 0 else 0)
@@ -653,10 +696,14 @@ def motion_in_coordinates(
                     worst = max(worst, abs(left) / abs(vectors[choice[UNUSED_ITEM, i], SCALE])) + 0 * abs(
                         left
                     )
+                worst = worst / large if large > 0 else worst
+                # NaN is never fine
+                fine = fine and worst <= allowed
             if k == 0:
                 first_large = large
-            quality[b, LARGEST + k] = 1
-            quality[b, LEFT + k] = worst / large if large > 0 else worst
+            if measured:
+                quality[b, LARGEST + k], quality[b, LEFT + k] = 1, worst
+        frame_series(cols, F, x, V, 2)
         tree_efforts(
             cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
             forces, power, tau,
@@ -667,10 +714,9 @@ def motion_in_coordinates(
         solve_transposed(W, pivots, ends, R)
         for i in range(mobile):
             if choice[INPUT, i] >= 0:
-                T[b, choice[INPUT, i]] = R[i] / vectors[choice[USED_ITEM, i], SCALE]
-        fine = quality[b, PIVOT] > GOOD_PIVOT
+                efforts[choice[INPUT, i]] = R[i] / vectors[choice[USED_ITEM, i], SCALE]
         if want & WANT_SERIES:
-            copy_range(T[b], size, x, 0, order * mobile)
+            copy_range(T, place + size, x, 0, order * mobile)
         if want & WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             clear_range(Y, 0, mobile * size)
@@ -682,14 +728,14 @@ def motion_in_coordinates(
             # the factors of the system are not needed any more
             tree_inertia(cols, F, C, rest, factors)
             projected_inertia(cols, factors, A, size, Y, I)
-            if accelerate(size, second, b * size, power, I, T[b], I[size * size :]):
-                fine = False
-        # NaN is never fine
-        fine = fine and not has_nonfinite(T[b])
-        if left_out > 0:
-            for k in range(order):
-                fine = fine and quality[b, LEFT + k] <= allowed
-        suspects += 0 if fine else 1
+            if width > size:
+                store_terms(size, efforts, I, power, T, place)
+            fine = accelerate(size, second, b * size, efforts, I, L) and fine
+        fine = fine and not has_nonfinite(efforts)
+        if measured or fine:
+            copy_range(T, place, efforts, 0, size)
+        if not fine or has_nonfinite(T[place + size : place + width]):
+            suspects += 1
     return suspects
 
 
@@ -703,15 +749,15 @@ def output_motion(plan, numbers, states, x, scratch, T):
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    endF, endV, _, _, _, _ = tree_scratch(mobile, 0)
-    F, V = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endV].reshape(mobile + 1, SERIES_WIDTH)
+    endF = mobile * FRAME_WIDTH
+    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
     for k in range(SERIES_WIDTH):
         V[0, k] = 0
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        for k in range(order):
-            frame_series(cols, F, x[b], V, k + 1)
+        for k in range(min(order, 2), order + 1):  # the third order after the lower ones
+            frame_series(cols, F, x[b], V, k)
         clear_range(T[b], 0, T.shape[1])
         for i in range(items.shape[0]):
             item_series(cols, F, V, x[b], items, vectors, i, order, T[b], rows)

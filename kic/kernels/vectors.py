@@ -26,6 +26,12 @@ def put(a, n, k, v):
 
 
 @helper
+def add_to(a, n, k, v):
+    """Add a vector to row n from column k on."""
+    put(a, n, k, add(take(a, n, k), v))
+
+
+@helper
 def dot(a, b):
     """Return the scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -75,6 +81,13 @@ def axpy(x, a, b):
 def turn(a, n, k, v):
     """Multiply v by the matrix stored row-major in row n from column k on."""
     return (dot(take(a, n, k), v), dot(take(a, n, k + 3), v), dot(take(a, n, k + 6), v))
+
+
+@helper
+def turn_back(a, n, k, v):
+    """Multiply v by the transpose of the matrix stored row-major in row n from column k on."""
+    x, y, z = take(a, n, k), take(a, n, k + 3), take(a, n, k + 6)
+    return axpy(v[0], x, axpy(v[1], y, scale(v[2], z)))
 
 
 @helper

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.dynamics.mass_tables import Loads, Masses
-from kic.kernels.layout import PIVOT, QUALITY_WIDTH, WANT_FORWARD, WANT_SERIES
+from kic.kernels.layout import PIVOT, QUALITY_WIDTH, STATE_SIZE, WANT_FORWARD, WANT_SERIES
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.queries import KernelQuery, kernel, over_batch
 from kic.kinematics.tree import Tree
@@ -17,7 +17,7 @@ from kic.numerics.arrays import scatter
 from kic.transfer.constraint_system import ConstraintSystem, TransferQuery
 
 # estimated cost of one configuration (µs), for sharing a batch among threads
-_START_US, _PER_COLUMN_US = 0.1, 0.1
+_START_US, _PER_COLUMN_US = 0.05, 0.06
 
 Rates = tuple[np.ndarray, ...]
 
@@ -25,6 +25,11 @@ Rates = tuple[np.ndarray, ...]
 def result_width(size: int, want: int) -> int:
     """Return the length of a result: efforts (m,); or accelerations, bias, I* (m, m) and two powers."""
     return size * (size + 2) + 2 if want & WANT_FORWARD else size
+
+
+def brief_result(rates: Rates) -> MotionResult:
+    """Return a result for the efforts, or accelerations, of regular members only, which are real."""
+    return MotionResult(rates, np.empty_like(rates[0]), np.empty((0, QUALITY_WIDTH)))
 
 
 @dataclass(slots=True)
@@ -38,7 +43,7 @@ class MotionResult:
     T : (B, n)
         Results, see `result_width`.
     quality : (B, QUALITY_WIDTH)
-        Pivots and residuals of the systems; without members if none is solved.
+        Pivots and residuals of the systems; without members if none is solved, and in brief results.
     error : (B,), optional
         Relative error that the error of solved states causes.
     finite : bool
@@ -82,6 +87,7 @@ class TreeMotionQuery(KernelQuery):
             width=result_width(size, want),
             linear=linear,
         )
+        self.plan[2, STATE_SIZE] = tree.state_size
 
     @cached_property
     def places(self) -> int:
@@ -91,14 +97,33 @@ class TreeMotionQuery(KernelQuery):
         return int(tree_places(self.plan))
 
     def result(self, rates: Rates, dtype: np.dtype) -> MotionResult:
-        """Return an empty result for motions."""
-        return MotionResult(rates, np.empty((len(rates[0]), self.width), dtype), np.empty((0, 0)))
+        """Return a result for motions, NaN until the kernel writes it."""
+        return MotionResult(rates, np.full((len(rates[0]), self.width), np.nan, dtype), np.empty((0, 0)))
 
     def arguments(self, out: MotionResult, states: np.ndarray, applied: np.ndarray) -> tuple[Any, ...]:
         """Return the arguments of the kernel."""
         dtype, (first, second) = states.dtype, out.rates
         flat = states.reshape(-1), applied, first.reshape(-1), second.reshape(-1)
         return self.plan, self.numbers_in(dtype), *flat, np.empty(self.places, dtype), out.T.reshape(-1)
+
+    def run_into(
+        self, out: MotionResult, states: np.ndarray, applied: np.ndarray, choice: None = None
+    ) -> int:
+        """Fill the results of a batch; return the number of members without, or that are not finite."""
+        entry, count, symbols = kernel(self.entry), len(states), states.dtype.kind == "O"
+        entry = entry.py_func if symbols else entry
+        applied = np.require(applied, states.dtype, ["C", "A", "W"])
+        rejected: list[int] = []
+
+        def work(a: int, b: int) -> None:
+            force = applied[a:b] if len(applied) == count else applied
+            rejected.append(entry(*self.arguments(out.members(slice(a, b)), states[a:b], force)))
+
+        if count > 1 and not symbols:
+            over_batch()(work, count, _START_US + _PER_COLUMN_US * self.tree.size)
+        elif count:
+            work(0, count)
+        return sum(rejected)
 
     def evaluate(
         self, states: np.ndarray, applied: np.ndarray | None = None, out: MotionResult | None = None
@@ -107,22 +132,7 @@ class TreeMotionQuery(KernelQuery):
         # both are given along motions; for the type checker
         assert out is not None
         assert applied is not None
-        entry, count, symbols = kernel(self.entry), len(states), states.dtype.kind == "O"
-        entry = entry.py_func if symbols else entry
-        applied = np.require(applied, states.dtype, ["C", "A", "W"])
-
-        rejected: list[int] = []
-
-        def work(a: int, b: int) -> None:
-            force = applied[a:b] if len(applied) == count else applied
-            if left := entry(*self.arguments(out.members(slice(a, b)), states[a:b], force)):
-                rejected.append(left)
-
-        if count > 1 and not symbols:
-            over_batch()(work, count, _START_US + _PER_COLUMN_US * self.tree.size)
-        elif count:
-            work(0, count)
-        out.finite = not rejected
+        out.finite = not self.run_into(out, states, applied)
         return out
 
 
@@ -144,6 +154,7 @@ class MotionQuery(TransferQuery):
         order: int = 2,
     ) -> None:
         super().__init__(system, order, masses=masses, loads=loads, want=want)
+        self.plan[2, STATE_SIZE] = system.tree.state_size
         self.width = result_width(system.n_chosen, want)
         if want & WANT_SERIES:
             self.width += order * system.tree.size
