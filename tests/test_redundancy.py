@@ -737,14 +737,9 @@ def test_symbols_and_missing_mass() -> None:
         m.at([0.3, 1.0]).resolve("tip.x", [sympy.Symbol("v")])
 
 
-def test_constants_are_those_of_the_kernel() -> None:
-    from kic.kernels import operational_space as operational
+def test_scratch_is_that_of_the_kernel() -> None:
     from kic.kernels import redundancy as resolution
-    from kic.operational_space import weighting
 
-    for name in ("UNIT_METRIC", "INERTIA_METRIC", "GIVEN_METRIC"):
-        assert getattr(weighting, name) == getattr(resolution, name)
-    assert weighting.PIVOT_SHARE_MIN == operational.PIVOT_SHARE_MIN
     for name, task in TASKS.items():
         f = kic.load(name).prepare_resolve(task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]

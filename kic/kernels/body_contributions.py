@@ -6,7 +6,7 @@ term. His form of the latter, (II g_a)·(g_k × g_b), gives the correct torques 
 
 from __future__ import annotations
 
-from kic.kernels.frames import carried_point, frames, motion
+from kic.kernels.frames import frames, motion, world_point
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
@@ -52,7 +52,7 @@ def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
 @helper
 def body_tables(cols, F, into, frame, centre, size, L, A):
     """Compute second-order tables of a body's centre of mass and angular velocity."""
-    p = carried_point(F, frame, centre)
+    p = world_point(F, frame, centre)
     for part in range(2):
         target = A if part else L
         for place in range(table_width(3, size, 2)):

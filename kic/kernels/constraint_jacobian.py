@@ -6,7 +6,7 @@ omitted: their entries stay exactly zero, and a loop depends on its own joints o
 
 from __future__ import annotations
 
-from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, helper, small
@@ -101,18 +101,18 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
         return
     body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
     head, tail = (
-        carried_point(F, body, take(vectors, i, LOCAL_B)),
-        carried_point(F, base, take(vectors, i, LOCAL_A)),
+        world_point(F, body, take(vectors, i, LOCAL_B)),
+        world_point(F, base, take(vectors, i, LOCAL_A)),
     )
-    u, sort = carried_vector(F, base, take(vectors, i, EXTRA)), POINT
+    u, sort = world_vector(F, base, take(vectors, i, EXTRA)), POINT
     gap, other = sub(head, tail), tail
     rows = 3 if kind <= OMEGA else 1
     weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
     if kind == DIRECTION or kind == DOT1:
-        head, sort = carried_vector(F, body, take(vectors, i, LOCAL_B)), DIRECTION
+        head, sort = world_vector(F, body, take(vectors, i, LOCAL_B)), DIRECTION
         gap, other = head, zero(head)
         if kind == DOT1:
-            u = carried_vector(F, base, take(vectors, i, LOCAL_A))
+            u = world_vector(F, base, take(vectors, i, LOCAL_A))
     elif kind == OMEGA or kind == RELATIVE_OMEGA:
         sort, gap = OMEGA, zero(head)
     elif items[i, FRAME_A] < -1:

@@ -125,7 +125,7 @@ def frames(cols, geometry, F):
 
 
 @helper
-def carried_point(F, frame, local):
+def world_point(F, frame, local):
     """Return the world position of a point fixed in a frame (-1: ground, whose frame is the world)."""
     if frame < 0:
         return local
@@ -133,7 +133,7 @@ def carried_point(F, frame, local):
 
 
 @helper
-def carried_vector(F, frame, local):
+def world_vector(F, frame, local):
     """Return the world components of a vector fixed in a frame."""
     if frame < 0:
         return local

@@ -115,3 +115,8 @@ GOOD_PIVOT = 1e-3
 
 # unknowns of Runge–Kutta stages: positions, rates, and work of efforts, work of loads, and dissipation
 N_ENERGIES = 3
+
+# metric of redundancy resolution: identity, mass matrix, or a given matrix
+UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = 0, 1, 2
+# smallest pivot, relative to its diagonal entry, of a regular matrix: a metric or the inertia of a task
+PIVOT_SHARE_MIN = 1e-12

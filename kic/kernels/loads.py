@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kic.kernels.frames import carried_point, carried_vector, rotates
+from kic.kernels.frames import rotates, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
 from kic.kernels.influence import affects, first
@@ -64,9 +64,9 @@ def applied_loads(cols, F, forces, places, applied, b, t):
         frame = forces[i, CARRIER]
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
         if forces[i, FORCE_AXES] == BODY_AXES:
-            f = carried_vector(F, frame, f)
+            f = world_vector(F, frame, f)
         kind = OMEGA if forces[i, FORCE_KIND] == MOMENT else POINT
-        virtual_work(cols, F, frame, kind, carried_point(F, frame, take(places, i, 0)), f, t)
+        virtual_work(cols, F, frame, kind, world_point(F, frame, take(places, i, 0)), f, t)
 
 
 @helper
@@ -85,8 +85,8 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
     """
     for i in range(springs.shape[0]):
         a, b = springs[i, END_A], springs[i, END_B]
-        pa = carried_point(F, a, take(numbers, i, POINT_A))
-        pb = carried_point(F, b, take(numbers, i, POINT_B))
+        pa = world_point(F, a, take(numbers, i, POINT_A))
+        pb = world_point(F, b, take(numbers, i, POINT_B))
         w = sub(pb, pa)
         damping = numbers[i, DAMPING]
         f = scale(spring_pull(w, numbers, i), w)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import carried_point, carried_vector, frames, motion, rotates
+from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, small
@@ -125,8 +125,8 @@ GOOD_INERTIA = 1e-9
 
 
 @helper
-def carried_series(V, frame, kind, e, order):
-    """Return the derivatives of first to third order of a vector e carried by a frame.
+def vector_series(V, frame, kind, e, order):
+    """Return the derivatives of first to third order of a vector e fixed in a frame.
 
     `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
     """
@@ -160,7 +160,7 @@ def frame_series(cols, F, x, V, order):
     mobile = cols.shape[0]
     for n in range(mobile):
         up, s, slides, x1 = cols[n, PARENT], take(F, n, AXIS), not rotates(cols, n), x[n]
-        one, two, three = carried_series(V, up, POINT, arm(cols, F, n), order)
+        one, two, three = vector_series(V, up, POINT, arm(cols, F, n), order)
         w = take(V, up + 1, ANGULAR_VELOCITY)
         if slides:
             one = axpy(x1, s, one)
@@ -171,7 +171,7 @@ def frame_series(cols, F, x, V, order):
         if order == 1:
             continue
         carrier = axis_carrier(cols, n) if order > 2 else cols[cols[n, GROUP], PARENT]
-        s1, s2, _ = carried_series(V, carrier, DIRECTION, s, order - 1)
+        s1, s2, _ = vector_series(V, carrier, DIRECTION, s, order - 1)
         x2, a = x[mobile + n], take(V, up + 1, ANGULAR_ACCELERATION)
         if slides:
             two = axpy(2 * x1, s1, axpy(x2, s, two))
@@ -247,21 +247,21 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
     body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
     head = take(vectors, i, LOCAL_B)
     if kind == DIRECTION or kind == DOT1:
-        head, sort = carried_vector(F, body, head), DIRECTION
+        head, sort = world_vector(F, body, head), DIRECTION
     else:
-        head = carried_point(F, body, head)
+        head = world_point(F, body, head)
         if kind == OMEGA or kind == RELATIVE_OMEGA:
             sort = OMEGA
     gap, e = head, head
     if sort == POINT and body >= 0:
         e = sub(head, take(F, body, ORIGIN))
-    one, two, three = carried_series(V, body, sort, e, order)
+    one, two, three = vector_series(V, body, sort, e, order)
     if base != NONE and sort != DIRECTION:
-        e = carried_point(F, base, take(vectors, i, LOCAL_A))
+        e = world_point(F, base, take(vectors, i, LOCAL_A))
         gap = sub(head, e)
         if base >= 0:
             e = sub(e, take(F, base, ORIGIN))
-        a1, a2, a3 = carried_series(V, base, sort, e, order)
+        a1, a2, a3 = vector_series(V, base, sort, e, order)
         one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
     if kind <= OMEGA:
         weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
@@ -279,8 +279,8 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
         y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
     else:
-        u = carried_vector(F, base, take(vectors, i, LOCAL_A if kind == DOT1 else EXTRA))
-        u1, u2, u3 = carried_series(V, base, DIRECTION, u, order)
+        u = world_vector(F, base, take(vectors, i, LOCAL_A if kind == DOT1 else EXTRA))
+        u1, u2, u3 = vector_series(V, base, DIRECTION, u, order)
         y1 = dot(u, one)
         y2 = dot(u1, one) + dot(u, two)
         y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
@@ -312,7 +312,7 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     for i in range(bodies.shape[0]):
         n = bodies[i, CARRIER]
         m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
-        first, second, _ = carried_series(V, n, POINT, c, 2)
+        first, second, _ = vector_series(V, n, POINT, c, 2)
         f = scale(0, second)
         if want & WANT_INERTIA:
             # Euler's equation in the axes of the frame
@@ -339,14 +339,14 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
             continue
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
         if pulls[i, FORCE_AXES] == BODY_AXES:
-            f = carried_vector(F, n, f)
+            f = world_vector(F, n, f)
         if pulls[i, FORCE_KIND] == MOMENT:
             add_to(forces, n, WRENCH_MOMENT, scale(-1, f))
             power[0] += dot(take(V, n + 1, ANGULAR_VELOCITY), f)
         else:
             e = turn(F, n, ROTATION, take(places, i, 0))
             add_wrench(forces, n, e, scale(-1, f))
-            power[0] += dot(carried_series(V, n, POINT, e, 1)[0], f)
+            power[0] += dot(vector_series(V, n, POINT, e, 1)[0], f)
 
 
 @small
@@ -355,10 +355,10 @@ def spring_wrenches(F, V, springs, coils, forces, power):
     for i in range(springs.shape[0]):
         a, b = springs[i, END_A], springs[i, END_B]
         ea, eb = take(coils, i, POINT_A), take(coils, i, POINT_B)
-        pa, pb = carried_point(F, a, ea), carried_point(F, b, eb)
-        ea, eb = carried_vector(F, a, ea), carried_vector(F, b, eb)
+        pa, pb = world_point(F, a, ea), world_point(F, b, eb)
+        ea, eb = world_vector(F, a, ea), world_vector(F, b, eb)
         w = sub(pb, pa)
-        rate = sub(carried_series(V, b, POINT, eb, 1)[0], carried_series(V, a, POINT, ea, 1)[0])
+        rate = sub(vector_series(V, b, POINT, eb, 1)[0], vector_series(V, a, POINT, ea, 1)[0])
         f = scale(spring_pull(w, coils, i), w)
         power[0] -= dot(f, rate)
         if coils[i, DAMPING] != 0:
@@ -641,7 +641,7 @@ def motion_in_coordinates(
     pivots, ends = whole[0], whole[1]
     for k in range(SERIES_WIDTH):
         V[0, k] = 0
-    suspects, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, STATE_SIZE])
+    doubtful, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, STATE_SIZE])
     for b in range(count):
         place = b * width
         motion(cols, geometry, states, b, F)
@@ -657,7 +657,7 @@ def motion_in_coordinates(
             if measured:
                 quality[b, LARGEST:] = np.nan
                 T[place : place + width] = np.nan
-            suspects += 1
+            doubtful += 1
             continue
         fine = pivot > GOOD_PIVOT
         large = first_large = abs(late[0]) * 0
@@ -735,8 +735,8 @@ def motion_in_coordinates(
         if measured or fine:
             copy_range(T, place, efforts, 0, size)
         if not fine or has_nonfinite(T[place + size : place + width]):
-            suspects += 1
-    return suspects
+            doubtful += 1
+    return doubtful
 
 
 @entry

@@ -30,7 +30,7 @@ poses, angles of cut joints, rounded dimensions and singular configurations, and
 from __future__ import annotations
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
@@ -323,8 +323,8 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     head = tail = (0.0, 0.0, 0.0)
     if armed:
         local = take(vectors, i, LOCAL_B)
-        head = carried_vector(F, last, local) if kind == DOT1 else carried_point(F, last, local)
-        tail = carried_point(F, max(items[i, FRAME_A], -1), take(vectors, i, LOCAL_A))
+        head = world_vector(F, last, local) if kind == DOT1 else world_point(F, last, local)
+        tail = world_point(F, max(items[i, FRAME_A], -1), take(vectors, i, LOCAL_A))
     for side in range(2 if kind == POINT else 1):
         # sums over pairs and triples of columns: arms times weights, and times turns of the chord
         weight_weight, turn_turn_weight = 0.0, 0.0

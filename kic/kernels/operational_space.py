@@ -7,6 +7,7 @@ the inverse is J = X Λ, and the velocity forces of the task are μ = Jᵀ P* - 
 from __future__ import annotations
 
 from kic.kernels.jit import entry, helper
+from kic.kernels.layout import PIVOT_SHARE_MIN
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 
@@ -14,8 +15,6 @@ from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 # of G and H in the first table, and of I*, P*, load, damping in the second; then the table row of each task
 # row, and the column of each coordinate
 SIZE, TASK, IN_ORDER, G_PLACE, H_PLACE, I_PLACE, P_PLACE, LOAD_PLACE, DAMPING_PLACE, LISTS = range(10)
-# smallest ratio of a pivot to its diagonal entry at which the task inertia has significant digits
-PIVOT_SHARE_MIN = 1e-12
 # mobility of a row, dimensionless, that is round-off: the square of its motion
 MOBILITY_RTOL = 1e-16
 

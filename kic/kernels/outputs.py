@@ -13,7 +13,7 @@ from __future__ import annotations
 from numba import types
 from numba.extending import overload
 
-from kic.kernels.frames import carried_point, carried_vector, frames, motion
+from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import HELPER_OPTIONS, entry, helper
@@ -59,7 +59,7 @@ from kic.kernels.layout import (
 from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
-from kic.kernels.transferred_influence import carried_rows
+from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
 
 
@@ -104,8 +104,8 @@ def linear_frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size,
 @helper
 def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add rows in other coordinates, by the frames' tables."""
-    Z, _, width, pairs, third = into
-    carried_rows(F, Z, width, pairs, third, frame, kind, e, sign, order, size, t, rows, row)
+    Z, _, width, pairs, with_third = into
+    transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
@@ -118,7 +118,7 @@ def pairs_of(into):
 
 
 @helper
-def third_of(into):
+def with_third_of(into):
     """Return None if third order is not compiled."""
     if into is None:
         return True
@@ -136,19 +136,19 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
     ordered = items[i, ORDERED] != 0
     product = kind >= DISTANCE
-    head = carried_point(F, body, take(vectors, i, LOCAL_B))
-    tail = carried_point(F, base, take(vectors, i, LOCAL_A))
-    u = carried_vector(F, base, take(vectors, i, EXTRA))
+    head = world_point(F, body, take(vectors, i, LOCAL_B))
+    tail = world_point(F, base, take(vectors, i, LOCAL_A))
+    u = world_vector(F, base, take(vectors, i, EXTRA))
     if kind == DIRECTION:
-        head = carried_vector(F, body, take(vectors, i, LOCAL_B))
+        head = world_vector(F, body, take(vectors, i, LOCAL_B))
     w = sub(head, tail) if base != NONE else head
     sort = POINT if kind == WEIGHTED_POINT else kind
     weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
     if product:
         sort = POINT
         if kind == DOT1:
-            u = carried_vector(F, base, take(vectors, i, LOCAL_A))
-            w = carried_vector(F, body, take(vectors, i, LOCAL_B))
+            u = world_vector(F, base, take(vectors, i, LOCAL_A))
+            w = world_vector(F, body, take(vectors, i, LOCAL_B))
             head, sort = w, DIRECTION
         elif kind == RELATIVE_OMEGA:
             sort = OMEGA
@@ -255,19 +255,19 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
     if kind == ANGLE:
-        angle_row(size, pairs_of(into), third_of(into), order, t, rows, row)
+        angle_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
         return
     if kind == ARCSINE:
-        arcsine_row(size, pairs_of(into), third_of(into), order, t, rows, row)
+        arcsine_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= DISTANCE:
         # |w| follows from w . w
         pairs = pairs_of(into)
-        third, has_value = third_of(into), kind != RELATIVE_OMEGA
-        product_row(W if kind == DISTANCE else U, W, has_value, size, pairs, third, order, t, rows, row)
+        with_third, has_value = with_third_of(into), kind != RELATIVE_OMEGA
+        product_row(W if kind == DISTANCE else U, W, has_value, size, pairs, with_third, order, t, rows, row)
         if kind == DISTANCE:
-            root_row(size, pairs, third, order, t, rows, row)
+            root_row(size, pairs, with_third, order, t, rows, row)
 
 
 @helper

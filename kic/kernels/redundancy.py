@@ -8,6 +8,7 @@ acceleration: Q̇ follows from P*, Ġ from H.
 from __future__ import annotations
 
 from kic.kernels.jit import entry, helper
+from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
 from kic.kernels.linear_solve import solve_symmetric
 from kic.kernels.operational_space import (
     DAMPING_PLACE,
@@ -18,7 +19,6 @@ from kic.kernels.operational_space import (
     LISTS,
     LOAD_PLACE,
     P_PLACE,
-    PIVOT_SHARE_MIN,
     SIZE,
     TASK,
     factor_task,
@@ -30,7 +30,6 @@ from kic.kernels.ranges import add_range, clear_range, copy_range
 # plan: as in kernels.operational_space. asked: highest order; the weight Q; 1 if accelerations are the
 # derivative of the velocity law rather than a separate minimum; 1 if rates are given; 1 for efforts
 ORDER, METRIC, CONSISTENT, GIVEN_RATES, EFFORTS = range(5)
-UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
 # numbers: the largest λ², the squared manipulability below which it grows (0: it is constant), and the unit
 # of λ² for each row of the task
 LARGEST, NEAR, SOFT = range(3)

@@ -2,7 +2,7 @@
 
 `U` and `W` are tables of three rows each with the values and coefficients of the vectors, in any coordinates.
 A vector that has a rate but no value (an angular velocity) is passed as W with `has_value` False: the row is
-then u . dw. The third order is not compiled if `third` is None.
+then u . dw. The third order is not compiled if `with_third` is None.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def column3(t, size, p):
 
 
 @helper
-def product_row(U, W, has_value, size, pairs, third, order, t, rows, row):
+def product_row(U, W, has_value, size, pairs, with_third, order, t, rows, row):
     """Compute value and coefficients of u . w, or those of u . dw if w has no value, in one row."""
     u, w = vector_at(U, 0, 1), vector_at(W, 0, 1)
     if has_value:
@@ -56,7 +56,7 @@ def product_row(U, W, has_value, size, pairs, third, order, t, rows, row):
                 x += dot(column2(U, size, count, p), w) + dot(column1(U, size, n), wm)
             t[start + p] = x
             p += 1
-    if third is None:
+    if with_third is None:
         return
     if order < 3:
         return
@@ -78,7 +78,7 @@ def product_row(U, W, has_value, size, pairs, third, order, t, rows, row):
 
 
 @helper
-def angle_row(size, pairs, third, order, t, rows, row):
+def angle_row(size, pairs, with_third, order, t, rows, row):
     """Compute the coefficients of the angle of (c, s), which are the rows before `row`: Im log(c + i s).
 
     With z = c + i s, p + i q = dz / z and P + i Q = d²z / z, the first order is q_n and the second
@@ -101,7 +101,7 @@ def angle_row(size, pairs, third, order, t, rows, row):
             pn, qn = a * t[g - size + n] + b * t[g - 2 * size + n], t[g + n]
             t[p] = a * t[p - 2 * count] - b * t[p - count] - pm * qn - qm * pn
             p += 1
-    if third is None:
+    if with_third is None:
         return
     if order < 3:
         return
@@ -130,7 +130,7 @@ def angle_row(size, pairs, third, order, t, rows, row):
 
 
 @helper
-def arcsine_row(size, pairs, third, order, t, rows, row):
+def arcsine_row(size, pairs, with_third, order, t, rows, row):
     """Compute the coefficients of arcsin s, where s is the row before `row`; not its value."""
     s = t[row - 1]
     f = 1 / root(1 - s * s)
@@ -146,7 +146,7 @@ def arcsine_row(size, pairs, third, order, t, rows, row):
         for n in range(size if pairs == EVERY else m + 1):
             t[p] = f * (t[p - count] + s * t[g + m] * t[g + n])
             p += 1
-    if third is None:
+    if with_third is None:
         return
     if order < 3:
         return
@@ -162,7 +162,7 @@ def arcsine_row(size, pairs, third, order, t, rows, row):
 
 
 @helper
-def root_row(size, pairs, third, order, t, rows, row):
+def root_row(size, pairs, with_third, order, t, rows, row):
     """Transform value and coefficients of f², already in `row`, into those of f: a distance.
 
     Overwrites in ascending order; each order uses the lower orders of f.
@@ -180,7 +180,7 @@ def root_row(size, pairs, third, order, t, rows, row):
         for n in range(size if pairs == EVERY else m + 1):
             t[p] = (t[p] / 2 - t[g + m] * t[g + n]) / f
             p += 1
-    if third is None:
+    if with_third is None:
         return
     if order < 3:
         return

@@ -313,14 +313,14 @@ def chosen_loads(
 
 
 @entry
-def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T, K, quality):
+def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole, X, T, K, quality):
     """Compute coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at many states.
 
     For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates; T that of the
     requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
     receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
-    Third order is compiled only for a `third` other than None. Returns the number of doubtful members: those
-    that are ill-conditioned or not finite, or whose unused closure rows do not hold.
+    Third order is compiled only for a `with_third` other than None. Returns the number of doubtful members:
+    those that are ill-conditioned or not finite, or whose unused closure rows do not hold.
     """
     mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
     order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
@@ -350,7 +350,7 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
     own_inertia, own_loads = scratch[endunits:endinertia], scratch[endinertia:endloads]
     tables, own = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
     coordinate_units(vectors, choice, mobile, size, pairs, order, units)
-    into = Z, x, width, pairs, third
+    into = Z, x, width, pairs, with_third
     # ground rests
     clear_range(Z, 0, width)
     bare_frames(cols, geometry, items, bodies, bare)
@@ -389,7 +389,7 @@ def transfer(plan, numbers, states, applied, choice, third, scratch, whole, X, T
                     ball_turns(cols, x, size, pairs)
                 first_motion(cols, F, x, Z, width, size)
                 second_motion(cols, F, x, Z, width, size, pairs, bare)
-                if third is not None and k == 3:
+                if with_third is not None and k == 3:
                     third_motion(cols, F, x, Z, width, size)
                 clear_range(t, 0, t.shape[0])
                 for i in range(items.shape[0]):

@@ -51,8 +51,8 @@ def block(size, count, order):
 
 
 @helper
-def carried_first(Z, o, kind, e, sign, size, t, start):
-    """Add `sign` times the first order of a carried vector to three rows."""
+def transferred_first(Z, o, kind, e, sign, size, t, start):
+    """Add `sign` times the first order of a vector fixed in a frame to three rows."""
     for a in range(size):
         v = vector_at(Z, o + a, size)
         if kind != OMEGA:
@@ -64,7 +64,7 @@ def carried_first(Z, o, kind, e, sign, size, t, start):
 
 @helper
 def turned(Z, o, count, e, sign, t, start):
-    """Add `sign` times N e, of every pair, to three rows: what turning does to a carried vector."""
+    """Add `sign` times N e, of every pair, to three rows: the change of a fixed vector as its frame turns."""
     x, y, z = sign * e[0], sign * e[1], sign * e[2]
     stride = at(count)
     for c in range(3):
@@ -74,8 +74,8 @@ def turned(Z, o, count, e, sign, t, start):
 
 
 @helper
-def carried_second(Z, o, size, count, kind, e, sign, t, start):
-    """Add `sign` times the second order of a carried vector to three rows."""
+def transferred_second(Z, o, size, count, kind, e, sign, t, start):
+    """Add `sign` times the second order of a vector fixed in a frame to three rows."""
     second = o + 6 * size
     if kind != OMEGA:
         turned(Z, second + 3 * count, count, e, sign, t, start)
@@ -86,8 +86,8 @@ def carried_second(Z, o, size, count, kind, e, sign, t, start):
 
 
 @helper
-def carried_third(Z, o, size, kind, e, sign, t, start):
-    """Add `sign` times the third order of a carried vector to three rows; for every pair and triple."""
+def transferred_third(Z, o, size, kind, e, sign, t, start):
+    """Add `sign` times the third order of a vector fixed in a frame to three rows, for all pairs and triples."""
     square, cube = size * size, size * size * size
     second, third = o + 6 * size, o + 6 * size + 15 * square
     for c in range(size):
@@ -109,8 +109,8 @@ def carried_third(Z, o, size, kind, e, sign, t, start):
 
 
 @helper
-def carried_rows(F, Z, width, pairs, third, frame, kind, e, sign, order, size, t, rows, row):
-    """Add `sign` times the coefficients of one carried vector to three rows of a table.
+def transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order, size, t, rows, row):
+    """Add `sign` times the coefficients of one vector fixed in a frame to three rows of a table.
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION).
     """
@@ -119,12 +119,12 @@ def carried_rows(F, Z, width, pairs, third, frame, kind, e, sign, order, size, t
     if kind == POINT:
         e = sub(e, take(F, frame, ORIGIN))
     o, count = width * (frame + 1), pair_count(size, pairs)
-    carried_first(Z, o, kind, e, sign, size, t, rows + row * size)
+    transferred_first(Z, o, kind, e, sign, size, t, rows + row * size)
     if order > 1:
-        carried_second(Z, o, size, count, kind, e, sign, t, rows * (1 + size) + row * count)
-    if third is not None and order > 2:
+        transferred_second(Z, o, size, count, kind, e, sign, t, rows * (1 + size) + row * count)
+    if with_third is not None and order > 2:
         start = rows * (1 + size + size * size) + row * size * size * size
-        carried_third(Z, o, size, kind, e, sign, t, start)
+        transferred_third(Z, o, size, kind, e, sign, t, start)
 
 
 @helper
@@ -221,7 +221,7 @@ def second_motion(cols, F, x, Z, width, size, pairs, bare):
 
 @helper
 def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
-    """Add what a slider does to its origin: a length along a carried axis, differentiated twice."""
+    """Add the motion of a slider's origin: a length along an axis fixed in a frame, differentiated twice."""
     q = 0
     for a in range(size):
         sa, xa = cross(vector_at(Z, by + a, size), s), x[xn + a]
@@ -246,8 +246,8 @@ def third_motion(cols, F, x, Z, width, size):
         third = o + 6 * size + 15 * square
         clear_range(Z, third, 6 * cube)
         r = arm(cols, F, n)
-        carried_third(Z, up, size, OMEGA, r, 1, Z, third)
-        carried_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)
+        transferred_third(Z, up, size, OMEGA, r, 1, Z, third)
+        transferred_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)
         start = third + 3 * cube if slides else third
         second, xn = by + 6 * size, mobile + n * size
         bn, cn = mobile * (1 + size) + n * square, mobile * (1 + size + square) + n * cube

@@ -11,6 +11,7 @@ import numpy as np
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
+from kic.kernels.layout import PIVOT_SHARE_MIN
 from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.numerics.arguments import names_of
@@ -23,7 +24,7 @@ from kic.numerics.arrays import (
     scatter,
 )
 from kic.numerics.display import Printable, Summary, member
-from kic.operational_space.weighting import PIVOT_SHARE_MIN, Weighting, task_scaling
+from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
+from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.state import integrate
@@ -22,10 +23,6 @@ from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import (
-    GIVEN_METRIC,
-    INERTIA_METRIC,
-    PIVOT_SHARE_MIN,
-    UNIT_METRIC,
     Damping,
     Law,
     RightInverse,

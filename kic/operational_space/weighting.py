@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import WANT_INERTIA
+from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC, WANT_INERTIA
 from kic.kinematics.outputs import Rows
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import ordinary, real_array, reals
@@ -19,10 +19,6 @@ from kic.transfer.constraint_system import column_scales, row_scales
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
 Law = Literal["consistent", "instantaneous"]
 Damping = float | tuple[float, float] | None
-# equal to those of the kernels, whose import would load the compiler
-UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = range(3)
-# smallest pivot, relative to its diagonal entry, of a regular matrix
-PIVOT_SHARE_MIN = 1e-12
 _WEIGHTS = {"minimum norm": UNIT_METRIC, "minimum kinetic energy": INERTIA_METRIC}
 _LAWS = ("consistent", "instantaneous")
 

@@ -446,15 +446,15 @@ class TransferQuery(KernelQuery):
         """Fill the tables of a batch; return the number of members that must be solved anew."""
         count, entry = len(states), kernel(self.entry)
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
-        suspects: list[int] = []
+        doubtful: list[int] = []
 
         def work(a: int, b: int) -> None:
             force = applied[a:b] if len(applied) == count else applied
             part = out if b - a == count else out.members(slice(a, b))
-            suspects.append(entry(*self.arguments(part, states[a:b], force, choice)))
+            doubtful.append(entry(*self.arguments(part, states[a:b], force, choice)))
 
         self.over_members(work, count)
-        return sum(suspects)
+        return sum(doubtful)
 
 
 def _ordered(tree: Tree, rows: Rows | None) -> bool:

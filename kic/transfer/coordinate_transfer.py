@@ -403,11 +403,11 @@ class CoordinateTransfer:
         choice = self.choice
         if choice is None or query.run_into(out, states, applied, choice):
             q, out.finite = out.quality, False
-            suspect = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
+            doubtful = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
             if choice is not None:
-                suspect |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
-            if suspect.any():
-                self._solve_anew(query, states, applied, out, np.flatnonzero(suspect))
+                doubtful |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
+            if doubtful.any():
+                self._solve_anew(query, states, applied, out, np.flatnonzero(doubtful))
         return out
 
     def fill(
