@@ -87,7 +87,7 @@ def transferred_second(Z, o, size, count, kind, e, sign, t, start):
 
 @helper
 def transferred_third(Z, o, size, kind, e, sign, t, start):
-    """Add `sign` times the third order of a vector fixed in a frame to three rows, for all pairs and triples."""
+    """Add `sign` times the third order of a vector fixed in a frame to three rows, for all triples."""
     square, cube = size * size, size * size * size
     second, third = o + 6 * size, o + 6 * size + 15 * square
     for c in range(size):
