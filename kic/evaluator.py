@@ -22,6 +22,7 @@ from kic.kinematics.queries import OutputTable, Table, compiled, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
+    ARGUMENT_MAX,
     as_array,
     broadcast_batches,
     check_finite,
@@ -575,6 +576,12 @@ class PositionSolver:
             values = np.broadcast_to(values, (*batch, self._sizes[0]))
             near = np.broadcast_to(near, (*batch, self._sizes[1]))
         if self._positions is not None:
+            fit = (np.abs(values) < ARGUMENT_MAX).all(axis=-1)
+            if not fit.all():
+                raise ConfigurationError(
+                    f"`values` must be finite and below {ARGUMENT_MAX:g}, got others. Correct them.",
+                    failed=[tuple(index) for index in np.argwhere(~fit).tolist()],
+                )
             return self.at_positions(self._positions.from_values(values), near)
         start = near.reshape(-1, self._sizes[1])
         states, converged = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))

@@ -365,6 +365,11 @@ def test_invalid_requests_raise(floating, standing):
         close(np.r_[np.zeros(6), np.nan], c.state)
     with pytest.raises(kic.InputError):
         close(np.zeros(7), c.state * np.nan)
+    for wrong in (np.inf, 1e300):
+        with raises(kic.ConfigurationError, failed=[(1,)]):
+            close([np.zeros(7), np.full(7, wrong)], c.state)
+    with pytest.raises(kic.KicError):  # a quaternion without a direction
+        close(np.zeros(7), np.zeros(c.state.size))
     with raises(kic.InputError, name="root.5"):
         kic.simulate(floating, c, 1.0, prescribed={"root.5": lambda t: (t, 1.0, 0.0)})
     with raises(kic.ConfigurationError, failed=[()]):

@@ -278,6 +278,8 @@ class Positions:
         for b in np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(start).all(axis=1)):
             one = slice(b, b + 1)
             turn = goal[b] @ np.swapaxes(self._transfer.rotations(states[one])[0], -1, -2)
+            if not np.isfinite(turn).all():  # a state whose quaternions are zero, or overflow
+                continue
             for values, part in self._steps(states[one], x[b, :count], turn):
                 target = np.concatenate([values, rotation_rows(part).ravel()])[None]
                 states[one], share = self.closure.track(states[one], target, choice, tries)
