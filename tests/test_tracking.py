@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import jumps
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import kic
+from kic.kernels import newton
+from kic.kernels.layout import (
+    BALL,
+    COLUMN_SCALE,
+    COLUMNS,
+    ELIMINATED,
+    FRAME_WIDTH,
+    GROUP,
+    HEADER,
+    HEIGHT,
+    INPUT,
+    ITEMS,
+    KIND,
+    SCALE,
+    STATE,
+    SYSTEM,
+    USED_ITEM,
+    USED_ROW,
+)
+from kic.kernels.offsets import section
+from kic.transfer import coordinate_transfer
 
 Z = (0.0, 0.0, 1.0)
 
@@ -100,3 +123,147 @@ def test_full_turns_are_passed_at_once(name: str) -> None:
     assert far.value(crank) == start + 2 * np.pi * turns + 0.3
     with pytest.raises(kic.ConfigurationError):
         m.at({crank: 1e12, **still})
+
+
+class System:
+    """Square system of a query, evaluated in Python."""
+
+    def __init__(self, plan: np.ndarray, numbers: np.ndarray, choice: np.ndarray) -> None:
+        self.size, self.height, self.count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, SYSTEM]
+        start, stop = section(plan, ITEMS)
+        self.cols, self.geometry = plan[HEADER : HEADER + self.size], numbers[: self.size]
+        self.items, self.vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+        self.rest, self.choice = numbers[len(numbers) - 1 - self.size :], choice
+
+    def __call__(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return values of the rows in use and the scaled Jacobian at a state (S,)."""
+        F, value = np.zeros((self.size, FRAME_WIDTH)), np.zeros(self.height)
+        g, W = np.zeros((self.height, self.size)), np.zeros((self.size, self.size))
+        tables = self.cols, self.geometry, self.items, self.vectors, self.rest, self.choice, self.count
+        newton.evaluate(*tables, state[None], 0, F, value, g, W)
+        return value[self.choice[USED_ROW, : self.size]], W
+
+    def between(self, state: np.ndarray, d: np.ndarray, share: float) -> np.ndarray:
+        """Return the state after a share of a chord d (M,)."""
+        moved = state.copy()
+        for n in range(self.size):
+            k = self.cols[n, STATE]
+            if self.cols[n, KIND] != BALL:
+                moved[k] += share * d[n] * self.rest[n, COLUMN_SCALE]
+            elif self.cols[n, GROUP] == n:
+                turn = Rotation.from_rotvec(share * d[n : n + 3])
+                quaternion = Rotation.from_quat(state[k : k + 4], scalar_first=True)
+                moved[k : k + 4] = (turn * quaternion).as_quat(scalar_first=True)
+        return moved
+
+    def second(self, state: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Return the derivative of the Jacobian along a scaled step, by central differences."""
+        h, made = 1e-5, []
+        for sign in (1, -1):
+            moved = state[None].copy()
+            newton.move(self.cols, self.choice, self.rest, sign * h * step, moved, 0)
+            made.append(self(moved[0])[1])
+        return (made[0] - made[1]) / (2 * h)
+
+
+def mechanisms() -> dict[str, kic.Mechanism]:
+    """Return shipped models with loops, bars, balls and sliders, and random linkages with fixed distances."""
+    names = (
+        "four-bar",
+        "delta",
+        "bricard",
+        "spatial-slider-crank",
+        "gough-stewart",
+        "parallel-serial",
+        "sarrus",
+    )
+    made = {name: kic.load(name) for name in names}
+    for seed in (1, 4, 5):
+        made[f"linkages {seed}"] = jumps.mechanism(
+            jumps.random_loops(np.random.default_rng(seed), 1 + seed % 3)
+        )
+    return made
+
+
+@pytest.mark.parametrize(("name", "m"), mechanisms().items(), ids=lambda x: x if isinstance(x, str) else "")
+def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    """κ, and the product of λ and η, are not exceeded at points of the chords that the kernel tests."""
+    made, names, rng = [], m.coordinate_names, np.random.default_rng(0)
+    closure, c = m._model.closure(names), m.at()
+    start = np.repeat(c.state[None], 3, axis=0)
+    goal = np.array([float(c.value(n)) for n in names])
+    goal = goal + 0.15 * rng.uniform(-1, 1, (3, len(names))) * closure.transfer.scale[: len(names)]
+    certified = newton.chord_certified
+
+    def recorded(*arguments: object) -> bool:
+        found = certified(*arguments)
+        made.append([x.copy() if isinstance(x, np.ndarray) else x for x in arguments])
+        return found
+
+    kernel = coordinate_transfer.kernel
+    monkeypatch.setattr(newton, "chord_certified", recorded)
+    monkeypatch.setattr(
+        coordinate_transfer, "kernel", lambda x: newton.closing.py_func if x == "closing" else kernel(x)
+    )
+    closure.track(start, goal, None, 3)
+    assert made
+    tested = 0
+    for plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test in made:
+        system = System(plan, numbers, choice)
+        size, order, d = system.size, choice[ELIMINATED, : system.size], np.zeros(system.size)
+        newton.chord(system.cols, system.rest, nodes, a, e, d)
+        rows, inputs, w = choice[USED_ROW, :size], choice[INPUT, :size] >= 0, w[order, 0]
+        kappa = eta = curvature = 0.0
+        for part in np.linspace(0, 1, 5):
+            state = system.between(nodes[a], d, part)
+            value, W = system(state)
+            way = (0.5 if a == 1 else 0.0) + share * part
+            residual = aim[rows] - np.where(inputs, (1 - way) * (aim - begun)[rows], 0) - value
+            residual /= system.vectors[choice[USED_ITEM, :size], SCALE]
+            eta = max(eta, (np.abs(N @ residual) / w).max())
+            kappa = max(kappa, (np.abs(np.eye(size) - N @ W) @ w / w).max())
+            change = system.second(state, w * rng.choice([-1, 1], size=size))
+            curvature = max(curvature, (np.abs(N @ change) @ w / w).max())
+        # rounding; a test that fails before the product is complete has κ of at least one
+        assert kappa <= test[0] + 1e-9
+        if test[0] < 1:
+            assert 4 * curvature * (eta - 1e-12) <= test[1] * (1 + 1e-6)
+            tested += 1
+    assert tested
+
+
+@pytest.mark.parametrize("name", ["bricard", "delta", "spatial-slider-crank"])
+def test_short_ways_take_one_step(name: str) -> None:
+    """Most inputs within 0.1 of the start are certified at once."""
+    m, rng = kic.load(name), np.random.default_rng(0)
+    closure, c = m._model.closure(m.coordinate_names), m.at()
+    goal = np.array([float(c.value(n)) for n in m.coordinate_names])
+    goal = goal + rng.uniform(-0.1, 0.1, (200, len(goal)))
+    _, share = closure.track(np.repeat(c.state[None], len(goal), axis=0), goal, None, 1)
+    assert (share == 1).mean() > 0.9
+
+
+def test_ill_conditioned_systems_are_solved_to_rounding() -> None:
+    """Near a dead centre a state is solved to rounding, although an inverse serves several steps."""
+    radius, rod = 0.5, 0.3
+    m = kic.Mechanism(
+        "bar",
+        [kic.Body("crank"), kic.Body("slider")],
+        [
+            kic.Joint("O", "revolute", ("ground", "crank"), (0, 0, 0), Z, value=0.1),
+            kic.Joint("D", "prismatic", ("ground", "slider"), (0, 0, 0), (1, 0, 0)),
+        ],
+        [
+            kic.Point("p", "crank", (radius * np.cos(0.1), radius * np.sin(0.1), 0)),
+            kic.Point(
+                "e", "slider", (radius * np.cos(0.1) + np.sqrt(rod**2 - (radius * np.sin(0.1)) ** 2), 0, 0)
+            ),
+        ],
+        distances=[kic.Distance("rod", ("p", "e"), fixed=True)],
+        coordinates=["O"],
+    )
+    dead = np.arcsin(rod / radius)
+    angles = dead - np.geomspace(5e-6, 1e-2, 40)
+    c = m.at({"O": angles})
+    residual = np.hypot(c.value("e.x") - c.value("p.x"), c.value("p.y")) - rod
+    assert np.abs(residual).max() < 2e-15

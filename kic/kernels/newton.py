@@ -84,9 +84,10 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 STEPS_MAX, STEP_MAX, CONTRACTION_MAX = 10, 0.2, 0.25
 # residuals, relative to the characteristic length: at round-off, and where no step reduces them any more
 ROUNDING_RTOL, CLOSURE_RTOL = 1e-15, 1e-13
-# a smaller step leaves the inverse accurate enough for the next one; after two steps with a smaller product
-# the residual is below round-off
-REUSED_STEP_MAX, STEP_PRODUCT_MIN = 1e-4, 1e-17
+# a smaller step leaves the inverse accurate enough for the next ones. The residual is below round-off after
+# two steps with a smaller product than the second value, if the last one times the length of all steps since
+# the inverse is smaller than the third
+REUSED_STEP_MAX, STEP_PRODUCT_MIN, STALE_PRODUCT_MIN = 1e-4, 1e-17, 2.5e-16
 # smallest pivot, as a share of the largest, of systems that are solved here
 PIVOT_MIN = 1e-6
 # shortest step, as a share of the way
@@ -593,7 +594,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
-            fresh = True
+            fresh, stale = True, 0.0
             before, size, pivot, converged, ratio = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, SHRINK_MIN
             for step in range(STEPS_MAX):
                 if step > 0:
@@ -625,7 +626,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 if step == 0:
                     fresh, pivot = True, start_pivot
                 elif not good or size > REUSED_STEP_MAX:
-                    fresh = False
+                    fresh, stale = False, 0.0
                     for i in range(mobile):
                         for j in range(mobile):
                             W[i, j] = E[i, j]
@@ -659,6 +660,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 move(cols, choice, rest, R, states, b)
                 # the residual after such a step is below round-off
                 small = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
+                small = small and next_size * stale <= STALE_PRODUCT_MIN
+                stale += next_size
                 if step > 0 and pivot > GOOD_PIVOT and small and other <= CLOSURE_RTOL:
                     converged = 1
                     break

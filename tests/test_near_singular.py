@@ -1,0 +1,16 @@
+"""Results near singular configurations and in odd units are right within the stated errors, or raise."""
+
+from __future__ import annotations
+
+import near_singular
+import pytest
+
+
+@pytest.mark.parametrize("kind", ["linkages", "arms"])
+def test_random_mechanisms(kind: str) -> None:
+    """See `near_singular`, which runs many more."""
+    seeds = range(kind == "arms", 24, 2)
+    outcomes = {seed: near_singular.verdict(seed) for seed in seeds}
+    for outcome, details in outcomes.values():
+        assert not any(word in outcome for word in ("wrong", "falsely", "law")), details
+    assert sum("right" in outcome for outcome, _ in outcomes.values()) >= 3
