@@ -208,6 +208,8 @@ class _Residuals:
     def worst(self, state: np.ndarray) -> tuple[float, int]:
         """Return the largest residual, and the index of its loop or coupling."""
         e, _, owner = self.residual(state)
+        if not e.size:
+            return 0.0, 0
         k = int(np.argmax(np.abs(e)))
         return float(np.abs(e[k])), int(owner[k])
 

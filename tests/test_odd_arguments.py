@@ -71,6 +71,10 @@ KNOWN = {
     "run file of an object": lambda: kic.Simulation.load(odd.Sour()),
     "units in an array": lambda: kic.sweep(BAR, {"A": [1.0]}, "static_effort", units=np.zeros(0)),
     "an empty state": lambda: ARM.prepare_inverse_dynamics()([], [0.0, 0.0], [0.0, 0.0]),
+    "names in arrays": lambda: kic.CenterOfMass("s", ["a", np.array("b")]),
+    "huge speed": lambda: kic.trajectory.fastest(
+        kic.trajectory.line([0.0, 0.0], [1.0, 1.0]), ARM, acceleration=[1.0, 1.0], end_speed=1e200
+    ),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 
@@ -79,6 +83,11 @@ KNOWN = {
 def test_known_odd_arguments(what: str) -> None:
     with pytest.raises(kic.KicError):
         KNOWN[what]()
+
+
+def test_a_mechanism_without_loops_is_assembled() -> None:
+    m = kic.load("planar-4r").assemble(loops=iter([]))
+    assert np.array_equal(m.at().pose(m.bodies[-1].name).as_matrix(), np.eye(4))
 
 
 def test_an_index_beyond_the_end_ends_a_loop() -> None:

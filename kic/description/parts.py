@@ -602,7 +602,7 @@ class CenterOfMass:
         if self.bodies is not None:
             label = f"Centre of mass '{self.name}'"
             names = listed(label, "bodies", self.bodies, "names of bodies")
-            if not names or len(set(names)) < len(names):
+            if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
                 raise ModelError(
                     f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it "
                     "out for all bodies.",

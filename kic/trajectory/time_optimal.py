@@ -323,9 +323,10 @@ class _Phase:
             for low, high in ranges[-1].tolist():
                 tops = above
                 if high < np.inf:
-                    tops = np.concatenate([above, [[high**2 / double, 0.0, -1 / double]]])
-                floors = np.concatenate([below, [[low**2 / double, 0.0, -1 / double]]])
-                pairs = (tops[:, None] - floors).reshape(-1, 3)
+                    tops = np.concatenate([above, [[high * high / double, 0.0, -1 / double]]])
+                floors = np.concatenate([below, [[low * low / double, 0.0, -1 / double]]])
+                with np.errstate(invalid="ignore"):  # squares of speeds that overflow leave no range
+                    pairs = (tops[:, None] - floors).reshape(-1, 3)
                 found.append(allowed(*np.concatenate([pairs, plain]).T))
             ranges.append(united(found))
             if not len(ranges[-1]):
