@@ -60,7 +60,7 @@ def stages_in_coordinates(
         left = motion_in_coordinates(
             plan, numbers, states[0], applied, choice, rates, effort, effort, scratch, whole, T, quality
         )
-        if left > 0:
+        if left != 0:
             return False
         copy_range(rate, 0, rates, 0, size)
         if not store_rates(size, size, effort, rates, T, rate):
@@ -92,7 +92,7 @@ def tree_stages(plan, numbers, applied, effort, y, h, weights, K, point, scratch
                 rate[place + 1] = wx * w + wy * c - wz * b
                 rate[place + 2] = wy * w + wz * a - wx * c
                 rate[place + 3] = wz * w + wx * b - wy * a
-        if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) > 0:
+        if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
             return False
         if not store_rates(size, width, effort, rates, T, rate):
             return False
