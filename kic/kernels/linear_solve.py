@@ -6,14 +6,14 @@ L D Lᵀ needs no square roots and works for every scalar type.
 from __future__ import annotations
 
 from kic.kernels.functions import at
-from kic.kernels.jit import small
+from kic.kernels.jit import helper
 from kic.kernels.ranges import add_range, scale_range
 
 # threshold pivoting: exchange rows only for a pivot that is larger by this factor
 PIVOT_SWAP_FACTOR = 10
 
 
-@small
+@helper
 def factor(W, pivots, ends):
     """Factor W (n, n) in place; return the ratio of the smallest to the largest pivot, 0 if singular.
 
@@ -54,7 +54,7 @@ def factor(W, pivots, ends):
     return small / large
 
 
-@small
+@helper
 def solve(W, pivots, ends, R, width):
     """Solve for `width` right sides R (n width) in place, side by side for each row."""
     size = W.shape[0]
@@ -77,7 +77,7 @@ def solve(W, pivots, ends, R, width):
         scale_range(R, k * width, 1 / W[k, k], R, k * width, width)
 
 
-@small
+@helper
 def solve_transposed(W, pivots, ends, r):
     """Solve Wᵀ x = r (n,) in place, with the same factors."""
     size = W.shape[0]
@@ -96,7 +96,7 @@ def solve_transposed(W, pivots, ends, r):
             r[k], r[place] = r[place], r[k]
 
 
-@small
+@helper
 def factor_symmetric(Z, start, size):
     """Factor the (size, size) matrix at `start` in place, from its lower half: L below, D on the diagonal.
 
@@ -123,7 +123,7 @@ def factor_symmetric(Z, start, size):
     return least
 
 
-@small
+@helper
 def solve_symmetric(Z, start, size, R, place, width):
     """Solve for `width` right sides R (size, width) at `place`, in place."""
     for i in range(size):

@@ -157,7 +157,7 @@ def move(cols, choice, rest, R, states, b):
             states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3] = f * w, f * x, f * y, f * z
 
 
-@small
+@helper
 def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
     """Compute values and first order of all rows of the system at state b, and the scaled square system W."""
     motion(cols, geometry, states, b, F)

@@ -17,7 +17,7 @@ from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
-from kic.kernels.jit import entry, helper, small
+from kic.kernels.jit import entry, helper
 from kic.kernels.layout import (
     ALLOWED,
     ASKED,
@@ -107,7 +107,7 @@ def scratch_parts(plan):
     return F, Z, U, V, x, t, g, W, R, late, units, inertia, loads
 
 
-@small
+@helper
 def scaled_system(mobile, vectors, choice, rest, g, W):
     """Scale the square system G^w (4-18), (4-19): rows in use, columns in the order of elimination."""
     for i in range(mobile):
@@ -121,7 +121,7 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
             W[i, j] *= f
 
 
-@small
+@helper
 def spread(mobile, choice, rest, R, late, count):
     """Write solutions R, which are in the order of elimination, in the order of the columns."""
     for j in range(mobile):
