@@ -659,10 +659,10 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     break
                 move(cols, choice, rest, R, states, b)
                 # the residual after such a step is below round-off
-                small = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
-                small = small and next_size * stale <= STALE_PRODUCT_MIN
+                settled = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
+                settled = settled and next_size * stale <= STALE_PRODUCT_MIN
                 stale += next_size
-                if step > 0 and pivot > GOOD_PIVOT and small and other <= CLOSURE_RTOL:
+                if step > 0 and pivot > GOOD_PIVOT and settled and other <= CLOSURE_RTOL:
                     converged = 1
                     break
                 size = next_size
