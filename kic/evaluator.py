@@ -991,7 +991,7 @@ class MotionEvaluator:
             T = _empty(self._size) if out is None else out
             if len(T) == self._size and not (self._run or self._prepare())(state, qd, second, T):
                 return T
-        except TypeError:  # lists, batches, other scalars
+        except (TypeError, ValueError):  # lists, batches, other scalars
             pass
         return self._general(state, qd, second, out)
 

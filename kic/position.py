@@ -132,7 +132,7 @@ def within_limits(
     mask = ", or keep the others with failures='mask'" * (bool(shape) and times is None)
     raise ConfigurationError(
         f"'{model.description.name}' exceeds its limits: {'; '.join(said[:3])}"
-        f"{'; …' if len(said) > 3 else ''}. Widen the limits, give other values{mask}.",
+        f"{'; …' if len(said) > 3 else ''}. Widen the limits, or give other values{mask}.",
         failed=failed,
         reasons=reasons,
         beyond=[found[b] for b in which],

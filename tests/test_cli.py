@@ -676,9 +676,6 @@ def test_errors_name_options(tmp_path):
     given = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
     assert "--current was given without --voltage" in given
     assert "`" not in given
-    assert "Use coordinates --wrt that have values" in run(
-        "simulate", "four-bar", "--wrt", "coupler.wz", code=1
-    )
     fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
     assert (
         "Give --near a configuration closer to the wanted assembly, or look with assemblies() in Python."

@@ -75,6 +75,7 @@ KNOWN = {
     "huge speed": lambda: kic.trajectory.fastest(
         kic.trajectory.line([0.0, 0.0], [1.0, 1.0]), ARM, acceleration=[1.0, 1.0], end_speed=1e200
     ),
+    "tiny limits": lambda: BAR.at({"A": 1.0}).distribute([0.3], ["A"], limits=1e-320),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 

@@ -251,4 +251,4 @@ def test_shipped_models_have_the_limits_of_their_sources() -> None:
         kic.load("panda").at(np.zeros(7), limits=True)
     legs = kic.load("gough-stewart")
     assert all(low >= 0.6 and high <= 1.2 for low, high in legs.limits.values())
-    assert "lower limit of L2" in kic.simulate(legs, 0.5, limits=True).stopped
+    assert "lower limit of L1" in kic.simulate(legs, 0.5, limits=True).stopped

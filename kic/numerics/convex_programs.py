@@ -17,6 +17,8 @@ from kic.errors import SingularError
 _MULTIPLIER_RTOL = 1e-9
 # smallest norm of a row, relative to the largest
 _ROW_RTOL = 1e-12
+# smallest size of a bound, relative to the efforts, whose square does not overflow in ratios
+_SIZE_RTOL = 1e-150
 # iterations of the active-set solver for each condition
 _ITERATIONS_PER_ROW = 50
 # violation of a bound, relative to the terms of an effort, that counts as active
@@ -173,7 +175,7 @@ def largest_feasible_share(
     if share.status == 0:
         weight = np.abs(share.ineqlin.marginals)
         strong = given[weight > _MULTIPLIER_RTOL * weight.max(initial=0.0)] % len(start)
-        return FeasibleShare(float(share.x[-1]) / unit, 0.0, tuple(sorted(set(strong.tolist()))))
+        return FeasibleShare(max(0.0, float(share.x[-1]) / unit), 0.0, tuple(sorted(set(strong.tolist()))))
     wide, tight = _widening(start, N, lower, upper)
     stops = tight.reshape(2, -1).any(axis=0)
     return FeasibleShare(None, wide, tuple(np.flatnonzero(stops).tolist()))
@@ -184,7 +186,9 @@ def _bounded(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return conditions rows z + T ≤ bound, relative to the bounds, and their indices, upper ones first."""
     magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
-    size = np.tile(np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0), 2)
+    largest = max(np.abs(a).max(initial=0.0) for a in (start, N))
+    magnitude = np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0)
+    size = np.tile(np.maximum(magnitude, _SIZE_RTOL * largest), 2)
     bound = np.concatenate([upper, -lower])
     given = np.flatnonzero(np.isfinite(bound))
     rows, T = np.concatenate([N, -N]) / size[:, None], np.concatenate([start, -start]) / size

@@ -19,6 +19,9 @@ from kic.numerics.tolerances import EPS
 # bounds of rounding errors, in units of the last digit times the condition: of a coefficient computed at a
 # state, and of a solved state itself
 ROUNDING_FACTOR, POSITION_FACTOR = 100, 5
+# largest error of each order, in units of that of G. At the distance s from a turning point of the inputs
+# G is proportional to 1/s, I* to 1/s², H to 1/s³, P* to 1/s⁴ and D to 1/s⁵
+_ORDER_FACTORS = {1: 1, 2: 4, 3: 5}
 # condition of inputs below which solved states count as exact, and that beyond which a double root of the
 # closure keeps half the digits all the same
 _CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * EPS**-0.5
@@ -77,7 +80,8 @@ def position_amplification(
 ) -> float:
     """Return the largest relative error of coefficients that comes from the error of a solved state.
 
-    Near a turning point of the inputs every order has an error of eps κ², with κ the condition of all rows.
+    Near a turning point of the inputs every order has an error of a few eps κ², with κ the condition of all
+    rows.
     Near a bifurcation of the closure each further order has the factor κ once more.
 
     Parameters
@@ -102,7 +106,7 @@ def position_amplification(
     step = _reach(U, sigma, V, A, curvature) / largest
     for _ in range(order - 1):
         error = np.maximum(error, step @ error)
-    return float(POSITION_FACTOR * EPS * error.max())
+    return float(POSITION_FACTOR * _ORDER_FACTORS[order] * EPS * error.max())
 
 
 def _reach(
