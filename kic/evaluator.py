@@ -578,8 +578,10 @@ class PositionSolver:
         if self._positions is not None:
             fit = (np.abs(values) < ARGUMENT_MAX).all(axis=-1)
             if not fit.all():
+                first = values[~fit][0]
                 raise ConfigurationError(
-                    f"`values` must be finite and below {ARGUMENT_MAX:g}, got others. Correct them.",
+                    f"`values` must be finite and below {ARGUMENT_MAX:g}, got {short_repr(first.tolist())}. "
+                    "Correct them.",
                     failed=[tuple(index) for index in np.argwhere(~fit).tolist()],
                 )
             return self.at_positions(self._positions.from_values(values), near)
