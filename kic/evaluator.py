@@ -161,7 +161,7 @@ class Rates:
     ``evaluator(state, out=…)`` updates it in place.
     """
 
-    # `copy` asks for attributes before they exist. Access to `__dict__` would slow the object down
+    # `copy` reads attributes of an uninitialized object; reading `__dict__` here would slow down later access
     _layout: Any = None
 
     def __init__(self, layout: Layout, results: Results, name: str) -> None:
@@ -424,7 +424,7 @@ class Evaluator:
             states, calls = mine = self._spare.pop()
         except IndexError:
             states = _empty((1, self._size))
-            # the places of both tables in the arguments are theirs alone
+            # with the positions of the two result arrays among the arguments
             calls = [
                 (
                     entry,
@@ -443,6 +443,8 @@ class Evaluator:
                 arguments[k] = model
             if entry(*arguments):
                 self._fill(states, out)
+            for k in (*of_rows, *of_model):
+                arguments[k] = None  # the results belong to the caller
         self._spare.append(mine)
         return out
 
@@ -514,8 +516,9 @@ class PositionSolver:
     Call it with values (..., P) of the inputs' rows and a closed state (..., S); it returns the closed state
     (..., S) that has these values. It may be called from many threads at once.
 
-    The three angular velocities of a joint or body take a rotation vector: the orientation of the second body
-    of a joint relative to the first, or that of a body, as a rotation from the reference configuration.
+    The three angular velocities of a joint, body or frame take a rotation vector: the orientation of the
+    second body of a joint relative to the first, or that of a body, as a rotation from the reference
+    configuration.
 
     Attributes
     ----------
@@ -1006,6 +1009,8 @@ class MotionEvaluator:
             raise InputError(
                 f"`out` must be an array of {made.dtype} and shape {made.shape}, got {short_repr(out)}."
             )
+        if not out.flags.writeable:
+            raise InputError("`out` must be writable, got a read-only array.")
         out[...] = made
         return out
 
@@ -1065,7 +1070,7 @@ class MotionEvaluator:
     def _table(
         self, states: np.ndarray, rates: tuple[np.ndarray, ...], known: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the full results of the kernel for a batch, NaN but for the `known` members, and these."""
+        """Return the full results of the kernel for a batch, NaN outside `known`, and the mask `known`."""
         query, transfer, dtype = self.query, self._transfer, states.dtype
         applied = np.require(self.applied, dtype, _LAYOUT)
         out = query.result(rates, dtype)

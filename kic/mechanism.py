@@ -389,7 +389,7 @@ class Mechanism(Printable, MechanismDescription):
         ----------
         inputs : str or list of str, optional
             Rows whose values will be given; by default the coordinates. The three angular velocities of a
-            joint or body take a rotation vector.
+            joint, body or frame take a rotation vector.
 
         Returns
         -------

@@ -175,3 +175,22 @@ def test_events_must_return_numbers() -> None:
         kic.simulate(m, start, 1.0, events=5)
     with pytest.raises(kic.InputError, match="`limits`"):
         kic.simulate(m, start, 1.0, limits=[(0, 1)])
+
+
+def test_simultaneous_stops_are_taken_in_their_order() -> None:
+    """Last digits of times do not decide which of two limits stops a run; events before keep their times."""
+    first, second, before = (event_at(t) for t in (0.3 + 1e-14, 0.3, 0.3 - 1e-5))
+    first.terminal = second.terminal = True
+    run = kic.simulate(kic.load("horn-two-link"), 1.0, events=[first, second, before])
+    assert [i for _, i in run.events] == [2, 0]
+    assert run.events[0][0] == pytest.approx(0.3 - 1e-5, abs=1e-12)
+    assert run.t[-1] == pytest.approx(0.3, abs=1e-12)
+
+
+def event_at(time: float):
+    """Return an event that is zero at a time."""
+
+    def event(t: float, now: object) -> float:
+        return t - time
+
+    return event

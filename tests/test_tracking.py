@@ -266,4 +266,5 @@ def test_ill_conditioned_systems_are_solved_to_rounding() -> None:
     angles = dead - np.geomspace(5e-6, 1e-2, 40)
     c = m.at({"O": angles})
     residual = np.hypot(c.value("e.x") - c.value("p.x"), c.value("p.y")) - rod
-    assert np.abs(residual).max() < 2e-15
+    # the solver stops at a residual of 1e-15 of the largest length
+    assert np.abs(residual).max() < 20 * (np.finfo(float).eps + 1e-15) * (radius + rod)

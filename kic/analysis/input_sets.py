@@ -138,8 +138,8 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)
     if not dof:
-        doubt = model.description.mobility().caveat()
-        raise InputError(f"'{name}' has mobility 0; no set of coordinates drives it. {doubt}".rstrip())
+        caveat = model.description.mobility().caveat()
+        raise InputError(f"'{name}' has mobility 0; no set of coordinates drives it. {caveat}".rstrip())
     labels, valued = _candidates(model, among)
     if len(labels) < dof:
         raise InputError(

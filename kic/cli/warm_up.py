@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 
 import click
@@ -35,11 +37,17 @@ def warm_up() -> None:
 
 def compile_kernels() -> None:
     """Compile all kernels for real numbers, those of closed mechanisms in a second process, and load them."""
-    with ProcessPoolExecutor(1, get_context("spawn"), _silence) as pool:
+    # without room or rights for a second process, this one compiles them all
+    with suppress(OSError, ImportError, BrokenProcessPool), _second_process() as pool:
         closed = pool.submit(_call_kernels, _CLOSED)
         _call_kernels(_OPEN)
         closed.result()
-    _call_kernels(_CLOSED)
+    _call_kernels(_OPEN | _CLOSED)
+
+
+def _second_process() -> ProcessPoolExecutor:
+    """Return an executor with one process."""
+    return ProcessPoolExecutor(1, get_context("spawn"), _silence)
 
 
 def _silence() -> None:

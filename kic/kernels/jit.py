@@ -88,7 +88,7 @@ HELPER_OPTIONS: Any = {
 }
 
 helper = register_jitable(**HELPER_OPTIONS)
-# functions too small for a call of their own
+# functions that are inlined: small ones, and those in hot loops where a call copies many array structures
 small = register_jitable(forceinline=True, **HELPER_OPTIONS)
 
 

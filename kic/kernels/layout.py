@@ -16,8 +16,8 @@ from __future__ import annotations
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
 # plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
-# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for, in
-# place of which queries along motions have the length of a state
+# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for (of
+# queries along motions, the length of a state)
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
@@ -113,7 +113,7 @@ PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
 # a pivot ratio below this requires an exact condition number
 GOOD_PIVOT = 1e-3
 
-# unknowns of Runge–Kutta stages: positions, rates, and work of efforts, work of loads, and dissipation
+# number of energies that are integrated with the motion: work of efforts, work of loads, dissipation
 N_ENERGIES = 3
 
 # metric of redundancy resolution: identity, mass matrix, or a given matrix

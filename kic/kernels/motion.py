@@ -497,7 +497,7 @@ def tree_places(plan):
 def members(plan, states, first, second, T):
     """Return the number of members and the width of their results; -1 if lengths of arrays disagree."""
     size, length = plan[1, SIZE], plan[2, STATE_SIZE]
-    # a tree without joints has powers
+    # without joints, T has only the two powers of each member
     count = states.shape[0] // length if length > 0 else T.shape[0] // 2
     width = T.shape[0] // count if count > 0 else 0
     rates = count * size
@@ -569,7 +569,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
 
     States, rates `first`, accelerations or efforts `second`, and results T of the members stand one after the
-    other, because a view of an array costs as much as half a chain. Where T has room for them, the terms of
+    other, because a view of an array takes as long as half of a chain. Where T has room, the terms of
     `store_terms` follow the accelerations. Returns the number of members whose inertia may be singular or
     whose results are not finite; these keep what T holds. Returns -1 if lengths of the arrays disagree.
     """

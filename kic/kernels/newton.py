@@ -7,15 +7,16 @@ Let A be an approximate inverse of the Jacobian J, r(τ) the residual to the goa
     κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
 in the norm max |x_i| / w_i, with λ a bound in the ball of radius ρ about c(τ). If κ < 1, 4 λ η < (1 − κ)² and
-2 η < (1 − κ) ρ, then this ball holds exactly one solution and no singular Jacobian for every τ. The solutions
-form one curve from the start to the end. The test holds for steps of any length and needs no sign of a
-determinant. The weights w_i, the sums of the rows of |A| over the rows of J that are not constant, serve
-columns of different sensitivity.
+2 η < (1 − κ) ρ, then for every τ the ball of radius 2 η / (1 − κ) about c(τ) holds exactly one solution and
+no singular Jacobian. The solutions form one curve from the start to the end. The test holds for steps of any
+length and needs no sign of a determinant. The weights w_i, the sums of the rows of |A| over the rows of J
+that are not constant, serve columns of different sensitivity.
 
-A is the inverse at the start. At both ends of the chord J is known: κ interpolates it linearly. η is a
-Hermite interpolant of r, at most a quarter of its larger slope. Where the test fails, the path is divided
-into two chords. Their common node is the middle of the path to second order, by the slopes of r. Its residual
-is part of η, and A is the inverse there, for both chords: κ halves and η falls to about a quarter.
+A is the inverse at the start. At both ends of the chord J is known, at the end before the last Newton step,
+which is shorter than 3e-9. κ interpolates it linearly. η is a Hermite interpolant of r, at most a quarter of
+its larger slope. Where the test fails, the path is divided into two chords. Their common node is the middle
+of the path to second order, by the slopes of r. Its residual is part of η, and A is the inverse there, for
+both chords: κ halves and η falls to about a quarter.
 
 Lever arms bound λ and the errors of interpolation: the k-th derivative of a row along x is at most
 LEVER ‖x‖₁ᵏ over the columns of the row, and for points and directions at most the arm of the outermost
@@ -99,8 +100,10 @@ GROWTH_MAX, SHRINK_MIN, SHRINK_MAX, STEP_FACTOR = 3.0, 0.2, 0.7, 0.8
 # radius of the balls about a chord, as a multiple of η without errors of interpolation, and the smallest one
 RADIUS_FACTOR, RADIUS_MIN = 10.0, 1e-6
 # columns of the bounds of an item: errors of interpolation of residual and Jacobian, its second derivative in
-# the norm; turn of columns that carry both of its frames; bounds of its second and third derivatives
-RESIDUAL_ERROR, JACOBIAN_ERROR, CURVATURE, CARRIED_TURN, SECOND, THIRD, BOUNDS_WIDTH = 0, 1, 2, 3, 4, 5, 6
+# the norm; turn of columns that carry both of its frames; along the chord, its lever arm, the bound of its
+# third derivative, and the smallest length of a distance
+RESIDUAL_ERROR, JACOBIAN_ERROR, CURVATURE, CARRIED_TURN = 0, 1, 2, 3
+ARM, THIRD, LEAST, BOUNDS_WIDTH = 4, 5, 6, 7
 # smallest weight of a column, as a share of the largest
 WEIGHT_MIN = 1e-3
 
@@ -277,7 +280,8 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
             other_turn += turn_of(cols, d, n)
             base = cols[n, PARENT]
     lever += slid * unit
-    second = third = fourth = lever
+    third = fourth = lever
+    least = 0.0
     if kind == POINT:
         # the two points of an item move by the columns of their own side; all else by those of both
         error = HERMITE_FACTOR * lever * (power(turn, 4) + power(other_turn, 4))
@@ -293,14 +297,13 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
         turn += other_turn
         if kind == DISTANCE:
             # |v| has derivatives by those of v, over powers of the smallest length on the way
-            least = value[row] * unit - 1.5 * lever * turn
+            least = value[row] * unit - lever * turn
             f = lever / least if least > 0 else 1e9
-            second *= 1 + f
             third *= 1 + f * (3 + 3 * f)
             fourth *= 1 + f * (7 + f * (18 + 15 * f))
         error = HERMITE_FACTOR * fourth * power(turn, 4)
     bounds[i, RESIDUAL_ERROR], bounds[i, CARRIED_TURN] = error, carried
-    bounds[i, SECOND], bounds[i, THIRD] = second, third
+    bounds[i, ARM], bounds[i, THIRD], bounds[i, LEAST] = lever, third, least
     return error
 
 
@@ -317,7 +320,23 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     kind, unit = items[i, ITEM], 1 / vectors[i, SCALE]
     every = kind == WEIGHTED_POINT
     last = cols.shape[0] - 1 if every else items[i, FRAME_B]
-    second, third, carried = bounds[i, SECOND], bounds[i, THIRD], bounds[i, CARRIED_TURN]
+    carried, weights, slid = bounds[i, CARRIED_TURN], 0.0, 0.0
+    body, base = last, max(items[i, FRAME_A], -1)
+    while body != base:
+        n = max(body, base)
+        weights += weight_of(cols, w, n)
+        if cols[n, KIND] == PRISMATIC:
+            slid += w[n, 0] * w[n, 1]
+        if body > base:
+            body = n - 1 if every else cols[n, PARENT]
+        else:
+            base = cols[n, PARENT]
+    # in the ball sliders are longer, and a distance may be shorter
+    second, third_share = bounds[i, ARM] + radius * slid * unit, 1.0
+    if kind == DISTANCE:
+        least = bounds[i, LEAST] - second * radius * weights
+        second *= 1 + (second / least if least > 0 else 1e9)
+        third_share = bounds[i, THIRD] / second
     # arms are known for points, for vectors fixed in B, and for differences of points seen from A
     armed = kind == POINT or kind == DOT1 or kind == DOT2
     sort = DIRECTION if kind == DOT1 else POINT
@@ -350,9 +369,7 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
                 body = n - 1 if every else cols[n, PARENT]
             else:
                 base = cols[n, PARENT]
-        turn_turn_weight = turn_turn_weight * (third / second) + carried * (
-            2 * weight_turn + carried * weighted
-        )
+        turn_turn_weight = turn_turn_weight * third_share + carried * (2 * weight_turn + carried * weighted)
         bounds[i, JACOBIAN_ERROR] += LINEAR_FACTOR * turn_turn_weight
         bounds[i, CURVATURE] += weight_weight
 
@@ -389,7 +406,7 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line):
 
 @helper
 def certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, radius, sharp, test):
-    """Compute κ and 4 λ η; return True if the ball of the `radius` about each point holds one solution.
+    """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
     `opened` is the closure error on the way, and `left` (M) the residual at one end beside it. `line` has the
     results of `slopes`. A `sharp` κ takes the norm of the product N (E − S), otherwise of the product of
@@ -528,7 +545,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many failed.
 
     quality (B,) is the completed share of the way, 1 for members that converged. At most `tries` steps are
-    made. `choice` and `whole` are as in `transfer`.
+    made. `choice` is as in `transfer`, and `whole` (2 or more, M) is scratch.
     """
     mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -676,7 +693,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     left[i] = 0
                 for k in range(states.shape[1]):
                     nodes[2, k] = states[b, k]
-                opened = max(opened, CLOSURE_RTOL)
+                opened = max(opened, CLOSURE_RTOL, 2 * ROUNDING_RTOL * large)
                 # the chord, and where it fails, both halves of the curve
                 for part_of in range(3):
                     a, e, h = (

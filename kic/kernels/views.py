@@ -10,7 +10,7 @@ from numba.np.arrayobj import make_array, populate_array
 def table(a, start, rows, width):
     """Return a view (rows, width) of a contiguous array (n,) from an entry on.
 
-    Compiled, it checks no bounds. Numba's `reshape` calls a function that costs as much as half a frame.
+    Compiled, it checks no bounds. Numba's `reshape` calls a function, which takes as long as half of a frame.
     """
     return a[start : start + rows * width].reshape(rows, width)
 

@@ -32,7 +32,7 @@ def heights(items: Iterable[Item]) -> list[int]:
     return [0 if item.has_next_term else 3 if item.kind <= OMEGA else 1 for item in items]
 
 
-def over_terms(items: Sequence[Item], values: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
+def join_terms(items: Sequence[Item], values: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
     """Join the values of items that are terms of the same rows; the last term receives that of all."""
     joined = list(values)
     for k in range(1, len(joined)):

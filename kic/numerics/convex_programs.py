@@ -17,7 +17,7 @@ from kic.errors import SingularError
 _MULTIPLIER_RTOL = 1e-9
 # smallest norm of a row, relative to the largest
 _ROW_RTOL = 1e-12
-# smallest size of a bound, relative to the efforts, whose square does not overflow in ratios
+# bounds are scaled by at least this share of the largest effort, so that squares of ratios do not overflow
 _SIZE_RTOL = 1e-150
 # iterations of the active-set solver for each condition
 _ITERATIONS_PER_ROW = 50

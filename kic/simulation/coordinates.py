@@ -41,7 +41,7 @@ from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import MotorEquations
 from kic.simulation.stages import EXPLICIT, Stages, with_stages
 
-# energies that are integrated with motors, after the first: electrical energy supplied, heat
+# energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
 N_MOTOR_ENERGIES = 2
 # quantities of motors that are recorded at each sample
 MOTOR_ARRAYS = ("torque", "voltage", "current", "current_rate")

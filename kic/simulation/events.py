@@ -36,8 +36,8 @@ DIP_RTOL = 1e-2
 START_RTOL = 1e-6
 # distance of a start beyond a limit, as a share of the limit, that is rounding
 LIMIT_RTOL = 1e-9
-# difference of times, as a share of a step, of events that are simultaneous but for errors of integration
-SIMULTANEOUS_RTOL = 1e-6
+# difference of times, as a share of a step, of events that are simultaneous but for rounding errors
+SIMULTANEOUS_RTOL = 1e-9
 ROOT_RTOL = 4 * EPS
 
 Event = Callable[[float, Snapshot], Any]
@@ -181,18 +181,14 @@ class Events:
             direction = getattr(event, "direction", 0)
             zeros = crossings(value, times, values)
             hits += [(t, i) for t, sign in zeros if not direction or sign * direction > 0]
-        hits = _in_order(hits, SIMULTANEOUS_RTOL * (end - begin))
-        last = next((n for n, (_, i) in enumerate(hits) if self.stops(i)), len(hits))
-        return hits[: last + 1]
-
-
-def _in_order(hits: list[tuple[float, int]], width: float) -> list[tuple[float, int]]:
-    """Return events in the order of time; those less than `width` apart are simultaneous."""
-    hits = sorted(hits)
-    for k in range(1, len(hits)):
-        if hits[k][0] - hits[k - 1][0] < width:
-            hits[k] = hits[k - 1][0], hits[k][1]
-    return sorted(hits)
+        hits.sort()
+        stops = [n for n, (_, i) in enumerate(hits) if self.stops(i)]
+        if not stops:
+            return hits
+        # of simultaneous events the first in their order stops the run, whatever the last digits of the times
+        limit = hits[stops[0]][0] + SIMULTANEOUS_RTOL * (end - begin)
+        last = min((n for n in stops if hits[n][0] <= limit), key=lambda n: hits[n][1])
+        return [hit for n, hit in enumerate(hits[:last]) if n not in stops] + [hits[last]]
 
 
 def _predicted(times: Sequence[float], values: Sequence[float], k: int, t: float) -> float:

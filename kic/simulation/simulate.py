@@ -79,9 +79,9 @@ def simulate(
         Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
     wrt : str or list of str, optional
         The user's coordinates for efforts, rates and results; by default the mechanism's own. The three
-        angular velocities of a joint or body may be among them, such as those of a free base. Their
-        orientation is integrated as a unit quaternion. Their values in the results are a rotation vector,
-        their efforts are moments.
+        angular velocities of a joint, body or frame may be among them, such as those of a free base. Their
+        orientation is integrated as a unit quaternion. Their values in the results and in `now` are a
+        rotation vector, which is at most π long and reverses there; their efforts are moments.
     prescribed : Trajectory or dict of str to callable, optional
         Coordinates with a given motion: a trajectory of `kic.trajectory`; or by name, where ``f(t)`` returns
         value, rate and acceleration, or is a trajectory of one coordinate. Rates and accelerations must be

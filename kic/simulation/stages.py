@@ -62,9 +62,9 @@ class Stages:
             self._choice = closure.transfer.choice
             tables = (own.query.plan, own.query.numbers, *tables)
             scratch = np.empty(max(own.query.closing_places, query.places))
-            places = np.empty((2, own.query.columns), np.int64)
+            whole = np.empty((2, own.query.columns), np.int64)
             states, goal = np.empty((1, query.tree.state_size)), own.goal[None].copy()
-            last = states, goal, scratch, places, T, np.empty(1), np.empty((1, QUALITY_WIDTH)), TRIES
+            last = states, goal, scratch, whole, T, np.empty(1), np.empty((1, QUALITY_WIDTH)), TRIES
 
             def closed_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
                 start = choice, own.chosen, anchor, own.origin, effort

@@ -414,8 +414,8 @@ class CompiledModel:
         """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
-            doubt = self.description.mobility().caveat()
-            return f"{head}. It does not move: add `coordinates = []`. {doubt}".rstrip()
+            caveat = self.description.mobility().caveat()
+            return f"{head}. It does not move: add `coordinates = []`. {caveat}".rstrip()
         if self.has_complex_step:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates

@@ -43,7 +43,7 @@ from kic.kernels.layout import (
     WEIGHTED_POINT,
 )
 from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
-from kic.kinematics.items import Item, heights, over_terms
+from kic.kinematics.items import Item, heights, join_terms
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
 from kic.kinematics.tree import Tree
@@ -108,7 +108,7 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
             factor = abs(item.extra[0]) if item.kind == LINEAR_TERM else 1.0
             scale = float(factor * columns[item.frame_b])
         scales.append(scale)
-    return np.array(over_terms(items, scales, max))
+    return np.array(join_terms(items, scales, max))
 
 
 def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
@@ -221,7 +221,7 @@ class ConstraintSystem:
             *((self.chosen.height + more + row, drawn) for row, drawn in constant),
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
-        self.moving = over_terms(items, [moving(tree, item) for item in items], lambda a, b: sorted({*a, *b}))
+        self.moving = join_terms(items, [moving(tree, item) for item in items], lambda a, b: sorted({*a, *b}))
         sizes = own_sizes(tree, items, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
@@ -265,7 +265,7 @@ class ConstraintSystem:
         for k in np.flatnonzero(made):
             sliders = [n for n in self.moving[k] if self.tree.cols[n, KIND] == PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
-        return np.array(over_terms(self.rows.source, made, max)) / self.item_scale
+        return np.array(join_terms(self.rows.source, made, max)) / self.item_scale
 
     @property
     def left_out(self) -> int:

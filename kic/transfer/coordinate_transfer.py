@@ -66,7 +66,7 @@ class NewtonTables(NamedTuple):
         Query of all rows of the system.
     chosen : (m,) ndarray
         Rows that are the coordinates.
-    goal : (P,) ndarray
+    goal : (height,) ndarray
         Values of all rows at which loops are closed and coordinates are zero.
     origin : (m,) ndarray
         Values of the chosen rows where the coordinates are zero.
@@ -233,7 +233,7 @@ class CoordinateTransfer:
 
     @property
     def newton_tables(self) -> NewtonTables:
-        """Tables of the arguments of the closure's kernel."""
+        """Named tuple of the arrays that the kernel of the closure needs."""
         chosen, goal, origin = self._aims
         return NewtonTables(self._own, np.arange(len(goal))[chosen], goal, origin)
 

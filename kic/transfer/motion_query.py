@@ -28,7 +28,7 @@ def result_width(size: int, want: int) -> int:
 
 
 def brief_result(rates: Rates) -> MotionResult:
-    """Return a result for the efforts, or accelerations, of regular members only, which are real."""
+    """Return a result without quality rows, for real members that are all regular."""
     return MotionResult(rates, np.empty_like(rates[0]), np.empty((0, QUALITY_WIDTH)))
 
 

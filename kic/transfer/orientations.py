@@ -6,7 +6,7 @@ rate ½ ω p, as are those of the ball joints of a state.
 
 Loops are closed at given orientations by three rows for each, b₂·a₃, b₃·a₁ and b₁·a₂. The aⱼ are axes of the
 first body, and the bⱼ directions of the second that coincide with them at the start. At the start the rows
-are zero and their first order is the angular velocity. Rotations of less than 90° have different rows. The
+are zero and their first order is the angular velocity. Rotations of less than 60° have different rows. The
 rows are holonomic, so that the certified Newton iteration serves them as it serves others.
 """
 
@@ -41,7 +41,7 @@ from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
 
-# largest rotation that the three rows describe at once (rad); beyond 90° they are ambiguous
+# largest rotation that the three rows describe at once (rad); beyond 60° they are ambiguous
 TURN_MAX = 0.5
 # pairs (j, k) of the products bⱼ·aₖ
 _PAIRS = ((1, 2), (2, 0), (0, 1))
@@ -90,10 +90,14 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
             whole, bodies = tuple(f"{name}.w{c}" for c in "xyz"), (GROUND, part.body)
         given = tuple(one for one in whole if one in labels)
         if len(given) < 3:
-            row = f"{name}.angle" if tree.planar_normal is not None else f"{bodies[1]}.euler_xyz"
+            remedy = f"Name {bodies[1]}.angle."
+            if tree.planar_normal is None:
+                remedy = (
+                    f"An orientation needs all three components. Name {', '.join(whole)}, or rows with "
+                    f"values, such as {bodies[1]}.euler_xyz."
+                )
             raise InputError(
-                f"{', '.join(given)} of '{tree.description.name}' have rates but no values. An orientation "
-                f"needs all three components. Name {', '.join(whole)}, or rows with values, such as {row}.",
+                f"{', '.join(given)} of '{tree.description.name}' have rates but no values. {remedy}",
                 names=given,
             )
         rows = tuple(labels.index(one) for one in whole)
