@@ -207,11 +207,11 @@ class CoordinateTransfer:
         share : (B,)
             Share of the path that was completed: 1 for members that converged.
         """
-        query, (aims, rest, drawn) = query or self._own, self._aims
+        query, (chosen, closed, origin) = query or self._own, self._aims
         count, choice = len(start), self.choice if choice is None else choice
-        states, share, goal = start.copy(), np.empty(count), np.empty((count, len(rest)))
-        goal[:] = rest
-        goal[:, aims] = target + drawn
+        states, share, goal = start.copy(), np.empty(count), np.empty((count, len(closed)))
+        goal[:] = closed
+        goal[:, chosen] = target + origin
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(query.closing_places), np.empty((2, query.columns), np.int64)
