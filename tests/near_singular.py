@@ -25,7 +25,7 @@ NODES = 2001
 # stated law of errors: 100 ε κ by rounding, and 5 ε κ² for solved configurations
 EPS, ROUNDING, POSITION = float(np.finfo(float).eps), 100.0, 5.0
 # errors of results in units of that of G, near a turning point
-FACTORS = {"G": 1, "I": 2, "H": 3, "effort": 4}
+FACTORS = {"G": 1, "I": 2, "H": 3, "effort": 4, "D": 5}
 # error of a solved configuration beyond which results must raise, margin of the law, and condition below
 # which a refusal is false
 LOST, MARGIN, REFUSED_MIN = 1e-4, 20.0, 1e4
@@ -65,13 +65,14 @@ def zero_between(f, low: object, high: object) -> object:
 
 @dataclass(frozen=True)
 class Reference:
-    """Coefficients of rows, inertia and effort in one set of coordinates, each with its size."""
+    """Coefficients of rows, inertia and effort in one set of coordinates; D is known for linkages."""
 
     G: np.ndarray
     H: np.ndarray
     inertia: np.ndarray
     effort: np.ndarray
     effort_size: float
+    D: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,18 @@ class Case:
 
     def errors(self) -> dict[str, float]:
         """Return the errors of all results, relative to their size."""
-        k = self.c.coefficients(self.rows, 2, self.wrt)
+        r = self.reference
+        k = self.c.coefficients(self.rows, 2 if r.D is None else 3, self.wrt)
         d = self.c.dynamics(wrt=self.wrt)
-        r, effort = self.reference, d.inverse_dynamics(*self.rates)
+        effort = d.inverse_dynamics(*self.rates)
         found = {
             "G": _error(k.G / self.sizes[:, None], r.G / self.sizes[:, None]),
             "H": _error(k.H / self.sizes[:, None, None], r.H / self.sizes[:, None, None]),
             "I": _error(d.I, r.inertia),
         }
+        if r.D is not None:
+            size = self.sizes[:, None, None, None]
+            found["D"] = _error(k.D / size, r.D / size)
         return found | {"effort": float(np.abs(effort - r.effort).max()) / r.effort_size}
 
     @property
@@ -346,10 +351,10 @@ class Linkage:
         x = mean + side * half
         return x - 2 * mp.pi * mp.nint(x / (2 * mp.pi)), margin
 
-    def results(self, angle: object, step: object) -> dict[str, tuple[object, object, object]]:
-        """Return displacements, mass centres and their first two derivatives at an exact crank angle."""
+    def results(self, angle: object, step: object) -> dict[str, tuple[object, object, object, object]]:
+        """Return displacements, mass centres and their first three derivatives at an exact crank angle."""
         made = []
-        for k in (-1, 0, 1):
+        for k in range(-2, 3):
             moved, _ = self.displacements(angle + k * step)
             turned = rotation(exact(Z), angle + k * step - mp.mpf(START))
             one: dict[str, object] = {
@@ -361,12 +366,13 @@ class Linkage:
                 com = exact(self.masses[f"follower{n}"].com)
                 one[f"follower{n}"] = self._carried(loop, moved[n], com)
             made.append(one)
-        low, here, high = made
+        lowest, low, here, high, highest = made
         return {
             name: (
                 here[name],
                 (high[name] - low[name]) / (2 * step),
                 (high[name] - 2 * here[name] + low[name]) / step**2,
+                (highest[name] - 2 * high[name] + 2 * low[name] - lowest[name]) / (2 * step**3),
             )
             for name in here
         }
@@ -374,12 +380,13 @@ class Linkage:
     def reference(self, angle: object, step: object, wrt: str, rate: float, second: float) -> Reference:
         """Return results in one coordinate at an exact crank angle."""
         found = self.results(angle, step)
-        _, first, bend = found[wrt]
-        # rates of the crank: θ' = a, θ'' = b per unit of the coordinate
-        a, b = 1 / first, -bend / first**3
+        _, first, bend, third = found[wrt]
+        # rates of the crank: θ' = a, θ'' = b, θ''' = d per unit of the coordinate
+        a, b, d = 1 / first, -bend / first**3, 3 * bend**2 / first**5 - third / first**4
         names = ["O", *(f"D{k}" for k in range(len(self.loops)))]
         G = np.array([found[n][1] * a for n in names])
         H = np.array([found[n][2] * a * a + found[n][1] * b for n in names])
+        D = np.array([found[n][3] * a**3 + 3 * found[n][2] * a * b + found[n][1] * d for n in names])
         qd, qdd = mp.mpf(rate), mp.mpf(second)
         inertia, effort, size = mp.mpf(0), mp.mpf(0), mp.mpf(0)
         for name, body in self.masses.items():
@@ -400,7 +407,12 @@ class Linkage:
                 effort += J * turn * (turn * qdd + change * qd * qd)
                 size += J * abs(turn) * (abs(turn * qdd) + abs(change) * qd * qd)
         return Reference(
-            G[:, None], H[:, None, None], np.array([[inertia]]), np.array([float(effort)]), float(size)
+            G[:, None],
+            H[:, None, None],
+            np.array([[inertia]]),
+            np.array([float(effort)]),
+            float(size),
+            D[:, None, None, None],
         )
 
 

@@ -197,7 +197,7 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
 
     def recorded(*arguments: object) -> bool:
         found = certified(*arguments)
-        made.append([x.copy() if isinstance(x, np.ndarray) else x for x in arguments])
+        made.append((found, [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]))
         return found
 
     kernel = coordinate_transfer.kernel
@@ -208,7 +208,7 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
     closure.track(start, goal, None, 3)
     assert made
     tested = 0
-    for plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test in made:
+    for found, (plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test) in made:
         system = System(plan, numbers, choice)
         size, order, d = system.size, choice[ELIMINATED, : system.size], np.zeros(system.size)
         newton.chord(system.cols, system.rest, nodes, a, e, d)
@@ -222,7 +222,11 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
             residual /= system.vectors[choice[USED_ITEM, :size], SCALE]
             eta = max(eta, (np.abs(N @ residual) / w).max())
             kappa = max(kappa, (np.abs(np.eye(size) - N @ W) @ w / w).max())
-            change = system.second(state, w * rng.choice([-1, 1], size=size))
+            # λ holds in the ball about the point, of radius RADIUS_MIN or more
+            radius = max(newton.RADIUS_MIN, 2 * eta if found else 0)
+            ball = state[None].copy()
+            newton.move(system.cols, choice, system.rest, radius * w * rng.uniform(-1, 1, size), ball, 0)
+            change = system.second(ball[0], w * rng.choice([-1, 1], size=size))
             curvature = max(curvature, (np.abs(N @ change) @ w / w).max())
         # rounding; a test that fails before the product is complete has κ of at least one
         assert kappa <= test[0] + 1e-9

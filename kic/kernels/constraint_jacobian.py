@@ -9,7 +9,7 @@ from __future__ import annotations
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
-from kic.kernels.jit import entry, helper, small
+from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.layout import (
     ANGLE,
     ARCSINE,
@@ -89,7 +89,7 @@ def angle_gradient(kind, row, value, g):
             g[row, n] = f * g[row - 1, n]
 
 
-@small
+@inlined
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Compute values and first order (…, M) of item i, in rows that are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kic.kernels.functions import cosine, root, sine
-from kic.kernels.jit import helper, small
+from kic.kernels.jit import helper, inlined
 from kic.kernels.layout import (
     AXIS,
     DRAWN,
@@ -23,7 +23,7 @@ from kic.kernels.layout import (
 from kic.kernels.vectors import add, axpy, put, scale, take, turn
 
 
-@small
+@inlined
 def motion(cols, geometry, states, b, F):
     """Compute cosine and sine of revolute, length of prismatic and quaternion of ball joints.
 
@@ -60,7 +60,7 @@ def ball_rotation(F, n):
     )
 
 
-@small
+@inlined
 def frames(cols, geometry, F):
     """Compute origin, axis and rotation of every column's frame in world axes (eqs 2-45 to 2-50).
 

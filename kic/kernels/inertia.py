@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kic.kernels.frames import rotates
 from kic.kernels.functions import at
-from kic.kernels.jit import helper, small
+from kic.kernels.jit import helper, inlined
 from kic.kernels.layout import (
     ARMATURE,
     AXIS,
@@ -56,7 +56,7 @@ def rotated_inertia(F, frame, inertias, i):
     return (dot(r0, a0), dot(r1, a1), dot(r2, a2), dot(r0, a1), dot(r0, a2), dot(r1, a2))
 
 
-@small
+@inlined
 def composites(cols, F, bodies, inertias, C):
     """Compute the composite inertia of each column's frame and everything it carries, about its own origin.
 
@@ -156,7 +156,7 @@ def moving(C, n, w, v):
     )
 
 
-@small
+@inlined
 def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
     """Add the permutations of i <= j <= k to P, by the terms of linear coordinates."""
     terms, factors, m, square = linear[0], linear[1], at(size), at(size * size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kic.kernels.functions import at
 from kic.kernels.influence import affects, first, second, third
-from kic.kernels.jit import helper, small
+from kic.kernels.jit import helper, inlined
 from kic.kernels.layout import (
     EFFECT,
     FACTOR,
@@ -97,7 +97,7 @@ def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row
         n = cols[n, PARENT]
 
 
-@small
+@inlined
 def add_entry(linear, size, t, place, m, n, x):
     """Add x times rows m and n of A to a matrix (m, m) at `place`."""
     terms, factors = linear[0], linear[1]

@@ -5,7 +5,7 @@ those of the frame before, and the rows of a closure give the series of the tree
 the transfer: G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. Forces then
 return by Newton and Euler to efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
 
-Helpers that an entry calls once are inlined (`small`): a call copies the structures of all tables that it
+Helpers that an entry calls once are `inlined`: a call copies the structures of all tables that it
 passes, which together costs as much as the arithmetic of a small mechanism.
 """
 
@@ -17,7 +17,7 @@ from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
-from kic.kernels.jit import entry, helper, small
+from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.layout import (
     ACCELERATION,
     ALLOWED,
@@ -150,7 +150,7 @@ def vector_series(V, frame, kind, e, order):
     return first, second, third
 
 
-@small
+@inlined
 def frame_series(cols, F, x, V, order):
     """Compute the motion of every frame up to an order from x (3, M), the series of the tree's coordinates.
 
@@ -231,7 +231,7 @@ def angle_series(kind, row, order, t, rows):
         t[k + rows + row] = y3
 
 
-@small
+@inlined
 def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
     """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before.
 
@@ -303,7 +303,7 @@ def add_wrench(forces, n, arm_, f):
     add_to(forces, n, WRENCH_FORCE, f)
 
 
-@small
+@inlined
 def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     """Add the forces that move the bodies, less their weights, to the wrenches of frames.
 
@@ -329,7 +329,7 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
         add_wrench(forces, n, c, f)
 
 
-@small
+@inlined
 def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
     """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
@@ -349,7 +349,7 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
             power[0] += dot(vector_series(V, n, POINT, e, 1)[0], f)
 
 
-@small
+@inlined
 def spring_wrenches(F, V, springs, coils, forces, power):
     """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
     for i in range(springs.shape[0]):
@@ -372,7 +372,7 @@ def spring_wrenches(F, V, springs, coils, forces, power):
             add_wrench(forces, b, eb, f)
 
 
-@small
+@inlined
 def tree_efforts(
     cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want, forces,
     power, t,
@@ -407,7 +407,7 @@ def tree_efforts(
         t[n] = effort
 
 
-@small
+@inlined
 def tree_inertia(cols, F, C, rest, I):
     """Compute I (M, M) of the tree from composite inertias (2-157) and armature, O(M depth)."""
     mobile = cols.shape[0]
@@ -425,7 +425,7 @@ def tree_inertia(cols, F, C, rest, I):
     add_armature(rest, mobile, None, mobile, I)
 
 
-@small
+@inlined
 def projected_inertia(cols, I, A, size, Y, K):
     """Compute I* = Aᵀ I A (m, m) of columns A (M, m) from I (M, M) (3-34); Y (M, m) is scratch."""
     mobile = cols.shape[0]
@@ -446,7 +446,7 @@ def projected_inertia(cols, I, A, size, Y, K):
                 add_range(K, a * size, f, Y, n * size, size)
 
 
-@small
+@inlined
 def accelerate(size, efforts, start, h, I, L):
     """Turn the efforts h (m,) of a motion at its rates alone into the accelerations that `efforts` cause.
 
@@ -463,7 +463,7 @@ def accelerate(size, efforts, start, h, I, L):
     return True
 
 
-@small
+@inlined
 def store_terms(size, h, I, power, T, place):
     """Write the efforts of a motion at its rates alone, I* and powers behind the accelerations at `place`."""
     square = size * size

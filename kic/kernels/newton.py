@@ -35,7 +35,7 @@ from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
-from kic.kernels.jit import entry, helper, small
+from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.layout import (
     BALL,
     COLUMN_SCALE,
@@ -77,7 +77,7 @@ from kic.kernels.layout import (
 )
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import section
-from kic.kernels.ranges import clear_range
+from kic.kernels.ranges import clear_range, copy_range
 from kic.kernels.transfer import scaled_system
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
@@ -114,7 +114,7 @@ def closing_scratch(plan):
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
     bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 19 * mobile + 2 + bounds
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 2 + bounds
 
 
 @helper
@@ -126,15 +126,22 @@ def residuals(vectors, choice, aim, value, mobile, left_out, R):
             row, item = choice[USED_ROW, i], choice[USED_ITEM, i]
         else:
             row, item = choice[UNUSED_ROW, i - mobile], choice[UNUSED_ITEM, i - mobile]
-        left = (aim[row] - value[row]) / vectors[item, SCALE]
+        residual = (aim[row] - value[row]) / vectors[item, SCALE]
         if i < mobile:
-            R[i] = left
+            R[i] = residual
         else:
-            other = max(other, abs(left))
-        worst = max(worst, abs(left))
-        not_finite += 0 * left  # `max` may ignore NaN
+            other = max(other, abs(residual))
+        worst = max(worst, abs(residual))
+        not_finite += 0 * residual  # `max` may ignore NaN
         large = max(large, abs(value[row] / vectors[item, SCALE]))
     return worst + not_finite, other, large
+
+
+@inlined
+def copy_matrix(target, source):
+    """Write a square matrix into another."""
+    for i in range(source.shape[0]):
+        copy_range(target[i], 0, source[i], 0, source.shape[0])
 
 
 @helper
@@ -264,22 +271,22 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
     bounds[i, RESIDUAL_ERROR] = bounds[i, JACOBIAN_ERROR] = bounds[i, CURVATURE] = 0
     if lever == 0:
         return 0.0
-    every = kind == WEIGHTED_POINT  # a sum with terms on any column
-    body = cols.shape[0] - 1 if every else items[i, FRAME_B]
+    all_columns = kind == WEIGHTED_POINT  # a sum with terms on any column
+    body = cols.shape[0] - 1 if all_columns else items[i, FRAME_B]
     base = max(items[i, FRAME_A], -1)
-    unit, slid, turn, other_turn, carried = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0, 0.0
+    unit, extension, turn, other_turn, carried = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
         if cols[n, KIND] == PRISMATIC:
             k = cols[n, STATE]
-            slid += max(abs(nodes[a, k] - geometry[n, DRAWN]), abs(nodes[e, k] - geometry[n, DRAWN]))
+            extension += max(abs(nodes[a, k] - geometry[n, DRAWN]), abs(nodes[e, k] - geometry[n, DRAWN]))
         if body > base:
             turn += turn_of(cols, d, n)
-            body = n - 1 if every else cols[n, PARENT]
+            body = n - 1 if all_columns else cols[n, PARENT]
         else:
             other_turn += turn_of(cols, d, n)
             base = cols[n, PARENT]
-    lever += slid * unit
+    lever += extension * unit
     third = fourth = lever
     least = 0.0
     if kind == POINT:
@@ -318,21 +325,21 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     if vectors[i, LEVER] == 0:
         return
     kind, unit = items[i, ITEM], 1 / vectors[i, SCALE]
-    every = kind == WEIGHTED_POINT
-    last = cols.shape[0] - 1 if every else items[i, FRAME_B]
-    carried, weights, slid = bounds[i, CARRIED_TURN], 0.0, 0.0
+    all_columns = kind == WEIGHTED_POINT
+    last = cols.shape[0] - 1 if all_columns else items[i, FRAME_B]
+    carried, weights, extension = bounds[i, CARRIED_TURN], 0.0, 0.0
     body, base = last, max(items[i, FRAME_A], -1)
     while body != base:
         n = max(body, base)
         weights += weight_of(cols, w, n)
         if cols[n, KIND] == PRISMATIC:
-            slid += w[n, 0] * w[n, 1]
+            extension += w[n, 0] * w[n, 1]
         if body > base:
-            body = n - 1 if every else cols[n, PARENT]
+            body = n - 1 if all_columns else cols[n, PARENT]
         else:
             base = cols[n, PARENT]
     # in the ball sliders are longer, and a distance may be shorter
-    second, third_share = bounds[i, ARM] + radius * slid * unit, 1.0
+    second, third_share = bounds[i, ARM] + radius * extension * unit, 1.0
     if kind == DISTANCE:
         least = bounds[i, LEAST] - second * radius * weights
         second *= 1 + (second / least if least > 0 else 1e9)
@@ -366,7 +373,7 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
                 weighted += weight * arm
                 turned += h * arm
             if body > base:
-                body = n - 1 if every else cols[n, PARENT]
+                body = n - 1 if all_columns else cols[n, PARENT]
             else:
                 base = cols[n, PARENT]
         turn_turn_weight = turn_turn_weight * third_share + carried * (2 * weight_turn + carried * weighted)
@@ -375,11 +382,12 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
 
 
 @helper
-def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line):
+def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
     """Compare the systems S, E at the ends of a chord along which the goal makes a `share` of its way.
 
-    Write N times the slopes of the residuals at both ends, and the change of each row in the norm of the
-    columns, into line (5 M). Return the largest residual that the slopes cause, in the norm.
+    Write N times the slopes of the residuals at both ends, the change of each row in the norm of the columns,
+    and |N times the residual (M) at the end| into line (6 M). Return the largest residual that the slopes and
+    the end cause, in the norm.
     """
     for i in range(mobile):
         x = 0.0
@@ -393,40 +401,41 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line):
             y -= E[i, j] * d[n]
             change += abs(E[i, j] - S[i, j]) * w[n, 0]
         line[2 * mobile + i], line[3 * mobile + i], line[4 * mobile + i] = change, x, y
-    largest = 0.0
+    largest, largest_end = 0.0, 0.0
     for i in range(mobile):
-        x, y = 0.0, 0.0
+        x, y, end = 0.0, 0.0, 0.0
         for k in range(mobile):
             x += N[i, k] * line[3 * mobile + k]
             y += N[i, k] * line[4 * mobile + k]
-        line[i], line[mobile + i] = x, y
-        largest = max(largest, max(abs(x), abs(y)) / w[choice[ELIMINATED, i], 0])
-    return SLOPE_FACTOR * largest
+            end += N[i, k] * end_residual[k]
+        line[i], line[mobile + i], line[5 * mobile + i] = x, y, abs(end)
+        weight = w[choice[ELIMINATED, i], 0]
+        largest, largest_end = max(largest, max(abs(x), abs(y)) / weight), max(largest_end, abs(end) / weight)
+    return SLOPE_FACTOR * largest + largest_end
 
 
 @helper
-def certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, radius, sharp, test):
+def certify(mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp, measures):
     """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
-    `opened` is the closure error on the way, and `left` (M) the residual at one end beside it. `line` has the
-    results of `slopes`. A `sharp` κ takes the norm of the product N (E − S), otherwise of the product of
-    absolute values. κ and 4 λ η, the larger of both tests, are written into `test` (2).
+    `closure_error` holds along the chord, and `line` has the results of `slopes`. A `sharp` κ takes the norm
+    of the product N (E − S), otherwise of the product of absolute values. κ and 4 λ η, the larger of both
+    tests, are written into `measures` (2).
     """
     kappa, eta, curvature, not_finite = 0.0, 0.0, 0.0, 0.0
     for i in range(mobile):
-        residual, change, second, end = 0.0, 0.0, 0.0, 0.0
+        residual, change, second = 0.0, 0.0, 0.0
         if sharp:
             clear_range(product, 0, mobile)
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
                 item = choice[USED_ITEM, k]
-                end += f * left[k]
                 if sharp:
                     for j in range(mobile):
                         product[j] += f * (E[k, j] - S[k, j])
                 f = abs(f)
-                residual += f * (opened + bounds[item, RESIDUAL_ERROR])
+                residual += f * (closure_error + bounds[item, RESIDUAL_ERROR])
                 change += f * bounds[item, JACOBIAN_ERROR]
                 second += f * bounds[item, CURVATURE]
                 if not sharp:
@@ -435,15 +444,16 @@ def certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, rad
             for j in range(mobile):
                 change += abs(product[j]) * w[choice[ELIMINATED, j], 0]
         f = 1 / w[choice[ELIMINATED, i], 0]
-        residual += abs(end) + SLOPE_FACTOR * max(abs(line[i]), abs(line[mobile + i]))
+        residual += line[5 * mobile + i] + SLOPE_FACTOR * max(abs(line[i]), abs(line[mobile + i]))
         kappa, eta, curvature = max(kappa, f * change), max(eta, f * residual), max(curvature, f * second)
         not_finite += 0 * (residual + change + second)
-    test[0], test[1] = kappa + not_finite, 4 * curvature * eta + not_finite
+    measures[0], measures[1] = kappa + not_finite, 4 * curvature * eta + not_finite
     # NaN fails these tests
-    return kappa + not_finite < 1 and test[1] < (1 - kappa) * (1 - kappa) and 2 * eta < (1 - kappa) * radius
+    gap = 1 - kappa
+    return kappa + not_finite < 1 and measures[1] < gap * gap and 2 * eta < gap * radius
 
 
-@small
+@inlined
 def chord_certified(
     plan,
     numbers,
@@ -460,12 +470,12 @@ def chord_certified(
     systems,
     N,
     w,
-    opened,
-    left,
+    closure_error,
+    end_residual,
     work,
-    test,
+    measures,
 ):
-    """Return True if the chord from node a to node e is certified; write κ and 4 λ η into `test`.
+    """Return True if the chord from node a to node e is certified; write κ and 4 λ η into `measures`.
 
     N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
     makes a `share` of its way from `begun` to `aim`.
@@ -475,28 +485,24 @@ def chord_certified(
     start, stop = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
-    d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 7 * mobile]
-    bounds = work[7 * mobile : 7 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
+    d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 8 * mobile]
+    bounds = work[8 * mobile : 8 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
     S, E = systems[a], systems[e]
     chord(cols, rest, nodes, a, e, d)
-    slope = slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, line)
-    largest = 0.0
-    for i in range(mobile):
-        end = 0.0
-        for k in range(mobile):
-            end += N[i, k] * left[k]
-        largest = max(largest, abs(end) / w[choice[ELIMINATED, i], 0])
-    error = opened
+    caused = slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line)
+    error = closure_error
     for i in range(count):
         error = max(
             error, bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds)
         )
     # with these weights the norm of errors of rows is at most the largest
-    radius = max(RADIUS_FACTOR * (slope + largest + error), RADIUS_MIN)
+    radius = max(RADIUS_FACTOR * (caused + error), RADIUS_MIN)
     for i in range(count):
         bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
     for sharp in range(2):
-        if certify(mobile, choice, opened, left, S, E, N, w, line, product, bounds, radius, sharp == 1, test):
+        if certify(
+            mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp == 1, measures
+        ):
             return True
     return False
 
@@ -571,9 +577,9 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     # a ball has four numbers for its three columns
     nodes = scratch[place : place + 3 * states.shape[1]].reshape(3, states.shape[1])
     place += 6 * mobile
-    R, left = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]
+    R, end_residual = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]
     weights = scratch[place + 2 * mobile : place + 6 * mobile].reshape(2, mobile, 2)
-    test, work = scratch[place + 6 * mobile : place + 6 * mobile + 2], scratch[place + 6 * mobile + 2 :]
+    measures, work = scratch[place + 6 * mobile : place + 6 * mobile + 2], scratch[place + 6 * mobile + 2 :]
     d, line = work[:mobile], work[2 * mobile : 4 * mobile]
     pivots, ends = whole[0], whole[1]
     # kept: S, `begun` and node 0 are those of the previous member; inverted: N is the inverse of S
@@ -593,13 +599,15 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
             for row in range(height):
                 begun[row] = value[row]
             inverted = False
-        kept, opened = True, 0.0
+        kept, closure_error = True, 0.0
         for row in range(height):
             not_finite += 0 * begun[row]
         for i in range(mobile):
             if choice[INPUT, i] < 0:
                 row = choice[USED_ROW, i]
-                opened = max(opened, abs(goal[b, row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE])
+                closure_error = max(
+                    closure_error, abs(goal[b, row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
+                )
         share, part = 0.0, 1.0
         for _ in range(tries if not_finite == 0 else 0):
             end = share + part
@@ -631,9 +639,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     converged = 1
                     break
                 if step == 0 and not inverted:
-                    for i in range(mobile):
-                        for j in range(mobile):
-                            W[i, j] = S[i, j]
+                    copy_matrix(W, S)
                     start_pivot = factor(W, pivots, ends)
                     if not start_pivot > PIVOT_MIN:
                         break
@@ -644,9 +650,7 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                     fresh, pivot = True, start_pivot
                 elif not good or size > REUSED_STEP_MAX:
                     fresh, stale = False, 0.0
-                    for i in range(mobile):
-                        for j in range(mobile):
-                            W[i, j] = E[i, j]
+                    copy_matrix(W, E)
                     pivot = factor(W, pivots, ends)
                     if not pivot > PIVOT_MIN:
                         break
@@ -690,25 +694,20 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                 for i in range(mobile):
                     if choice[INPUT, i] >= 0:
                         found[choice[USED_ROW, i]] = aim[choice[USED_ROW, i]]
-                    left[i] = 0
+                    end_residual[i] = 0
                 for k in range(states.shape[1]):
                     nodes[2, k] = states[b, k]
-                opened = max(opened, CLOSURE_RTOL, 2 * ROUNDING_RTOL * large)
+                closure_error = max(closure_error, CLOSURE_RTOL, 2 * ROUNDING_RTOL * large)
                 # the chord, and where it fails, both halves of the curve
-                for part_of in range(3):
-                    a, e, h = (
-                        (1 if part_of == 2 else 0),
-                        (1 if part_of == 1 else 2),
-                        (0 if part_of == 0 else 1),
-                    )
-                    if part_of == 1:
+                for segment in range(3):
+                    a, e = 1 if segment == 2 else 0, 1 if segment == 1 else 2
+                    h = 0 if segment == 0 else 1
+                    if segment == 1:
                         set_middle(cols, rest, choice, line, R, nodes)
                         evaluate(
                             cols, geometry, items, vectors, rest, choice, count, nodes, 1, F, value, g, M
                         )
-                        for i in range(mobile):
-                            for j in range(mobile):
-                                W[i, j] = M[i, j]
+                        copy_matrix(W, M)
                         if not factor(W, pivots, ends) > PIVOT_MIN:
                             break
                         invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[1], weights[1])
@@ -716,34 +715,32 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
                             if choice[INPUT, i] >= 0:
                                 row = choice[USED_ROW, i]
                                 aim[row] = (begun[row] + found[row]) / 2
-                        residuals(vectors, choice, aim, value, mobile, 0, left)
+                        residuals(vectors, choice, aim, value, mobile, 0, end_residual)
                     inverse = inverses[h].reshape(mobile, mobile)
                     certified = chord_certified(
-                        plan, numbers, choice, F, value, g, begun, found, 1.0 if part_of == 0 else 0.5, nodes,
-                        a, e, systems, inverse, weights[h], opened, left, work, test,
+                        plan, numbers, choice, F, value, g, begun, found, 1.0 if segment == 0 else 0.5, nodes,
+                        a, e, systems, inverse, weights[h], closure_error, end_residual, work, measures,
                     )  # fmt: skip
-                    kappa, product = test[0], test[1]
-                    if part_of == 0:
+                    kappa, product = measures[0], measures[1]
+                    if segment == 0:
                         # halves have about half of κ and a quarter of η
                         kappa, product = kappa / 2, product / 4
                     ratio = 1 / (root(product) / STEP_FACTOR + kappa + 1e-9)
                     possible = kappa < 1 and product < (1 - kappa) * (1 - kappa)
-                    if certified == (part_of == 0) or not possible:
+                    if certified == (segment == 0) or not possible:
                         break
             if certified:
                 share = end
                 if share == 1:
                     break
                 part *= min(GROWTH_MAX, ratio)
-                opened = CLOSURE_RTOL
+                closure_error = CLOSURE_RTOL
                 if converged == 1:
                     for k in range(states.shape[1]):
                         nodes[0, k] = states[b, k]
                     for row in range(height):
                         begun[row] = found[row]
-                    for i in range(mobile):
-                        for j in range(mobile):
-                            S[i, j] = E[i, j]
+                    copy_matrix(S, E)
                     kept = inverted = False
             else:
                 part = (end - share) * max(SHRINK_MIN, min(SHRINK_MAX, ratio))

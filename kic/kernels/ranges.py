@@ -6,17 +6,17 @@ Every index goes through `at`: loops over nonnegative indices are vectorized.
 from __future__ import annotations
 
 from kic.kernels.functions import at
-from kic.kernels.jit import small
+from kic.kernels.jit import inlined
 
 
-@small
+@inlined
 def vector_at(Z, place, stride):
     """Return the vector whose components are a stride apart."""
     p, s = at(place), at(stride)
     return (Z[p], Z[p + s], Z[p + s + s])
 
 
-@small
+@inlined
 def put_at(Z, place, stride, v):
     """Write a vector whose components are a stride apart."""
     p, s = at(place), at(stride)
@@ -25,7 +25,7 @@ def put_at(Z, place, stride, v):
     Z[p + s + s] = v[2]
 
 
-@small
+@inlined
 def accumulate(t, place, stride, v):
     """Add a vector to one whose components are a stride apart."""
     p, s = at(place), at(stride)
@@ -34,7 +34,7 @@ def accumulate(t, place, stride, v):
     t[p + s + s] += v[2]
 
 
-@small
+@inlined
 def clear_range(t, start, count):
     """Set a range to zero."""
     i = at(start)
@@ -42,7 +42,7 @@ def clear_range(t, start, count):
         t[i + p] = 0
 
 
-@small
+@inlined
 def copy_range(t, start, Z, place, count):
     """Copy a range of Z."""
     i, k = at(start), at(place)
@@ -50,7 +50,7 @@ def copy_range(t, start, Z, place, count):
         t[i + p] = Z[k + p]
 
 
-@small
+@inlined
 def add_range(t, start, f, Z, place, count):
     """Add f times a range of Z."""
     i, k = at(start), at(place)
@@ -58,7 +58,7 @@ def add_range(t, start, f, Z, place, count):
         t[i + p] += f * Z[k + p]
 
 
-@small
+@inlined
 def scale_range(t, start, f, Z, place, count):
     """Write f times a range of Z."""
     i, k = at(start), at(place)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -163,6 +164,14 @@ class KernelQuery:
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
+
+    def with_item_vectors(self, start: int, vectors: np.ndarray, column: int) -> Self:
+        """Return a copy in which items from `start` on have other vectors (n, 3) from a column on."""
+        found, first = copy(self), len(self.tree.geometry) + start
+        found.numbers = self.numbers.copy()
+        found.numbers[first : first + len(vectors), column : column + 3] = vectors
+        found._scalars = {found.numbers.dtype: found.numbers}
+        return found
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
         """Return the numbers in a scalar type."""

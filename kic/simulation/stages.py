@@ -63,11 +63,12 @@ class Stages:
             tables = (own.query.plan, own.query.numbers, *tables)
             scratch = np.empty(max(own.query.closing_places, query.places))
             whole = np.empty((2, own.query.columns), np.int64)
+            chosen = np.arange(len(own.goal))[own.chosen]
             states, goal = np.empty((1, query.tree.state_size)), own.goal[None].copy()
             last = states, goal, scratch, whole, T, np.empty(1), np.empty((1, QUALITY_WIDTH)), TRIES
 
             def closed_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
-                start = choice, own.chosen, anchor, own.origin, effort
+                start = choice, chosen, anchor, own.origin, effort
                 return bool(entry(*tables, *start, *step, self._point, *last))
 
             self._stages = closed_stages

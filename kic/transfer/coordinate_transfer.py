@@ -64,7 +64,7 @@ class NewtonTables(NamedTuple):
     ----------
     query : TransferQuery
         Query of all rows of the system.
-    chosen : (m,) ndarray
+    chosen : (m,) ndarray or slice
         Rows that are the coordinates.
     goal : (height,) ndarray
         Values of all rows at which loops are closed and coordinates are zero.
@@ -73,7 +73,7 @@ class NewtonTables(NamedTuple):
     """
 
     query: TransferQuery
-    chosen: np.ndarray
+    chosen: np.ndarray | slice
     goal: np.ndarray
     origin: np.ndarray
 
@@ -207,7 +207,8 @@ class CoordinateTransfer:
         share : (B,)
             Share of the path that was completed: 1 for members that converged.
         """
-        query, (chosen, closed, origin) = query or self._own, self._aims
+        own, chosen, closed, origin = self.newton_tables
+        query = query or own
         count, choice = len(start), self.choice if choice is None else choice
         states, share, goal = start.copy(), np.empty(count), np.empty((count, len(closed)))
         goal[:] = closed
@@ -225,17 +226,12 @@ class CoordinateTransfer:
         return states, share
 
     @cached_property
-    def _aims(self) -> tuple[np.ndarray | slice, np.ndarray, np.ndarray]:
-        """Tuple of the places of chosen rows, the goal of all rows, and that of chosen rows for zeros."""
-        aims, goal = self.system.picked[: self.size], self.system.goal
-        first = slice(self.size) if (aims == np.arange(self.size)).all() else aims
-        return first, goal, goal[aims]
-
-    @property
     def newton_tables(self) -> NewtonTables:
-        """Named tuple of the arrays that the kernel of the closure needs."""
-        chosen, goal, origin = self._aims
-        return NewtonTables(self._own, np.arange(len(goal))[chosen], goal, origin)
+        """Arguments of the kernel that closes the loops."""
+        chosen, goal = self.system.picked[: self.size], self.system.goal
+        first = slice(self.size)  # faster than an array of indices
+        consecutive = bool((chosen == np.arange(self.size)).all())
+        return NewtonTables(self._own, first if consecutive else chosen, goal, goal[chosen])
 
     @cached_property
     def _bent(self) -> TransferQuery:

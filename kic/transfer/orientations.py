@@ -12,7 +12,6 @@ rows are holonomic, so that the certified Newton iteration serves them as it ser
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ import numpy as np
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError
-from kic.kernels.layout import DIRECTION, DOT1, ITEMS
+from kic.kernels.layout import DIRECTION, DOT1, LOCAL_B
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -140,16 +139,11 @@ class OrientedTransfer(CoordinateTransfer):
 
     def _query_at(self, state: np.ndarray) -> TransferQuery:
         """Return the query for rows that are measured from a state (S,)."""
-        query, tree = copy(self._own), self.tree
-        numbers = query.numbers.copy()
-        place = int(query.plan[0, :ITEMS].sum()) + len(self.chosen.source)
+        tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
             carried = tree.axes(one.second).T @ R.T  # columns are the first body's axes
-            for j, _ in _PAIRS:
-                numbers[place, :3] = carried[:, j]
-                place += 1
-        query.numbers, query._scalars = numbers, {numbers.dtype: numbers}
-        return query
+            axes += [carried[:, j] for j, _ in _PAIRS]
+        return self._own.with_item_vectors(len(self.chosen.source), np.array(axes), LOCAL_B)
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
