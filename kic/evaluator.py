@@ -35,6 +35,7 @@ from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import IdentityTransfer, Transfer
 from kic.transfer.motion_query import brief_result
+from kic.transfer.orientations import Positions
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 _REAL = np.dtype(np.float64)
@@ -572,7 +573,10 @@ class PositionSolver:
             if converged[0]:
                 return states[0]
         else:
-            values, near = self._real("values", values, 0), self._real("near", near, 1)
+            values, near = (
+                self._real("values", values, self._sizes[0]),
+                self._real("near", near, self._sizes[1]),
+            )
         batch = values.shape[:-1]
         if batch != near.shape[:-1]:
             batch = broadcast_batches(values=batch, near=near.shape[:-1])
@@ -587,17 +591,50 @@ class PositionSolver:
                     "Correct them.",
                     failed=[tuple(index) for index in np.argwhere(~fit).tolist()],
                 )
-            return self.at_positions(self._positions.from_values(values), near)
+            return self._at_positions(self._positions, self._positions.from_values(values), near)
         start = near.reshape(-1, self._sizes[1])
         states, converged = self._closure.newton_local(start, values.reshape(-1, self._sizes[0]))
         if not converged.all():
             return self._solve({name: values[..., k] for k, name in enumerate(self.inputs)}, near)
         return states.reshape(*batch, self._sizes[1])
 
-    def at_positions(self, x: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """Return closed states (..., S) at positions (..., n) of coordinates with angular velocities."""
-        positions, batch = self._positions, x.shape[:-1]
-        assert positions is not None  # for the type checker
+    def at_positions(self, x: Any, near: Any) -> np.ndarray:
+        """Return closed states at positions, in which orientations are unit quaternions.
+
+        Parameters
+        ----------
+        x : (..., n) array_like
+            Values of the inputs that have them, then a quaternion (w, x, y, z) for each orientation whose
+            angular velocity is an input.
+        near : (..., S) array_like
+            Closed states; batches broadcast.
+
+        Returns
+        -------
+        (..., S) ndarray
+            Closed states that have these positions.
+
+        Raises
+        ------
+        ConfigurationError
+            If the loops do not close on the way from the given states.
+
+        Examples
+        --------
+        >>> c = kic.load("four-bar").at()
+        >>> solve = kic.load("four-bar").prepare_position(["A"])
+        >>> solve.at_positions([c.value("A") + 0.1], c.state).shape
+        (3,)
+        """
+        if self._positions is None:
+            return self(x, near)
+        x, near = self._real("x", x, self._positions.size), self._real("near", near, self._sizes[1])
+        batch = broadcast_batches(x=x.shape[:-1], near=near.shape[:-1])
+        x, near = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (x, near))
+        return self._at_positions(self._positions, x, near)
+
+    def _at_positions(self, positions: Positions, x: np.ndarray, near: np.ndarray) -> np.ndarray:
+        batch = x.shape[:-1]
         states, converged = positions.newton_local(
             near.reshape(-1, self._sizes[1]), x.reshape(-1, x.shape[-1])
         )
@@ -619,13 +656,12 @@ class PositionSolver:
         around = Configuration(self._model, near.shape[:-1], start)
         return solve_position(self._model, inputs, around, "raise").state
 
-    def _real(self, name: str, value: Any, which: int) -> np.ndarray:
+    def _real(self, name: str, value: Any, size: int) -> np.ndarray:
         """Return an argument as real numbers (..., n)."""
         a = numbers(name, value)
-        if a.dtype != _REAL or a.ndim == 0 or a.shape[-1] != self._sizes[which]:
+        if a.dtype != _REAL or a.ndim == 0 or a.shape[-1] != size:
             raise InputError(
-                f"`{name}` must be real numbers of shape (..., {self._sizes[which]}), "
-                f"got {a.dtype} of shape {a.shape}.",
+                f"`{name}` must be real numbers of shape (..., {size}), got {a.dtype} of shape {a.shape}.",
                 got=a.shape,
             )
         return a

@@ -578,7 +578,9 @@ def linearize(
         d = d + model.drive_train.dynamics(shafts)
         friction = dry_friction(configuration, shafts, v)
     if effort is not None:
-        a = d.forward_dynamics(v, as_array("effort", effort, M) - friction)
+        given = as_array("effort", effort, M)
+        broadcast_batches(effort=given.shape[:-1], configuration=d.batch, qd=v.shape[:-1])
+        a = d.forward_dynamics(v, given - friction)
     else:
         a = np.zeros(M) if qdd is None else as_array("qdd", qdd, M)
     batch = broadcast_batches(configuration=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
