@@ -48,6 +48,11 @@ def test_every_public_callable_is_called() -> None:
 
 ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
 KNOWN = {
+    "efforts of another batch": lambda: kic.load("four-bar-motor").at().state_space(
+        effort=np.zeros((3, 1)), qd=np.zeros((2, 1))
+    ),
+    "positions of text": lambda: kic.load("four-bar").prepare_position().at_positions("x", BAR.at().state),
+    "spline in no time": lambda: kic.trajectory.spline([[0.0], [1.0]], [0.0, 1e-200], degree=7),
     "no names, closed": lambda: BAR.at().coefficients([]),
     "no names, open": lambda: ARM.at().coefficients([]),
     "no rows": lambda: BAR.at().manipulability_gradient([]),

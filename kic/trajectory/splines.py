@@ -16,6 +16,9 @@ from kic.numerics.arrays import reals
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
 
+# shortest interval of a spline; its powers up to the seventh and their inverses are floating-point numbers
+INTERVAL_MIN = 1e-40
+
 
 def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerks: Any = None) -> Trajectory:
     """Return polynomials through points with given derivatives there, of degree three, five or seven.
@@ -82,8 +85,8 @@ def spline(
     Raises
     ------
     InputError
-        For other shapes, fewer than 2 points, times that do not increase, points that coincide without times,
-        or too few points for free ends.
+        For other shapes, fewer than 2 points, times that do not increase, intervals beyond 1e-40 to 1e40,
+        points that coincide without times, or too few points for free ends.
 
     Examples
     --------
@@ -111,6 +114,14 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
     """Return a spline of odd degree with knots at the points, at rest or free at each end."""
     from scipy.interpolate import make_interp_spline
 
+    intervals = np.diff(knots)
+    unfit = ~((intervals > INTERVAL_MIN) & (intervals < 1 / INTERVAL_MIN))
+    if unfit.any():
+        raise InputError(
+            f"Intervals of a spline must last from {INTERVAL_MIN:g} to {1 / INTERVAL_MIN:g}, got "
+            f"{intervals[unfit][0]:.3g}. Give times in another unit.",
+            interval=float(intervals[unfit][0]),
+        )
     at_rest = [(k, np.zeros(q.shape[1])) for k in range(1, (degree + 1) // 2)]
     needed = degree + 1 - (degree - 1) // 2 * sum(resting)
     if len(q) < needed:
