@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import ConfigurationError, InputError, short_repr
+from kic.errors import ConfigurationError, InputError
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
 from kic.kinematics.tree import Tree
@@ -202,10 +202,9 @@ def assembly_search(
 ) -> AssemblySearch:
     """Check the arguments of `Mechanism.assemblies`."""
     starts = integer("starts", starts, 1)
-    try:
-        rng = np.random.default_rng(seed)
-    except Exception:  # the object may raise anything
-        raise InputError(f"`seed` must be an integer or a Generator, got {short_repr(seed)}.") from None
+    if not isinstance(seed, np.random.Generator):
+        seed = integer("seed", seed, 0)
+    rng = np.random.default_rng(seed)
     targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)
     if around:
