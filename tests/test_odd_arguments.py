@@ -48,7 +48,7 @@ def test_every_public_callable_is_called() -> None:
 
 ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
 KNOWN = {
-    "seed as a matrix": lambda: BAR.assemblies({"A": 1.0}, seed=np.asmatrix([[1.0]])),
+    "seed as an array": lambda: BAR.assemblies({"A": 1.0}, seed=np.array([[1.0]])),
     "efforts of another batch": lambda: kic.load("four-bar-motor").at().state_space(
         effort=np.zeros((3, 1)), qd=np.zeros((2, 1))
     ),
