@@ -10,7 +10,7 @@ import odd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 import kic.classics
@@ -48,6 +48,10 @@ def test_every_public_callable_is_called() -> None:
 
 ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
 KNOWN = {
+    "ragged secondary motion": lambda: kic.load("planar-4r").at().resolve(
+        "tip", [0.1, 0.1], secondary=([1.0, [2.0]], 1.0)
+    ),
+    "sensitivity to a pose": lambda: kic.sensitivity(BAR, lambda m: m.dof, RigidTransform.identity()),
     "seed as an array": lambda: BAR.assemblies({"A": 1.0}, seed=np.array([[1.0]])),
     "efforts of another batch": lambda: kic.load("four-bar-motor").at().state_space(
         effort=np.zeros((3, 1)), qd=np.zeros((2, 1))

@@ -13,6 +13,7 @@ from kic.description.description import KINDS, Part
 from kic.description.parts import Distance, Frame, Joint
 from kic.errors import InputError, KicError, short_repr, unknown
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import entries
 from kic.numerics.arrays import reals, stepping
 
 _XYZ = ("x", "y", "z")
@@ -247,7 +248,7 @@ def _named_designs(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[],
 
     All names are checked first.
     """
-    several = given if np.iterable(given) and not isinstance(given, str | Mapping) else [given]
+    several = [given] if isinstance(given, str | Mapping) else entries(given)
     weighted = [_weights(m, one) for one in several]
     return ((label, lambda w=weights: with_complex_step(m, w, COMPLEX_STEP)) for label, weights in weighted)  # type: ignore[misc]
 
