@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from kic.io.robot import (
     RobotSpring,
     joint_motion,
     mechanism_of,
+    part_names,
     transform,
 )
-from kic.io.xml import Element, Source, parse, read_source
+from kic.io.xml import Element, Source, parse, read_source, root_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
@@ -34,6 +36,8 @@ _QUIET = (
     "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact",
     "equality", "tendon", "actuator", "custom", "keyframe", "include", "extension",
 )  # fmt: skip
+# parts of a model with all copies of repeated ones
+COPIES_MAX = 40_000
 # relative error of a rotation about the same point that counts as one
 _SAME_ATOL = 1e-9
 
@@ -82,9 +86,10 @@ def from_mujoco(
     unknown: set[str] = set()
     if isinstance(model, mujoco.MjModel):
         source, compiled = Source(None, b"", "MuJoCo model"), model
-    elif isinstance(model, str | os.PathLike):
-        source = read_source(model, "MJCF")
-        compiled, lines, left, unknown = _compiled(mujoco, source)
+    elif isinstance(model, str | os.PathLike | Element):
+        root = root_of(model, "MJCF")
+        source = root.source
+        compiled, lines, left, unknown = _compiled(mujoco, root)
     else:
         raise InputError(
             f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
@@ -98,14 +103,14 @@ def from_mujoco(
 
 
 def _compiled(
-    mujoco: Any, source: Source
+    mujoco: Any, root: Element
 ) -> tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]]:
     """Return the compiled model of a file without needless geometry, the lines of its parts, and remarks.
 
     The last are the names of bodies whose inertia is unknown, because it is that of a missing mesh.
     """
-    root = parse(source)
-    if root.tag not in ("mujoco", "mujocoinclude", "robot"):
+    source = root.source
+    if root.tag not in ("mujoco", "robot"):
         root.fail("the root of an MJCF file must be <mujoco>.")
     lines: dict[tuple[str, str], int] = {}
     _walk(root, source, lines)
@@ -124,8 +129,16 @@ def _compiled(
     return compiled, lines, [*remarks, *left], unknown
 
 
-def _walk(element: Element, source: Source, lines: dict[tuple[str, str], int], depth: int = 0) -> None:
-    """Collect the lines of named parts, and check that no file outside the folder is included."""
+def _walk(
+    element: Element,
+    source: Source,
+    lines: dict[tuple[str, str], int],
+    depth: int = 0,
+    copies: int = 1,
+    total: list[int] | None = None,
+) -> None:
+    """Collect the lines of named parts, and check files outside the folder and the number of parts."""
+    total = [0] if total is None else total
     for child in element.children:
         tag = "joint" if child.tag == "freejoint" else child.tag
         name = child.attributes.get("name")
@@ -133,17 +146,41 @@ def _walk(element: Element, source: Source, lines: dict[tuple[str, str], int], d
             lines.setdefault((tag, name), child.line)
         if child.tag == "plugin":
             child.fail("plugins cannot be read. Remove them.")
-        if child.tag == "include":
-            path = Path(child.get("file"))
+        count = _copies(child)
+        total[0] += copies * count
+        if total[0] > COPIES_MAX:
+            child.fail(f"a model must have at most {COPIES_MAX:,} parts, and has more.")
+        if child.tag == "include" or (child.tag == "model" and "file" in child.attributes):
+            path = Path(child.get("file").replace("\\", "/"))
             if source.path is None or path.is_absolute() or ".." in path.parts:
                 child.fail(
-                    f"the included file must be in the folder of the model, got {short_repr(str(path))}."
+                    f"the included file must be in the folder of the model, got {short_repr(str(path))}. "
+                    "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
                 )
             if depth > 8:
                 child.fail("files include each other.")
             included = read_source(source.path.parent / path, "MJCF")
-            _walk(parse(included), included, {}, depth + 1)
-        _walk(child, source, lines, depth)
+            _walk(parse(included), included, {}, depth + 1, copies, total)
+        _walk(child, source, lines, depth, copies * count, total)
+
+
+def _copies(element: Element) -> int:
+    """Return the number of parts that one element stands for; of a table, that of its entries."""
+    count = 1.0
+    for key, text in element.attributes.items():
+        if key in ("count", "nrow", "ncol", "nkey", "nuserdata") or key.startswith("nuser_"):
+            words = text.split()
+        elif key == "size" and element.tag == "numeric":
+            words = [text]
+        else:
+            continue
+        for word in words[:3]:
+            with suppress(ValueError):  # mujoco has an error for it
+                count *= max(1.0, float(word))
+    entries = count / COPIES_MAX if element.tag in ("hfield", "numeric", "size") else 0.0
+    if not count < 1e9 or entries > 100:
+        element.fail("the number of its parts is too large to be a model.")
+    return 1 if entries else int(count)
 
 
 def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
@@ -202,12 +239,19 @@ class _Reader:
         self, mujoco: Any, model: Any, robot: Robot, lines: Mapping[tuple[str, str], int], unknown: set[str]
     ) -> None:
         self.mj, self.m, self.robot, self.lines, self.unknown = mujoco, model, robot, lines, unknown
-        self.joint_name = [self.name("joint", j, f"joint{j}") for j in range(model.njnt)]
+        self.names: dict[str, list[str]] = {}
+        self.joint_name = self.all_names("joint")
 
-    def name(self, kind: str, index: int, default: str) -> str:
+    def all_names(self, kind: str) -> list[str]:
+        """Return the names of all parts of a kind."""
+        found = self.names.get(kind)
+        if found is None:
+            found = self.names[kind] = part_names(self.mj, self.m, kind)
+        return found
+
+    def name(self, kind: str, index: int) -> str:
         """Return the name of a part."""
-        found = self.mj.mj_id2name(self.m, getattr(self.mj.mjtObj, f"mjOBJ_{kind.upper()}"), index)
-        return found or default
+        return self.all_names(kind)[index]
 
     def line(self, kind: str, name: str) -> int:
         """Return the line of a part."""
@@ -232,7 +276,7 @@ class _Reader:
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
             robot.remark(0, "forces of the fluid are left out.", lost=True)
         for s in range(m.nsite):
-            name = self.name("site", s, f"site{s}")
+            name = self.name("site", s)
             pose = transform(m.site_pos[s], _matrix(m.site_quat[s]))
             robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name)))
         self._tendons()
@@ -264,7 +308,7 @@ class _Reader:
     def _body(self, b: int, springs: bool, dampers: bool) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
         m, robot = self.m, self.robot
-        name = self.name("body", b, f"body{b}")
+        name = self.name("body", b)
         line = self.line("body", name)
         R = _matrix(m.body_iquat[b])
         link = Link(
@@ -322,51 +366,64 @@ class _Reader:
             joint.stiffness = 0.0
         if m.jnt_limited[j] and joint.axis:
             joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
-        if m.jnt_actfrclimited[j]:
-            joint.effort = float(np.abs(m.jnt_actfrcrange[j]).max())
         return joint
 
     def _equality(self, e: int) -> None:
         """Add an equality constraint as a closing joint or a coupling."""
         m, robot, kinds = self.m, self.robot, self.mj.mjtEq
         kind, data = int(m.eq_type[e]), m.eq_data[e]
-        name = self.name("equality", e, f"equality{e}")
-        line = self.line("connect", name) or self.line("weld", name) or self.line("joint", name)
+        name = self.name("equality", e)
+        line = next(filter(None, (self.line(k, name) for k in ("connect", "weld", "joint", "tendon"))), 0)
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if not m.eq_active0[e]:
             robot.remark(line, f"equality '{name}' is inactive and left out.")
         elif kind == int(kinds.mjEQ_CONNECT) or kind == int(kinds.mjEQ_WELD):
             self._loop(e, name, line, kind == int(kinds.mjEQ_WELD))
         elif kind == int(kinds.mjEQ_JOINT):
-            if two < 0 and np.any(data[1:5]) and self._type(one) not in ("revolute", "prismatic"):
-                robot.remark(line, f"equality '{name}' is left out.", lost=True)
-                return
-            names = tuple(self.joint_name[j] for j in (one, two) if j >= 0)
-            if two >= 0 and np.any(data[2:5]):
-                robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
-            elif two >= 0 and data[1]:
-                robot.couplings.append(
-                    RobotCoupling(name, names, (1.0, -float(data[1])), float(data[0]), line)
-                )
-            else:
-                self._lock(names[0], float(data[0]), name, line)
-        elif kind == int(kinds.mjEQ_TENDON) and self._tendon_terms(one) and not np.any(data[1:5]):
-            terms = self._tendon_terms(one) or {}
-            if two >= 0:
-                robot.remark(line, f"equality '{name}' of two tendons is left out.", lost=True)
-            elif len(terms) == 1:
-                joint, ratio = next(iter(terms.items()))
-                self._lock(joint, float(data[0]) / ratio, name, line)
-            else:
-                robot.couplings.append(
-                    RobotCoupling(name, tuple(terms), tuple(terms.values()), float(data[0]), line)
-                )
+            changes = [self._change({j: 1.0}) for j in (one, two) if j >= 0]
+            self._relation(name, line, changes, data)
+        elif kind == int(kinds.mjEQ_TENDON):
+            changes = [self._change(self._tendon_terms(t)) for t in (one, two) if t >= 0]
+            self._relation(name, line, changes, data)
         else:
             robot.remark(line, f"equality '{name}' is left out.", lost=True)
+
+    def _change(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
+        """Return the change of a joint or tendon by joints with one coordinate, or None."""
+        known = terms is not None and all(self._type(j) in ("revolute", "prismatic") for j in terms)
+        return {self.joint_name[j]: ratio for j, ratio in (terms or {}).items()} if known else None
+
+    def _relation(
+        self, name: str, line: int, changes: Sequence[Mapping[str, float] | None], data: np.ndarray
+    ) -> None:
+        """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀."""
+        robot, (first, *rest) = self.robot, changes
+        if first is None or None in rest:
+            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+            return
+        if rest and np.any(data[2:5]):
+            robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
+            return
+        terms = dict(first)
+        for joint, ratio in (rest[0] or {}).items() if rest else ():
+            terms[joint] = terms.get(joint, 0.0) - float(data[1]) * ratio
+        terms = {joint: ratio for joint, ratio in terms.items() if ratio}
+        if len(terms) == 1:
+            joint, ratio = next(iter(terms.items()))
+            self._lock(joint, float(data[0]) / ratio, name, line)
+        elif terms:
+            robot.couplings.append(
+                RobotCoupling(name, tuple(terms), tuple(terms.values()), float(data[0]), line)
+            )
+        else:
+            robot.remark(line, f"equality '{name}' relates no joints and is left out.", lost=True)
 
     def _lock(self, joint: str, change: float, name: str, line: int) -> None:
         """Fix a joint at a value."""
         own = self.robot.joints[joint]
+        if own.type == "fixed":
+            self.robot.remark(line, f"equality '{name}' of a joint that is fixed is left out.", lost=True)
+            return
         own.pose = own.pose @ joint_motion(own, change)
         own.type = "fixed"
         self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
@@ -389,20 +446,20 @@ class _Reader:
             RobotLoop(name, "fixed" if weld else "spherical", links, frames, line)  # type: ignore[arg-type]
         )
 
-    def _tendon_terms(self, t: int) -> dict[str, float] | None:
+    def _tendon_terms(self, t: int) -> dict[int, float] | None:
         """Return the joints of a fixed tendon with their coefficients; None for a spatial tendon."""
         m = self.m
         span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
         if not all(int(m.wrap_type[w]) == int(self.mj.mjtWrap.mjWRAP_JOINT) for w in span):
             return None
-        return {self.joint_name[m.wrap_objid[w]]: float(m.wrap_prm[w]) for w in span}
+        return {int(m.wrap_objid[w]): float(m.wrap_prm[w]) for w in span}
 
     def _tendons(self) -> None:
         """Add springs and dampers of tendons that are straight lines between two sites."""
         m, robot = self.m, self.robot
         site = int(self.mj.mjtWrap.mjWRAP_SITE)
         for t in range(m.ntendon):
-            name = self.name("tendon", t, f"tendon{t}")
+            name = self.name("tendon", t)
             line = self.line("spatial", name) or self.line("fixed", name)
             span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
             numbers = [float(m.tendon_stiffness[t]), float(m.tendon_damping[t])]
@@ -411,7 +468,7 @@ class _Reader:
             others = m.tendon_frictionloss[t] or m.tendon_armature[t]
             if straight and low == high and not others:
                 if any(numbers):
-                    ends = [self.name("site", int(m.wrap_objid[w]), f"site{m.wrap_objid[w]}") for w in span]
+                    ends = [self.name("site", int(m.wrap_objid[w])) for w in span]
                     robot.springs.append(
                         RobotSpring(name, (ends[0], ends[1]), numbers[0], float(low), numbers[1], line)
                     )
@@ -425,15 +482,14 @@ class _Reader:
     def _actuator(self, a: int) -> None:
         """Add an actuator of joints as an ideal motor."""
         m, robot, kinds = self.m, self.robot, self.mj.mjtTrn
-        name = self.name("actuator", a, f"actuator{a}")
+        name = self.name("actuator", a)
         line = next((line for (_, n), line in self.lines.items() if n == name and _ in _ACTUATORS), 0)
         kind, target, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
         terms: dict[str, float] | None = None
         if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
-            if self._type(target) in ("revolute", "prismatic"):
-                terms = {self.joint_name[target]: 1.0}
+            terms = self._change({target: 1.0})
         elif kind == int(kinds.mjTRN_TENDON):
-            terms = self._tendon_terms(target)
+            terms = self._change(self._tendon_terms(target))
         terms = {
             joint: ratio * float(gear[0])
             for joint, ratio in (terms or {}).items()
@@ -452,7 +508,7 @@ class _Reader:
         if (armature or damping) and len(terms) == 1:
             joint, ratio = next(iter(terms.items()))
             robot.joints[joint].armature += ratio**2 * armature
-            robot.joints[joint].damping += ratio**2 * damping
+            robot.joints[joint].damping += ratio**2 * damping  # type: ignore[operator]
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
             robot.remark(line, text, lost=True)

@@ -11,7 +11,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
-from kic.io.robot import clean_name
+from kic.io.robot import clean_name, part_names
 from kic.numerics.arrays import as_array
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ class JointOrder:
             )
         self.nq = len(self._neutral)
         own = {joint.name: joint for joint in mechanism.joints}
+        names = [joint.name for joint in joints]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                f"several joints of the {self.package} model are called '{twice}' if dots are replaced. "
+                "Rename them in the file.",
+                name=twice,
+            )
         self._joints = [joint for joint in joints if joint.name in own]
         self.joints = tuple(joint.name for joint in self._joints)
         self.missing = tuple(joint.name for joint in joints if joint.name not in own)
@@ -284,11 +292,10 @@ def _mujoco(model: Any) -> list[PeerJoint]:
     from scipy.spatial.transform import Rotation
 
     made = []
-    for k in range(model.njnt):
-        name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, k) or f"joint{k}"
+    bodies = part_names(mujoco, model, "body")
+    for k, name in enumerate(part_names(mujoco, model, "joint")):
         kind = ("free", "spherical", "single", "single")[int(model.jnt_type[k])]
         b = int(model.jnt_bodyid[k])
-        link = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, b) or f"body{b}"
         pose = np.eye(4)
         if kind == "spherical":
             pose[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
@@ -299,7 +306,7 @@ def _mujoco(model: Any) -> list[PeerJoint]:
                 int(model.jnt_qposadr[k]),
                 int(model.jnt_dofadr[k]),
                 pose,
-                clean_name(link),
+                clean_name(bodies[b]),
                 (3, 0, 1, 2),
             )
         )

@@ -18,8 +18,8 @@ from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
 from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
 from kic.description.validation import GROUND
-from kic.errors import ModelError, ModelFileError
-from kic.io.xml import Source
+from kic.errors import ModelError, ModelFileError, short_repr
+from kic.io.xml import Element, Source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
 
@@ -27,6 +27,8 @@ GRAVITY = (0.0, 0.0, -9.81)
 FREE_JOINT = "root_joint"
 # the world in a file, which may have a link called "ground"
 WORLD = ""
+# characters of a name
+NAME_MAX = 1000
 
 
 @dataclass
@@ -57,15 +59,14 @@ class RobotJoint:
     axis: tuple[float, ...] | None = None
     axis2: tuple[float, ...] | None = None
     zero: float = 0.0
-    stiffness: float = 0.0
-    rest: float = 0.0
-    damping: float = 0.0
+    # one number, or one for each coordinate
+    stiffness: float | tuple[float, ...] = 0.0
+    rest: float | tuple[float, ...] = 0.0
+    damping: float | tuple[float, ...] = 0.0
     armature: float = 0.0
-    friction: float = 0.0
+    friction: float | tuple[float, ...] = 0.0
     lower: float = -np.inf
     upper: float = np.inf
-    speed: float = np.inf
-    effort: float = np.inf
 
 
 @dataclass
@@ -140,12 +141,22 @@ class Robot:
     """Values of joints from which the loops may be closed, beside the zero of the file."""
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
+    has_left_limits: bool = False
+    free_remedy: str = ""
+    """Remedy of a file without a joint that moves."""
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
         """Add a remark; if a part is lost, a strict reader raises instead."""
         if lost and self.strict:
             raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
         self.remarks.append(f"{self.source.location(line)}: {what}")
+
+    def remark_limits(self, element: Element, *names: str) -> None:
+        """Add a remark, once, that limits of efforts and speeds are left out."""
+        given = any(name in element.attributes or element.find(name) is not None for name in names)
+        if given and not self.has_left_limits:
+            self.has_left_limits = True
+            self.remark(element.line, "each limit of an effort or speed is left out.")
 
     def add_link(self, link: Link) -> None:
         """Add a link with a new name."""
@@ -199,9 +210,35 @@ def rpy(angles: Iterable[float]) -> np.ndarray:
     )
 
 
+def quaternion_axes(element: Element, xyzw: Iterable[float]) -> np.ndarray:
+    """Return the rotation of a quaternion x, y, z, w of an element."""
+    from scipy.spatial.transform import Rotation
+
+    q = np.array(tuple(xyzw))
+    size = float(np.abs(q).max())
+    if not size > 0:
+        element.fail("the quaternion must not be zero.")
+    return Rotation.from_quat(q / size).as_matrix()
+
+
 def clean_name(name: str) -> str:
     """Return a name without dots and control characters."""
     return "".join(c if c.isprintable() and c != "." else "_" for c in name).strip()
+
+
+def part_names(mujoco: Any, model: Any, kind: str) -> list[str]:
+    """Return the names of all parts of a kind in a MuJoCo model; those without get a new one."""
+    count = {"joint": "njnt", "equality": "neq", "actuator": "nu"}.get(kind, f"n{kind}")
+    tag = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+    names = [mujoco.mj_id2name(model, tag, k) or "" for k in range(getattr(model, count))]
+    used = set(names)
+    for k, name in enumerate(names):
+        if not name:
+            names[k] = f"{kind}{k}"
+            while names[k] in used:
+                names[k] += "_"
+            used.add(names[k])
+    return names
 
 
 class _Names:
@@ -209,14 +246,19 @@ class _Names:
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self.used = robot, {GROUND}
+        self.counts: dict[tuple[str, str], int] = {}
 
     def new(self, name: str, kind: str, line: int) -> str:
         """Return a free name, with a remark if it differs from that of the file."""
+        if len(name) > NAME_MAX:
+            rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
+            raise self.robot.source.error(line, rule)
         clean = clean_name(name) or kind
-        found, count = clean, 1
+        found = clean
         while found in self.used:
+            # counts start where the last ones with this name ended
+            count = self.counts[clean, kind] = self.counts.get((clean, kind), 0) + 1
             found = f"{clean}_{kind}" if count == 1 else f"{clean}_{kind}{count}"
-            count += 1
         self.used.add(found)
         if found != name:
             self.robot.remark(line, f"{kind} '{name}' is called '{found}'.")
@@ -299,7 +341,7 @@ class _Builder:
         self.placed = _place(robot)
         moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
         if not moving:
-            raise robot.source.error(0, "has no joint that moves. A free body needs `floating_base=True`.")
+            raise robot.source.error(0, f"has no joint that moves. {robot.free_remedy}".rstrip())
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving
         self.bodies = {WORLD: GROUND}
@@ -416,7 +458,7 @@ class _Builder:
                 **direction,
                 value=joint.zero if single else 0.0,
                 stiffness=joint.stiffness if angles else 0.0,
-                rest=joint.rest if single else 0.0,
+                rest=joint.rest if single or isinstance(joint.rest, tuple) else 0.0,
                 damping=joint.damping,
                 armature=joint.armature,
                 friction=joint.friction,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from kic.errors import short_repr
 from kic.io.robot import (
     FREE_JOINT,
     WORLD,
@@ -18,11 +20,12 @@ from kic.io.robot import (
     RobotJoint,
     RobotLoop,
     mechanism_of,
+    quaternion_axes,
     rpy,
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, root_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
@@ -39,8 +42,16 @@ _TYPES = {
 }
 _QUIET = (
     "link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "model",
-    "plugin", "placement_frame", "canonical_link",
+    "plugin",
 )  # fmt: skip
+# parts of a link that are read, or have one remark for all links, and values without an effect of others
+_QUIET_LINK = ("inertial", "pose", "visual", "collision", "sensor", "self_collide", "enable_wind")
+_QUIET_VALUES = {
+    "gravity": ("true", "1"),
+    "kinematic": ("false", "0"),
+    "must_be_base_link": ("false", "0"),
+    "velocity_decay": (),
+}
 
 
 def from_sdf(
@@ -86,15 +97,14 @@ def from_sdf(
     >>> kic.from_sdf(text).at([0.0]).dynamics().I.tolist()
     [[1.5]]
     """
-    source = read_source(model, "SDF")
-    root = parse(source)
+    root = root_of(model, "SDF")
     if root.tag != "sdf":
         root.fail("the root of an SDF file must be <sdf>.")
     world = root.find("world")
     models = list((world or root).all("model"))
     if len(models) != 1:
         root.fail(f"the file must have one <model>, got {len(models)}.")
-    robot = Robot(source, models[0].get("name", "robot"), strict=flag("strict", strict), gravity=GRAVITY)
+    robot = Robot(root.source, models[0].get("name", "robot"), strict=flag("strict", strict), gravity=GRAVITY)
     if world is not None and world.find("gravity") is not None:
         robot.gravity = world.content("gravity", 3)
     for element in root.all("include") if world is None else world.all("include"):
@@ -110,16 +120,18 @@ class _Model:
         self.element, self.robot = element, robot
         self.parts: dict[str, Element] = {}
         self.poses: dict[str, np.ndarray] = {"__model__": np.eye(4), "world": np.eye(4)}
+        self.carriers: dict[str, str] = {"world": "world"}
 
     def read(self, floating_base: bool) -> None:
         """Fill the robot."""
         robot, element = self.robot, self.element
-        own = element.find("pose")
-        if own is not None:
-            self.poses["__model__"] = self._numbers(own)
         for child in element.children:
             if child.tag in ("link", "joint", "frame"):
                 name = child.get("name")
+                if name == "world" or name.startswith("__"):
+                    child.fail(
+                        f"the name {short_repr(name)} is reserved by the format. Rename this <{child.tag}>."
+                    )
                 if name in self.parts:
                     child.fail(f"two parts of the model are called '{name}'. Rename one.")
                 self.parts[name] = child
@@ -130,6 +142,7 @@ class _Model:
         links = [child for child in element.all("link")]
         if not links:
             element.fail("the model has no links.")
+        self._place(links)
         for one in links:
             robot.add_link(self._link(one))
         for tag in ("visual", "collision", "sensor"):
@@ -141,64 +154,90 @@ class _Model:
         for gear in gears:
             self._gear(gear, [joint for joint, _ in joints])
         for frame in element.all("frame"):
-            link = self._attached(frame.get("name"), ())
+            link = self._attached(frame.get("name"))
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
             robot.frames.append(
                 RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
             )
         static = element.find("static")
         fixed = static is not None and static.text.strip() in ("true", "1")
+        if static is not None and fixed:
+            robot.remark(static.line, "<static> fixes the first link; joints can move.", lost=bool(joints))
         self._span([link.get("name") for link in links], joints, floating_base and not fixed)
 
-    def pose(self, name: str, seen: tuple[str, ...] = ()) -> np.ndarray:
+    def _place(self, links: list[Element]) -> None:
+        """Set the pose of the model, which may be that of one of its frames, and the link that carries it."""
+        names = [link.get("name") for link in links]
+        carrier = self.element.get("canonical_link", "") or names[0]
+        if carrier not in names:
+            self.element.fail(f"`canonical_link` {short_repr(carrier)} must be a link of the model.")
+        self.carriers |= {name: name for name in names} | {"__model__": carrier}
+        own, frame = self.element.find("pose"), self.element.get("placement_frame", "")
+        T = np.eye(4) if own is None else self._numbers(own)
+        if frame:
+            T = T @ np.linalg.inv(self.pose(frame))
+        self.poses = {"world": np.eye(4), "__model__": T}
+
+    def pose(self, name: str) -> np.ndarray:
         """Return the pose (4, 4) of a part in the world."""
-        found = self.poses.get(name)
-        if found is not None:
-            return found
-        part = self.parts.get(name)
-        if part is None:
-            self.element.fail(f"there is no link, joint or frame '{name}'.")
-        if name in seen or len(seen) > 100:
-            part.fail(f"the pose of '{name}' is given relative to itself.")
+        for part in reversed(self._chain(name, self.poses, self._base)):
+            own = part.find("pose")
+            T = np.eye(4) if own is None else self._numbers(own)
+            self.poses[part.get("name")] = self.poses[self._base(part)] @ T
+        return self.poses[name]
+
+    def _base(self, part: Element) -> str:
+        """Return the name of the part that the pose of another is relative to."""
         own = part.find("pose")
-        base = "__model__"
+        relative = "" if own is None else own.get("relative_to", "")
+        return relative or self._above(part) or "__model__"
+
+    def _attached(self, name: str) -> str:
+        """Return the link (or "world") that carries a part."""
+        for part in reversed(self._chain(name, self.carriers, self._above)):
+            self.carriers[part.get("name")] = self.carriers[self._above(part) or "__model__"]
+        return self.carriers[name]
+
+    def _above(self, part: Element) -> str:
+        """Return the name of the part that carries a joint or frame; empty for links, and by default."""
         if part.tag == "joint":
             child = part.find("child")
-            base = child.text.strip() if child is not None else base
-        elif part.tag == "frame":
-            base = part.get("attached_to", "") or base
-        if own is not None:
-            base = own.get("relative_to", "") or base
-        T = self.pose(base, (*seen, name)) @ (np.eye(4) if own is None else self._numbers(own))
-        self.poses[name] = T
-        return T
+            return "" if child is None else child.text.strip()
+        return part.get("attached_to", "") if part.tag == "frame" else ""
+
+    def _chain(self, name: str, known: Mapping[str, Any], above: Callable[[Element], str]) -> list[Element]:
+        """Return the parts from one up to the first that is known, without it."""
+        chain: dict[str, Element] = {}
+        while name not in known:
+            part = self.parts.get(name)
+            if part is None:
+                self.element.fail(f"there is no link, joint or frame {short_repr(name)}.")
+            if name in chain:
+                part.fail(f"{short_repr(name)} is given relative to itself.")
+            chain[name] = part
+            name = above(part) or "__model__"
+        return list(chain.values())
 
     def _numbers(self, element: Element) -> np.ndarray:
         """Return the frame (4, 4) of a <pose>."""
-        if element.get("rotation_format", "euler_rpy") != "euler_rpy":
-            element.fail("`rotation_format` must be euler_rpy.")
+        form = element.get("rotation_format", "euler_rpy")
+        if form == "quat_xyzw":
+            seven = element.numbers(element.text, 7, "<pose>")
+            return transform(seven[:3], quaternion_axes(element, seven[3:]))
+        if form != "euler_rpy":
+            element.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
         six = np.array(element.numbers(element.text, 6, "<pose>"))
         angles = np.radians(six[3:]) if element.get("degrees", "false") in ("true", "1") else six[3:]
         return transform(six[:3], rpy(angles))
 
-    def _attached(self, name: str, seen: tuple[str, ...]) -> str:
-        """Return the link (or "world") that carries a part."""
-        part = self.parts.get(name)
-        if name == "world" or (part is not None and part.tag == "link"):
-            return name
-        if part is None or name in seen:
-            self.element.fail(f"'{name}' is attached to no link.")
-        if part.tag == "joint":
-            child = part.find("child")
-            return self._attached(child.text.strip() if child is not None else "", (*seen, name))
-        above = part.get("attached_to", "")
-        if not above:
-            return next(self.element.all("link")).get("name")
-        return self._attached(above, (*seen, name))
-
     def _link(self, element: Element) -> Link:
         """Return a link. The format's defaults are a mass of 1 and moments of 1."""
         link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
+        for child in element.children:
+            value = child.text.strip()
+            if child.tag not in _QUIET_LINK and value not in _QUIET_VALUES.get(child.tag, ()):
+                text = f"<{child.tag}> of link '{link.name}' is left out."
+                self.robot.remark(child.line, text, lost=child.tag in _QUIET_VALUES)
         own = element.find("inertial")
         if own is None:
             self.robot.remark(
@@ -213,6 +252,13 @@ class _Model:
         x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
         if moments is not None:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
+        if own.get("auto", "false") in ("true", "1"):
+            link.mass = None
+            text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
+            self.robot.remark(own.line, text, lost=True)
+        if own.find("fluid_added_mass") is not None:
+            text = f"<fluid_added_mass> of link '{link.name}' is left out."
+            self.robot.remark(own.line, text, lost=True)
         own_pose = own.find("pose")
         T = np.eye(4) if own_pose is None else self._numbers(own_pose)
         set_inertia(link, T, x)
@@ -228,22 +274,25 @@ class _Model:
             own = element.find(tag)
             if own is None:
                 element.fail(f"joint '{name}' must have <{tag}>.")
-            ends.append(self._attached(own.text.strip(), ()))
+            ends.append(self._attached(own.text.strip()))
         joint = RobotJoint(name, _TYPES[kind], ends[0], ends[1], np.eye(4), element.line)
         for tag, key in (("axis", "axis"), ("axis2", "axis2")):
             own = element.find(tag)
             needed = kind not in ("fixed", "ball") and (tag == "axis" or kind == "universal")
             if needed:
                 setattr(joint, key, self._axis(own, name))
-            if own is not None and tag == "axis":
-                self._limits(own, joint)
+            if own is not None and needed:
+                self._limits(own, joint, tag)
             mimic = None if own is None else own.find("mimic")
             if mimic is not None:
                 self._mimic(mimic, joint, tag)
         if kind == "screw":
             pitch = element.content("screw_thread_pitch", 1, "1")[0]
             if element.find("thread_pitch") is not None and element.find("screw_thread_pitch") is None:
-                pitch = -2 * np.pi / element.content("thread_pitch", 1)[0]
+                turns = element.content("thread_pitch", 1)[0]
+                if not turns:
+                    element.fail("<thread_pitch> must not be zero.")
+                pitch = -2 * np.pi / turns
             # the translation is the thread's pitch for each turn
             self.robot.couplings.append(
                 RobotCoupling(
@@ -327,69 +376,75 @@ class _Model:
             (element or self.element).fail(f"the axis of joint '{name}' is zero. Give a direction.")
         return tuple((axis / size).tolist())
 
-    def _limits(self, element: Element, joint: RobotJoint) -> None:
-        """Set limits, springs, damping and friction of a joint."""
+    def _limits(self, element: Element, joint: RobotJoint, tag: str) -> None:
+        """Set limits, springs, damping and friction of a joint about one of its axes."""
         limit, dynamics = element.find("limit"), element.find("dynamics")
         if limit is not None:
-            joint.lower, joint.upper = (
-                limit.content(key, 1, d)[0] for key, d in (("lower", "-1e16"), ("upper", "1e16"))
-            )
-            joint.effort, joint.speed = (limit.content(key, 1, "1e16")[0] for key in ("effort", "velocity"))
             # the format writes no limit as 1e16
-            joint.lower, joint.upper = (
-                x if abs(x) < 1e16 else float(np.copysign(np.inf, x)) for x in (joint.lower, joint.upper)
+            lower, upper = (
+                x if abs(x) < 1e16 else float(np.copysign(np.inf, x))
+                for key, default in (("lower", "-1e16"), ("upper", "1e16"))
+                for x in limit.content(key, 1, default)
             )
+            if joint.type in ("revolute", "prismatic"):
+                joint.lower, joint.upper = lower, upper
+            elif np.isfinite([lower, upper]).any():
+                self.robot.remark(
+                    limit.line, f"limits of the {joint.type} joint '{joint.name}' are left out."
+                )
+            self.robot.remark_limits(limit, "effort", "velocity")
         if dynamics is not None:
-            joint.damping, joint.friction = (
-                dynamics.content(key, 1, "0")[0] for key in ("damping", "friction")
-            )
-            joint.stiffness = dynamics.content("spring_stiffness", 1, "0")[0]
-            joint.rest = dynamics.content("spring_reference", 1, "0")[0]
+            names = ("damping", "friction", "spring_stiffness", "spring_reference")
+            numbers = [dynamics.content(name, 1, "0")[0] for name in names]
+            for key, x in zip(("damping", "friction", "stiffness", "rest"), numbers, strict=True):
+                if joint.type == "universal":
+                    old = getattr(joint, key) or (0.0, 0.0)
+                    setattr(joint, key, (old[0], x) if tag == "axis2" else (x, old[1]))
+                else:  # a screw has them at its rotation
+                    setattr(joint, key, (x, 0.0) if joint.type == "cylindrical" else x)
 
     def _span(self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool) -> None:
-        """Add the joints of a tree from the world, and the others as loops."""
+        """Add the joints of a tree from the world, and the others as loops.
+
+        Parents come first: a joint is turned round only where nothing else reaches its links. Links that no
+        joint connects with the world have a joint of their own.
+        """
         robot, pose = self.robot, {link: self.pose(link) for link in (*links, "world")}
-        reached = {"world"}
-        if not any("world" in (joint.parent, joint.child) for joint, _ in joints):
-            kind = "free" if floating else "fixed"
-            root = RobotJoint(FREE_JOINT, kind, WORLD, links[0], pose[links[0]], 0)
-            if floating:
-                root.pose = np.eye(4)  # the pose of the joint is that of the link
-            robot.add_joint(root)
-            reached.add(links[0])
-        left = list(joints)
-        while True:
-            # parents first: a joint is turned round only where nothing else reaches its links
-            found = next(
-                (pair for pair in left if pair[0].parent in reached and pair[0].child not in reached), None
-            )
-            found = found or next(
-                (p for p in left if p[0].child in reached and p[0].parent not in reached), None
-            )
-            if found is None:
-                break
-            left.remove(found)
-            joint, element = found
-            backwards = joint.parent not in reached
-            above, below = (joint.child, joint.parent) if backwards else (joint.parent, joint.child)
-            reached.add(below)
-            place = self.pose(joint.name)
-            own = np.linalg.inv(pose[below])
-            joint.parent, joint.child = WORLD if above == "world" else above, below
-            joint.pose = np.linalg.inv(pose[above]) @ pose[below]
-            joint.at = tuple((own @ place)[:3, 3].tolist())
-            for key in ("axis", "axis2"):
-                axis = getattr(joint, key)
-                if axis is not None:
-                    sign = -1.0 if backwards else 1.0
-                    setattr(joint, key, tuple((sign * own[:3, :3] @ axis).tolist()))
-            if backwards and joint.type == "universal":
-                joint.axis, joint.axis2 = joint.axis2, joint.axis
-            robot.add_joint(joint)
-        lost = [link for link in links if link not in reached]
-        if lost:
-            self.parts[lost[0]].fail(f"no joint connects link '{lost[0]}' with the others.")
-        for joint, element in left:
+        at: dict[str, list[int]] = {}
+        for k, (joint, _) in enumerate(joints):
+            for end in {joint.parent, joint.child}:
+                at.setdefault(end, []).append(k)
+        reached, left = set[str](), dict(enumerate(joints))
+        forwards, backwards = list[int](), list[int]()
+
+        def reach(link: str) -> None:
+            reached.add(link)
+            for k in at.get(link, ()):
+                heappush(forwards if joints[k][0].parent == link else backwards, k)
+
+        def span() -> None:
+            while forwards or backwards:
+                turned = not forwards
+                k = heappop(backwards if turned else forwards)
+                joint = joints[k][0]
+                above, below = (joint.child, joint.parent) if turned else (joint.parent, joint.child)
+                if k in left and below not in reached:
+                    del left[k]
+                    self._add(joint, above, below, pose)
+                    reach(below)
+
+        first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
+        if first:
+            self._add_root(FREE_JOINT, links[0], pose, floating)
+            reach(links[0])
+        reach("world")
+        span()
+        for link in links:
+            if link not in reached:
+                self._add_root(f"{FREE_JOINT}_{link}", link, pose, floating)
+                reach(link)
+                span()
+        for joint, element in left.values():
             place = self.pose(joint.name)
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
@@ -402,6 +457,30 @@ class _Model:
             robot.loops.append(
                 RobotLoop(joint.name, joint.type, ends, frames, element.line, **laws)  # type: ignore[arg-type]
             )
-            if joint.stiffness:
+            if np.any(joint.stiffness):
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
                 robot.remark(element.line, text, lost=True)
+
+    def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
+        """Add a joint from the world to a link; the pose of a free joint is that of the link."""
+        T = np.eye(4) if floating else pose[link]
+        self.robot.add_joint(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
+
+    def _add(self, joint: RobotJoint, above: str, below: str, pose: Mapping[str, np.ndarray]) -> None:
+        """Add a joint of the tree between two links, turned round if the upper one is its child."""
+        place, own = self.pose(joint.name), np.linalg.inv(pose[below])
+        backwards = joint.parent != above
+        joint.parent, joint.child = WORLD if above == "world" else above, below
+        joint.pose = np.linalg.inv(pose[above]) @ pose[below]
+        joint.at = tuple((own @ place)[:3, 3].tolist())
+        for key in ("axis", "axis2"):
+            axis = getattr(joint, key)
+            if axis is not None:
+                sign = -1.0 if backwards else 1.0
+                setattr(joint, key, tuple((sign * own[:3, :3] @ axis).tolist()))
+        if backwards and joint.type == "universal":
+            joint.axis, joint.axis2 = joint.axis2, joint.axis
+            for key in ("stiffness", "rest", "damping", "friction"):
+                value = getattr(joint, key)
+                setattr(joint, key, value[::-1] if isinstance(value, tuple) else value)
+        self.robot.add_joint(joint)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.assembly import loop_words
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, ModelFileError, short_repr
 from kic.io.robot import (
     FREE_JOINT,
     GRAVITY,
@@ -22,11 +22,12 @@ from kic.io.robot import (
     RobotLoop,
     joint_motion,
     mechanism_of,
+    quaternion_axes,
     rpy,
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, root_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag
 
@@ -98,21 +99,22 @@ def from_urdf(
     >>> kic.from_urdf(text).at([0.0]).dynamics().I.round(6).tolist()
     [[0.7]]
     """
-    source = read_source(model, "URDF")
-    root = parse(source)
+    root = root_of(model, "URDF")
+    source = root.source
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
     robot = Robot(source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
+    robot.free_remedy = "A free body needs `from_urdf` with `floating_base=True`."
     dropped: dict[str, int] = {}
     for element in root.all("link"):
         robot.add_link(_link(element))
         for child in element.children:
-            if child.tag in ("visual", "collision"):
+            if child.tag != "inertial":
                 dropped.setdefault(child.tag, child.line)
     for element in root.all("joint"):
         robot.add_joint(_joint(element, robot))
     for tag, line in dropped.items():
-        robot.remark(line, f"{tag} geometry of links is left out.")
+        robot.remark(line, f"each <{tag}> of links is left out.")
     for element in root.children:
         if element.tag == "gazebo":
             _gazebo(element, robot)
@@ -130,15 +132,11 @@ def from_urdf(
 
 def placement(element: Element | None) -> np.ndarray:
     """Return the frame (4, 4) of an <origin>."""
-    from scipy.spatial.transform import Rotation
-
     if element is None:
         return np.eye(4)
     if "quat_xyzw" in element.attributes:  # an extension of urdfdom
-        q = np.array(element.vector("quat_xyzw", count=4))
-        if not q.any():
-            element.fail("`quat_xyzw` must not be zero.")
-        return transform(element.vector("xyz", "0 0 0"), Rotation.from_quat(q).as_matrix())
+        axes = quaternion_axes(element, element.vector("quat_xyzw", count=4))
+        return transform(element.vector("xyz", "0 0 0"), axes)
     return transform(element.vector("xyz", "0 0 0"), rpy(element.vector("rpy", "0 0 0")))
 
 
@@ -206,8 +204,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
     if limit is not None:
-        joint.speed = limit.number("velocity", "1e308")
-        joint.effort = limit.number("effort", "1e308")
+        robot.remark_limits(limit, "velocity", "effort")
     safety = element.find("safety_controller")
     if safety is not None:
         robot.remark(safety.line, f"the safety controller of joint '{name}' is left out.")
@@ -251,9 +248,13 @@ def _transmissions(root: Element, robot: Robot) -> None:
     for element in root.all("transmission"):
         name = element.attributes.get("name", "transmission")
         own = element.find("joint")
-        reductions = [
-            float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
-        ]
+        try:
+            reductions = [
+                float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
+            ]
+        except ModelFileError:  # other readers leave transmissions out, and templates have words there
+            robot.remark(element.line, f"transmission '{name}' without a number is left out.", lost=True)
+            continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
         if joint is None or len(list(element.all("joint"))) > 1:
             robot.remark(element.line, f"transmission '{name}' is left out.", lost=True)

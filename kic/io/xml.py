@@ -14,6 +14,8 @@ from kic.errors import InputError, ModelFileError, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
 BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
+# attributes of a file, and of an element; parsers compare each with all others of its element
+ATTRIBUTES_MAX, ELEMENT_ATTRIBUTES_MAX = 300_000, 200
 # characters of an element's text that are kept; the rest is no list of numbers
 TEXT_MAX = 100_000
 
@@ -129,6 +131,11 @@ def read_source(given: object, kind: str) -> Source:
     return source
 
 
+def root_of(given: object, kind: str) -> Element:
+    """Return the root element of a path, of a text, or of a file that has been parsed."""
+    return given if isinstance(given, Element) else parse(read_source(given, kind))
+
+
 def parse(source: Source) -> Element:
     """Return the root element.
 
@@ -139,6 +146,8 @@ def parse(source: Source) -> Element:
     """
     if not source.data.strip():
         raise source.error(0, "is empty.")
+    if source.data.count(b"=") > ATTRIBUTES_MAX:
+        raise source.error(0, f"must have at most {ATTRIBUTES_MAX:,} attributes, and has more.")
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
     open_elements, count = [top], 0
@@ -156,6 +165,9 @@ def parse(source: Source) -> Element:
             raise source.error(line, f"must have at most {ELEMENTS_MAX:,} elements, and has more.")
         if len(open_elements) > DEPTH_MAX:
             raise source.error(line, f"must be nested at most {DEPTH_MAX} levels deep, and is deeper.")
+        if len(attributes) > ELEMENT_ATTRIBUTES_MAX:
+            rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, and has more."
+            raise source.error(line, rule)
         element = Element(source, tag.rpartition(":")[2], attributes, line)
         open_elements[-1].children.append(element)
         open_elements.append(element)

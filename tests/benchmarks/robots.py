@@ -97,7 +97,8 @@ class PinocchioPeer:
         if not index:
             return None
         pair = model, data, index[0], pin.LOCAL_WORLD_ALIGNED
-        return pin.getFrameJacobian(*pair), pin.getFrameJacobianTimeVariation(*pair) @ self.v
+        rate = pin.getFrameJacobianTimeVariation(*pair).reshape(6, -1)
+        return pin.getFrameJacobian(*pair).reshape(6, -1), rate @ self.v
 
     def constraints(self):
         """Return J and J̇ v."""
@@ -128,13 +129,31 @@ class MujocoPeer:
         import mujoco
 
         from kic.io.mjcf import _compiled
-        from kic.io.xml import read_source
+        from kic.io.xml import root_of
 
         self.mj, self.m = mujoco, mechanism
-        self.model = _compiled(mujoco, read_source(path, "MJCF"))[0]
+        self.model = _compiled(mujoco, root_of(path, "MJCF"))[0]
+        self._leave_out()
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data = mujoco.MjData(self.model)
         self.order = mechanism.order_of(self.model)
+
+    def _leave_out(self) -> None:
+        """Leave out forces that kic leaves out, with remarks: of fluids, tendons and ball joints' springs."""
+        mj, model = self.mj, self.model
+        model.opt.density = model.opt.viscosity = 0.0
+        model.opt.wind[:] = 0.0
+        model.body_gravcomp[:] = 0.0
+        model.jnt_stiffness[
+            np.isin(model.jnt_type, (int(mj.mjtJoint.mjJNT_FREE), int(mj.mjtJoint.mjJNT_BALL)))
+        ] = 0
+        for t in range(model.ntendon):
+            some = slice(model.tendon_adr[t], model.tendon_adr[t] + model.tendon_num[t])
+            low, high = model.tendon_lengthspring[t]
+            straight = model.wrap_type[some].tolist() == [int(mj.mjtWrap.mjWRAP_SITE)] * 2
+            others = model.tendon_frictionloss[t] or model.tendon_armature[t]
+            if not straight or low != high or others:
+                model.tendon_stiffness[t] = model.tendon_damping[t] = model.tendon_armature[t] = 0.0
 
     def at(self, q, v):
         """Evaluate at q, v."""
@@ -183,6 +202,10 @@ class MujocoPeer:
                     row[0, model.jnt_dofadr[two]] = -x[1]
                 rows.append(row)
                 rates.append(np.zeros(1))
+            elif kind == int(mj.mjtEq.mjEQ_TENDON):
+                row = self._tendon(one)
+                rows.append(row if two < 0 else row - x[1] * self._tendon(two))
+                rates.append(np.zeros(1))
             elif kind in (int(mj.mjtEq.mjEQ_CONNECT), int(mj.mjtEq.mjEQ_WELD)):
                 weld = kind == int(mj.mjtEq.mjEQ_WELD)
                 if int(model.eq_objtype[e]) == int(mj.mjtObj.mjOBJ_SITE):
@@ -202,6 +225,13 @@ class MujocoPeer:
             else:
                 raise ValueError(f"equality of type {kind} is not compared")
         return np.concatenate(rows), np.concatenate(rates)
+
+    def _tendon(self, t: int) -> np.ndarray:
+        """Return the change (1, nv) of the length of a fixed tendon."""
+        row = np.zeros((1, self.model.nv))
+        for w in range(self.model.tendon_adr[t], self.model.tendon_adr[t] + self.model.tendon_num[t]):
+            row[0, self.model.jnt_dofadr[self.model.wrap_objid[w]]] += self.model.wrap_prm[w]
+        return row
 
 
 def sdf_tree(path: Path, bare: tuple[str, ...] = ()) -> tuple[str, str]:
@@ -376,19 +406,25 @@ def compare_open(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, 
         v, a = S @ qd, peer.order.acceleration(c, qd, qdd)
         peer.at(peer.order.q(c), v)
         d = c.dynamics()
-        note("I*", d.I, S.T @ peer.M @ S)
-        note("gravity", -d.load, S.T @ peer.gravity)
         zero = peer.order.acceleration(c, qd, 0 * qdd)
-        size = float(np.abs(S.T @ peer.bias).max())
+        found = [(b, *pair) for b in m.bodies if (pair := peer.body(b.name)) is not None]
+        J = np.concatenate([np.zeros((0, S.shape[0])), *(J for _, J, _ in found)])
+        rate = np.concatenate([np.zeros(0), *(r for *_, r in found)])
+        # sums may cancel, and are compared with the size of their terms
+        fast = float(np.abs(qd).max()) ** 2
+        weight = max((b.mass or 0.0 for b, *_ in found), default=0.0) * np.linalg.norm(m.gravity)
+        gravity = weight * float(np.abs(J).max(initial=0.0))
+        size = max(float(np.abs(S.T @ peer.bias).max()), gravity, float(np.abs(peer.M).max()) * fast)
+        note("I*", d.I, S.T @ peer.M @ S)
+        note("gravity", -d.load, S.T @ peer.gravity, gravity)
         note("bias", d.inverse_dynamics(qd, 0 * qdd), S.T @ (peer.M @ zero + peer.bias), size)
-        note("inverse dynamics", d.inverse_dynamics(qd, qdd), S.T @ (peer.M @ a + peer.bias))
-        found = [(b.name, *pair) for b in m.bodies if (pair := peer.body(b.name)) is not None]
+        note("inverse dynamics", d.inverse_dynamics(qd, qdd), S.T @ (peer.M @ a + peer.bias), gravity)
         if found:
-            rows = c.coefficients([name for name, *_ in found])
-            J, rate = np.concatenate([J for _, J, _ in found]), np.concatenate([r for *_, r in found])
+            rows = c.coefficients([b.name for b, *_ in found])
             note("G", rows.G, J @ S)
-            # the two parts of an acceleration may cancel
-            size = max(float(np.abs(J @ zero).max()), float(np.abs(rate).max()))
+            size = max(
+                float(np.abs(J @ zero).max()), float(np.abs(rate).max()), float(np.abs(J).max()) * fast
+            )
             note("H", rows.acceleration(qd, 0 * qdd), J @ zero + rate, size)
     return worst
 
