@@ -645,7 +645,7 @@ def _drives(mechanism: Mechanism, names: tuple[str, ...]) -> bool:
     """Return True if coordinates can drive a mechanism in its reference configuration."""
     try:
         own = replace(mechanism, coordinates=names)
-        if len(own.coordinate_names) != own.dof:
+        if len(own.coordinate_names) != mechanism.dof:  # which does not depend on the coordinates
             return False
         own.at().coefficients(own.joints[0].name, order=1)
     except KicError:

@@ -36,10 +36,9 @@ _QUIET = (
     "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact",
     "equality", "tendon", "actuator", "custom", "keyframe", "include", "extension",
 )  # fmt: skip
-# parts of a model with all copies of repeated ones
-COPIES_MAX = 40_000
-# relative error of a rotation about the same point that counts as one
-_SAME_ATOL = 1e-9
+# parts and bodies of a file with all copies of repeated ones; mujoco needs 2 s for so many bodies
+COPIES_MAX, BODIES_MAX = 40_000, 3_000
+_TRUST = "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
 
 
 def from_mujoco(
@@ -125,7 +124,7 @@ def _compiled(
         compiled = spec.compile()
     except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
-        raise source.error(0, f"mujoco cannot compile it: {words}") from None
+        raise source.error(0, f"mujoco cannot compile it: {words[:300]}") from None
     return compiled, lines, [*remarks, *left], unknown
 
 
@@ -135,10 +134,10 @@ def _walk(
     lines: dict[tuple[str, str], int],
     depth: int = 0,
     copies: int = 1,
-    total: list[int] | None = None,
+    total: dict[str, int] | None = None,
 ) -> None:
     """Collect the lines of named parts, and check files outside the folder and the number of parts."""
-    total = [0] if total is None else total
+    total = {"parts": 0, "bodies": 0} if total is None else total
     for child in element.children:
         tag = "joint" if child.tag == "freejoint" else child.tag
         name = child.attributes.get("name")
@@ -147,16 +146,16 @@ def _walk(
         if child.tag == "plugin":
             child.fail("plugins cannot be read. Remove them.")
         count = _copies(child)
-        total[0] += copies * count
-        if total[0] > COPIES_MAX:
-            child.fail(f"a model must have at most {COPIES_MAX:,} parts, and has more.")
+        total["parts"] += copies * count
+        total["bodies"] += copies * count * (child.tag in ("body", "composite", "flexcomp"))
+        for kind, largest in (("parts", COPIES_MAX), ("bodies", BODIES_MAX)):
+            if total[kind] > largest:
+                child.fail(f"a model must have at most {largest:,} {kind}, and has more. {_TRUST}")
         if child.tag == "include" or (child.tag == "model" and "file" in child.attributes):
             path = Path(child.get("file").replace("\\", "/"))
             if source.path is None or path.is_absolute() or ".." in path.parts:
-                child.fail(
-                    f"the included file must be in the folder of the model, got {short_repr(str(path))}. "
-                    "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
-                )
+                rule = "the included file must be in the folder of the model"
+                child.fail(f"{rule}, got {short_repr(str(path))}. {_TRUST}")
             if depth > 8:
                 child.fail("files include each other.")
             included = read_source(source.path.parent / path, "MJCF")

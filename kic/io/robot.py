@@ -29,6 +29,8 @@ FREE_JOINT = "root_joint"
 WORLD = ""
 # characters of a name
 NAME_MAX = 1000
+# conditions of loops and couplings times the square of the number of joints: a dense problem of 2 s
+CLOSURE_MAX = 5e8
 
 
 @dataclass
@@ -342,6 +344,11 @@ class _Builder:
         moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
         if not moving:
             raise robot.source.error(0, f"has no joint that moves. {robot.free_remedy}".rstrip())
+        conditions = 6 * len(robot.loops) + len(robot.couplings)
+        if conditions * len(moving) ** 2 > CLOSURE_MAX:
+            raise robot.source.error(
+                0, f"has too many joints ({len(moving):,}) and conditions of loops ({conditions:,})."
+            )
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving
         self.bodies = {WORLD: GROUND}
@@ -572,4 +579,9 @@ class _Builder:
         if names:
             how = "are the actuated joints" if names in sets else "were chosen by their condition"
             self.robot.remark(0, f"the default coordinates {how}: {', '.join(names)}.")
+        elif names is None:
+            self.robot.remark(
+                0,
+                "no coordinates drive this configuration, which is singular. Give `start` or `coordinates`.",
+            )
         return names

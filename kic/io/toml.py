@@ -188,9 +188,11 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         if dh:  # keys of joints made by `from_dh` become keys of rows
             key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
             key = re.sub(r"^(rows|convention)", r"dh.\1", key)
-        place = f"{key}: " if key else ""
+        place, words = f"{key}: " if key else "", str(error)
+        if len(words) > 3000:  # a name may be as long as the file
+            words = f"{words[:2000]}…{words[-300:]}"
         raise ModelFileError(
-            f"{path}: {place}{error}", **{**error.numbers, "path": path, "key": key}
+            f"{path}: {place}{words}", **{**error.numbers, "path": path, "key": key}
         ) from None
 
 

@@ -40,8 +40,10 @@ CURVATURE_MIN = 1e-4
 SAME_VALUE_RTOL = 8 * EPS
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
-# largest number of steps
+# largest number of steps. A path ends sooner if so many steps complete less than a share of what is left: at
+# that rate twice the largest number would not do, and after a dead centre a few steps double their length
 STEPS_MAX = 2000
+SLOW_STEPS, SLOW_SHARE = 200, 0.05
 # a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
 TURNS_MAX, PERIOD_MAX = 16, 8
 # largest distance of a state after a period from the one before (rad, lengths)
@@ -230,7 +232,12 @@ def _continue_in_steps(
     too_long = turn > STEPS_MAX * TURN_MAX
     going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
-    for _ in range(STEPS_MAX):
+    before, taken = share.copy(), np.zeros(len(start), dtype=int)
+    for n in range(STEPS_MAX):
+        if n and n % SLOW_STEPS == 0:
+            going &= share - before > SLOW_SHARE * (1 - share)
+            before = share.copy()
+        taken[going] = n + 1
         k = np.flatnonzero(going)
         if not k.size:
             break
@@ -265,6 +272,7 @@ def _continue_in_steps(
         fresh[k] = good
         step[k] = np.where(good, 2 * length, np.where(whole, step[k], length / 2))
         going[k] = (share[k] < 1) & (step[k] >= STEP_MIN)
+    long = (step >= STEP_MIN) & (taken >= SLOW_STEPS) & (worst <= SINGULAR_CONDITION / 10)
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, completed = slice(b, b + 1), float(share[b])
@@ -273,8 +281,8 @@ def _continue_in_steps(
         elif regular[b] and too_long[b]:
             most = STEPS_MAX * TURN_MAX
             reasons[b] = f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
-        elif going[b]:
-            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {STEPS_MAX} steps"
+        elif long[b]:
+            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {taken[b]} steps"
         else:
             reasons[b] = _failure_reason(
                 closure, start[here], states[here], goal[here], completed, bool(regular[b])

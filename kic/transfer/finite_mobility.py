@@ -535,7 +535,8 @@ def obstructions(
     # identities, such as the conditions out of the plane of a planar loop, are left out
     Q, C = (np.tensordot(W.T, x, axes=1) for x in (bent, third))
     large = max(1.0, float(np.abs(bent).max(initial=0.0)))
-    U, sizes, _ = np.linalg.svd(np.concatenate([x.reshape(len(Q), -1) for x in (Q, C)], axis=1))
+    forms = np.concatenate([x.reshape(len(Q), -1) for x in (Q, C)], axis=1)
+    U, sizes, _ = np.linalg.svd(forms, full_matrices=False)
     count = int((sizes > EXTENSION_TOL * large).sum())
     return tuple(np.tensordot(U.T[:count], x, axes=1) / large for x in (Q, C))  # type: ignore[return-value]
 
