@@ -375,7 +375,9 @@ def test_urdf_written_and_read_again(name):
 
 
 @needs_mujoco
-@pytest.mark.parametrize("name", ["panda", "three-rrr", "two-finger-hand", "gough-stewart", "jansen-leg"])
+@pytest.mark.parametrize(
+    "name", ["panda", "three-rrr", "two-finger-hand", "gough-stewart", "jansen-leg", "bevel-wrist"]
+)
 def test_mjcf_written_and_read_again(name):
     m = kic.load(name)
     same(m, kic.from_mujoco(kic.to_mjcf(m), coordinates=m.coordinates))
@@ -437,3 +439,278 @@ def test_mimic_of_sdf():
 def test_order_of_needs_a_model_with_common_joints():
     with pytest.raises(kic.InputError):
         kic.load("four-bar").order_of(object())
+
+
+SPIN = '<joint name="{name}" type="revolute"><parent>{parent}</parent><child>{child}</child>{more}</joint>'
+
+
+def test_trees_of_an_sdf_model_move_on_their_own():
+    links = "".join(f'<link name="l{k}"><pose>{k} 0 0 0 0 0</pose></link>' for k in range(4))
+    joints = "".join(
+        SPIN.format(name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}", more="<axis><xyz>0 0 1</xyz></axis>")
+        for k in (0, 2)
+    )
+    text = f'<sdf version="1.9"><model name="pair">{links}{joints}</model></sdf>'
+    m = kic.from_sdf(text)
+    assert {joint.name: joint.bodies[1] for joint in m.joints if joint.type == "free"} == {
+        "root_joint": "l0", "root_joint_l2": "l2",
+    }  # fmt: skip
+    assert kic.from_sdf(text, floating_base=False).dof == 2
+
+
+def test_pose_of_an_sdf_model_is_that_of_its_placement_frame():
+    text = (
+        '<sdf version="1.9"><model name="m" placement_frame="grip" canonical_link="b">'
+        "<pose>0 0 5 0 0 0</pose>"
+        '<link name="a"><pose>1 0 0 0 0 0</pose></link><link name="b"><pose>2 0 0 0 0 0</pose></link>'
+        '<frame name="free"/><frame name="grip" attached_to="b"><pose rotation_format="quat_xyzw">'
+        "0 3 0 0 0 1 1</pose></frame>"
+        + SPIN.format(name="j", parent="world", child="a", more="<axis><xyz>0 0 1</xyz></axis>")
+        + SPIN.format(name="k", parent="a", child="b", more="<axis><xyz>0 0 1</xyz></axis>")
+        + "</model></sdf>"
+    )
+    m = kic.from_sdf(text)
+    frames = {frame.name: frame for frame in m.frames}
+    assert np.allclose(frames["grip"].origin, [0, 0, 5], atol=1e-12)
+    assert np.allclose(frames["grip"].axes, np.eye(3), atol=1e-12)
+    # the axes of the model are those of the frame turned by -90° about z
+    assert np.allclose(frames["a_frame"].origin, [-3, 1, 5], atol=1e-12)
+    assert frames["free"].body == "b"  # the canonical link
+
+
+def test_parts_of_sdf_links_and_joints_that_are_left_out():
+    text = (
+        '<sdf version="1.11"><model name="m"><link name="a"><gravity>false</gravity>{link}</link>'
+        + SPIN.format(
+            name="j",
+            parent="world",
+            child="a",
+            more="<axis><xyz>0 0 1</xyz><limit><effort>3</effort></limit></axis>",
+        )
+        + "</model></sdf>"
+    )
+    m = kic.from_sdf(text.replace("{link}", '<inertial auto="true"/>'))
+    assert m.bodies[0].mass is None
+    for words in ("<gravity> of link 'a'", "mass of link 'a' is unknown", "limit of an effort"):
+        assert sum(words in remark for remark in m.remarks) == 1
+    with pytest.raises(kic.ModelFileError):
+        kic.from_sdf(text.replace("{link}", ""), strict=True)
+
+
+def test_universal_and_screw_joints_of_sdf_have_their_own_damping():
+    axis = "<{0}><xyz>{1}</xyz><dynamics><damping>{2}</damping><friction>{3}</friction></dynamics></{0}>"
+    text = (
+        '<sdf version="1.9"><model name="m"><link name="a"/><link name="b"/>'
+        '<joint name="u" type="universal"><parent>world</parent><child>a</child>'
+        + axis.format("axis", "1 0 0", 1, 2)
+        + axis.format("axis2", "0 1 0", 3, 4)
+        + '</joint><joint name="s" type="screw"><parent>a</parent><child>b</child>'
+        + axis.format("axis", "0 0 1", 5, 6)
+        + "<screw_thread_pitch>0.1</screw_thread_pitch></joint></model></sdf>"
+    )
+    u, s = kic.from_sdf(text, coordinates=["u", "s.1"]).joints
+    assert (u.damping, u.friction, s.damping, s.friction) == ((1, 3), (2, 4), (5, 0), (6, 0))
+    with pytest.raises(kic.ModelFileError):
+        kic.from_sdf(text.replace("screw_thread_pitch>0.1", "thread_pitch>0").replace("screw_t", "t"))
+
+
+@pytest.mark.parametrize("part", ["frame", "pose"])
+def test_long_chains_of_frames(part):
+    count, key = 3000, "attached_to" if part == "frame" else "relative_to"
+    inner = {"frame": lambda up: f'attached_to="{up}">', "pose": lambda up: f'><pose {key}="{up}"/>'}[part]
+    frames = "".join(f'<frame name="f{k}" {inner(f"f{k + 1}" if k < count - 1 else "a")}</frame>'
+                     for k in range(count))  # fmt: skip
+    hinge = SPIN.format(name="j", parent="world", child="a", more="<axis><xyz>0 0 1</xyz></axis>")
+    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{hinge}{frames}</model></sdf>'
+    assert len(kic.from_sdf(text).frames) == count + 1
+
+
+def test_transmission_without_a_number_is_left_out():
+    actuator = (
+        '<transmission name="t"><joint name="shoulder"/><actuator name="motor">'
+        "<mechanicalReduction>reduction</mechanicalReduction></actuator></transmission></robot>"
+    )
+    text = ARM.replace("</robot>", actuator)
+    m = kic.from_urdf(text)
+    assert m.motors == ()
+    assert any("transmission 't' without a number" in remark for remark in m.remarks)
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(text, strict=True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>",
+        "<x a='='/>" * 38_000 + "=" * 300_000,
+        "<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001),
+    ],
+)
+def test_attributes_and_names_are_bounded(more):
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(TWO + joint("j", "continuous", "a", "b") + more + "</robot>")
+
+
+def test_loops_of_a_file_are_bounded():
+    count = 1200
+    chain = "".join(
+        f"<link name='l{k + 1}'/>"
+        + joint(f"j{k}", "continuous", f"l{k}", f"l{k + 1}", more=f"<mimic joint='j{k - 1}'/>" if k else "")
+        for k in range(count)
+    )
+    start = time.perf_counter()
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(f"<robot name='r'><link name='l0'/>{chain}</robot>")
+    assert time.perf_counter() - start < 10
+
+
+FINGER = """<mujoco><compiler angle="radian"/><worldbody>
+<body><joint name="a" axis="0 0 1"/><joint axis="0 1 0"/><joint name="c" axis="1 0 0"/>
+<inertial pos="0 0 0.1" mass="1" diaginertia="0.1 0.1 0.1"/></body>
+<body><joint name="joint1" axis="0 0 1"/><inertial pos="0 0 0.1" mass="1" diaginertia="0.1 0.1 0.1"/></body>
+</worldbody><tendon><fixed name="t"><joint joint="a" coef="2"/><joint joint="c" coef="-1"/></fixed>
+<fixed name="s"><joint joint="joint1" coef="0.5"/></fixed></tendon><equality>{}</equality></mujoco>"""
+
+
+@needs_mujoco
+def test_equalities_of_fixed_tendons():
+    # a tendon without a second one keeps its length, whatever the other coefficients
+    m = kic.from_mujoco(FINGER.format('<tendon tendon1="t"/>'), coordinates=["a", "joint1", "joint1_"])
+    assert abs(m.at({"a": 0.3, "joint1": 0.1, "joint1_": 0.2}).value("c") - 0.6) < 1e-12
+    both = FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/>')
+    m = kic.from_mujoco(both, coordinates=["a", "joint1", "joint1_"])
+    # 2 a - c = 0.4 + 3 (joint1 / 2)
+    assert abs(m.at({"a": 0.3, "joint1": 0.1, "joint1_": 0.2}).value("c") - (0.6 - 0.4 - 0.15)) < 1e-12
+    m = kic.from_mujoco(FINGER.format('<tendon tendon1="s" polycoef="0.4 1 0 0 0"/>'))
+    assert "joint1" not in {joint.name for joint in m.joints}
+    m = kic.from_mujoco(FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0 0 1 0 0"/>'))
+    assert m.dof == 4
+    assert any("polynomial" in remark for remark in m.remarks)
+
+
+@needs_mujoco
+def test_joints_without_a_name_get_a_new_one():
+    import mujoco
+
+    m = kic.from_mujoco(FINGER.format(""))
+    assert [joint.name for joint in m.joints] == ["a", "joint1_", "c", "joint1"]
+    assert m.order_of(mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<mujoco><worldbody><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate>'
+        "</replicate></worldbody></mujoco>",
+        '<mujoco><asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset></mujoco>',
+        '<mujoco><custom><numeric name="n" size="1000000000" data="1"/></custom></mujoco>',
+        '<mujoco><size nuser_body="100000000"/></mujoco>',
+        "<mujoco><worldbody>" + "<body><joint/><geom size='1'/></body>" * 4000 + "</worldbody></mujoco>",
+        "<mujocoinclude/>",
+    ],
+)
+def test_mjcf_that_stands_for_many_parts(text):
+    start = time.perf_counter()
+    with pytest.raises(kic.ModelFileError):
+        kic.from_mujoco(text)
+    assert time.perf_counter() - start < 10
+
+
+@needs_mujoco
+@pytest.mark.parametrize("kind", ["include", "model"])
+@pytest.mark.parametrize("name", ["../outside.xml", "..\\outside.xml", "/outside.xml"])
+def test_mjcf_files_outside_the_folder(tmp_path, kind, name):
+    (tmp_path / "outside.xml").write_text(FINGER.format(""))
+    (tmp_path / "robots").mkdir()
+    part = f'<include file="{name}"/>' if kind == "include" else f'<asset><model file="{name}"/></asset>'
+    path = tmp_path / "robots" / "robot.xml"
+    path.write_text(f"<mujoco>{part}</mujoco>")
+    with pytest.raises(kic.ModelFileError, match="in the folder of the model"):
+        kic.load(path)
+
+
+def test_a_body_without_joints_has_a_remedy(tmp_path):
+    text = f"<robot name='stone'>{link('stone')}</robot>"
+    with pytest.raises(kic.ModelFileError, match="floating_base"):
+        kic.from_urdf(text)
+    assert kic.from_urdf(text, floating_base=True).dof == 6
+
+
+# a planar loop of four bars, whose last hinge closes it, and a pair of wheels in a gearbox
+FREE_BARS = """<sdf version="1.9"><world name="w"><gravity>1 -9 2</gravity><model name="m">
+<pose>0.1 0.2 0.3 0.2 -0.3 0.4</pose>
+{links}<joint name="A" type="revolute"><parent>world</parent><child>a</child>{axis}</joint>
+<joint name="B" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>
+<joint name="C" type="revolute"><pose>0.5 -0.1 0 0 0 0</pose><parent>c</parent><child>b</child>{axis}</joint>
+<joint name="D" type="revolute"><parent>world</parent><child>c</child>{axis}</joint>
+<joint name="W" type="revolute"><parent>a</parent><child>w</child>{axis}</joint>
+<joint name="V" type="revolute"><parent>a</parent><child>v</child><axis><xyz>0 0 -1</xyz></axis></joint>
+<joint name="gear" type="gearbox"><parent>w</parent><child>v</child>
+<gearbox_reference_body>a</gearbox_reference_body><gearbox_ratio>2.5</gearbox_ratio>{axis}
+<axis2><xyz>0 0 1</xyz></axis2></joint></model></world></sdf>"""
+PLACES = {"a": (0, 0), "b": (0.3, 0.4), "c": (1.1, 0.1), "w": (0.1, 0.2), "v": (0.2, 0.1)}
+MASSES = {"a": 1.1, "b": 0.7, "c": 0.9, "w": 0.4, "v": 0.3}
+COM, MOMENTS = np.array([0.2, 0.1, 0.05]), np.array([0.02, 0.03, 0.04])
+
+
+def test_loops_and_gears_of_sdf_against_equations_by_hand():
+    """Accelerations by d'Alembert's principle: Lagrange multipliers, with derivatives by complex steps."""
+    inertial = (
+        "<inertial><pose>{} {} {} 0 0 0</pose><mass>{}</mass><inertia><ixx>{}</ixx><iyy>{}</iyy><izz>{}</izz>"
+    )
+    links = "".join(
+        f'<link name="{n}"><pose>{x} {y} 0 0 0 0</pose>'
+        + inertial.format(*COM, MASSES[n], *MOMENTS)
+        + "</inertia></inertial></link>"
+        for n, (x, y) in PLACES.items()
+    )
+    text = FREE_BARS.format(links=links, axis="<axis><xyz>0 0 1</xyz></axis>")
+    m = kic.from_sdf(text, coordinates=["A", "W"])
+    assert (m.dof, m._model.tree.open) == (2, False)
+    T = Rotation.from_euler("xyz", [0.2, -0.3, 0.4]).as_matrix()
+    g = T.T @ [1, -9, 2]
+
+    def plane(angle):
+        return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+    def motion(x):
+        """Return centres of mass (5, 2) and angles (5,) of the bodies, and the constraints (4,)."""
+        A, B, D, W, V, C = x
+        at = {n: np.array(p) for n, p in PLACES.items()}
+        turn = {"a": A, "b": A + B, "c": D, "w": A + W, "v": A - V}
+        base = {"a": at["a"], "c": at["c"]}
+        for n in ("b", "w", "v"):
+            base[n] = at["a"] + plane(A) @ (at[n] - at["a"])
+        centres = [base[n] + plane(turn[n]) @ COM[:2] for n in MASSES]
+        arm = np.array([0.5, -0.1])  # hinge C in its child
+        pin = base["c"] + plane(D) @ (at["b"] + arm - at["c"])
+        # the wheels turn by W and −V about z, and −V = −2.5 W
+        rows = [*(pin - base["b"] - plane(A + B) @ arm), turn["b"] - turn["c"] - C, V - 2.5 * W]
+        return np.array(centres), np.array([turn[n] for n in MASSES]), np.array(rows)
+
+    def jacobian(x):
+        h = 1e-30
+        parts = [motion(x + 1j * h * e) for e in np.eye(6)]
+        return [np.stack([part[k].imag / h for part in parts], axis=-1) for k in range(3)]
+
+    c = m.at({"A": -0.25, "W": 0.4})
+    names = ["A", "B", "D", "W", "V", "C"]
+    x = np.array([c.value(n) for n in names])
+    assert np.abs(motion(x)[2]).max() < 1e-12
+    qd = np.array([0.7, -1.3])
+    v = c.coefficients(names).velocity(qd)
+    P, R, J = jacobian(x)
+    assert np.abs(J @ v).max() < 1e-12
+
+    def rate(k):
+        h = 1e-5  # of the complex step's results, along the motion
+        return (jacobian(x + h * v)[k] - jacobian(x - h * v)[k]) @ v / (2 * h)
+
+    mass = np.array(list(MASSES.values()))
+    M = np.einsum("bia,bic,b->ac", P, P, mass) + MOMENTS[2] * R.T @ R
+    force = np.einsum("bia,bi,b->a", P, g[:2] - rate(0), mass)
+    zero = np.zeros((4, 4))
+    solved = np.linalg.solve(np.block([[M, J.T], [J, zero]]), np.concatenate([force, -rate(2)]))
+    found = c.coefficients(names).acceleration(qd, c.dynamics().forward_dynamics(qd, [0, 0]))
+    assert np.abs(found - solved[:6]).max() < 1e-8 * np.abs(found).max()

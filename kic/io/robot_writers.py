@@ -157,8 +157,8 @@ def to_mjcf(mechanism: Mechanism) -> str:
     Raises
     ------
     ModelError
-        For bodies whose inertia MuJoCo does not allow, closing joints and couplings without a counterpart,
-        closed contacts and fixed distances.
+        For bodies whose inertia MuJoCo does not allow, closing joints without a counterpart, closed contacts
+        and fixed distances.
 
     Examples
     --------
@@ -330,7 +330,8 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
             raise ModelError(
-                f"Coupling '{name}' relates several joints, which the format cannot express.", name=name
+                f"Coupling '{name}' relates several joints, which URDF cannot express. Use to_mjcf().",
+                name=name,
             )
         # default coordinates stay independent
         pairs.sort(key=lambda pair: pair[0][0] in m.coordinate_names)
@@ -422,8 +423,13 @@ def _sites(m: Mechanism, body: str, origin: np.ndarray, indent: str) -> list[str
 
 
 def _mjcf_tendons(m: Mechanism) -> list[str]:
-    """Return springs between points as straight tendons."""
+    """Return springs between points as straight tendons, and couplings of several joints as fixed ones."""
     lines = []
+    for name, terms in m.terms.items():
+        if len(terms) == 2:
+            continue
+        joints = "".join(f'<joint joint={quoteattr(j)} coef="{float(r)!r}"/>' for j, r in terms)
+        lines.append(f"    <fixed name={quoteattr(name)}>{joints}</fixed>")
     for spring in m.springs:
         sites = "".join(f"<site site={quoteattr(name)}/>" for name in spring.points)
         lines.append(
@@ -458,12 +464,13 @@ def _mjcf_equalities(m: Mechanism) -> list[str]:
                 "other coordinates, so that another joint closes it.",
                 joint=joint.name,
             )
-    values = m.reference_values
-    for name, (one, (two, factor, offset)) in zip(m.terms, _mimics(m).items(), strict=True):
-        # changes from the reference values
-        start = offset + factor * values[two] - values[one]
-        lines.append(
-            f"    <joint name={quoteattr(name)} joint1={quoteattr(one)} joint2={quoteattr(two)} "
-            f'polycoef="{float(start)!r} {factor!r} 0 0 0"/>'
-        )
+    for name, terms in m.terms.items():  # of changes from the reference values
+        own, ends = quoteattr(name), [quoteattr(joint) for joint, _ in terms]
+        if len(terms) == 2:
+            factor = float(-terms[1][1] / terms[0][1])
+            lines.append(
+                f'    <joint name={own} joint1={ends[0]} joint2={ends[1]} polycoef="0 {factor!r} 0 0 0"/>'
+            )
+        else:
+            lines.append(f'    <tendon name={own} tendon1={own} polycoef="0 0 0 0 0"/>')
     return ["  <equality>", *lines, "  </equality>"] if lines else []

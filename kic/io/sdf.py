@@ -222,11 +222,11 @@ class _Model:
         """Return the frame (4, 4) of a <pose>."""
         form = element.get("rotation_format", "euler_rpy")
         if form == "quat_xyzw":
-            seven = element.numbers(element.text, 7, "<pose>")
+            seven = element.numbers(element.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
             return transform(seven[:3], quaternion_axes(element, seven[3:]))
         if form != "euler_rpy":
             element.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
-        six = np.array(element.numbers(element.text, 6, "<pose>"))
+        six = np.array(element.numbers(element.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
         angles = np.radians(six[3:]) if element.get("degrees", "false") in ("true", "1") else six[3:]
         return transform(six[:3], rpy(angles))
 
