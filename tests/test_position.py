@@ -367,6 +367,18 @@ def test_overlong_path_raises() -> None:
         kic.load("five-bar").at([1e6, 1e6])
 
 
+def test_targets_far_beyond_reach_raise_soon() -> None:
+    """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
+    m = kic.load("gough-stewart")
+    solver, start = m.prepare_position(), m.at()
+    legs = np.array([float(start.value(name)) for name in m.coordinate_names])
+    assert solver(legs + 100, start).shape == start.state.shape
+    begin = process_time()
+    with pytest.raises(kic.ConfigurationError, match="of it took 200 steps"):
+        solver(legs + 1e6, start)
+    assert process_time() - begin < 2
+
+
 def test_overlong_travel_of_a_rack_raises_at_once() -> None:
     """A rack turns the crank by ten radians for each metre."""
     m = kic.load("four-bar")
