@@ -714,3 +714,20 @@ def test_loops_and_gears_of_sdf_against_equations_by_hand():
     solved = np.linalg.solve(np.block([[M, J.T], [J, zero]]), np.concatenate([force, -rate(2)]))
     found = c.coefficients(names).acceleration(qd, c.dynamics().forward_dynamics(qd, [0, 0]))
     assert np.abs(found - solved[:6]).max() < 1e-8 * np.abs(found).max()
+
+
+def test_numbers_that_overflow_when_links_are_merged():
+    ends = link("b", com="1e200 0 0") + link("c", com="-1e200 0 0")
+    text = TWO.replace("<link name='b'/>", ends) + joint("j", "continuous", "a", "b")
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(text + joint("k", "fixed", "b", "c") + "</robot>")
+
+
+@needs_mujoco
+def test_mjcf_with_huge_numbers():
+    text = (
+        '<mujoco><worldbody><body name="b"><joint axis="0 0 1"/><geom type="capsule" size="0.1" '
+        'fromto="0 0 0 1e308 0 -1e308"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(kic.ModelFileError):
+        kic.from_mujoco(text)

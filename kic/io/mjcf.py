@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -121,7 +122,10 @@ def _compiled(
             spec = mujoco.MjSpec.from_file(str(source.path))
         left = _without_geometry(mujoco, spec)
         unknown = _without_missing_files(spec, source)
-        compiled = spec.compile()
+        with catch_warnings(record=True) as caught:
+            simplefilter("always")
+            compiled = spec.compile()
+        remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}") for one in caught]
     except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise source.error(0, f"mujoco cannot compile it: {words[:300]}") from None
@@ -259,6 +263,12 @@ class _Reader:
     def read(self) -> None:
         """Fill the robot."""
         m, robot = self.m, self.robot
+        for b in range(m.nbody):
+            turns = np.stack([m.body_quat[b], m.body_iquat[b]])
+            if not (np.isfinite(turns).all() and turns.any(axis=1).all()):
+                name = self.name("body", b)
+                text = f"body '{name}' has no orientation. Correct its numbers, which may be too large."
+                raise robot.source.error(self.line("body", name), text)
         disabled = int(m.opt.disableflags)
         flag = self.mj.mjtDisableBit
         if disabled & int(flag.mjDSBL_GRAVITY):

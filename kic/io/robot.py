@@ -325,7 +325,8 @@ def mechanism_of(
     names = None if coordinates is None else names_of(coordinates, "coordinates")
     values = None if start is None else mapping("start", start, "joints to values")
     try:
-        return _Builder(robot).mechanism(names, values)
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
+            return _Builder(robot).mechanism(names, values)
     except ModelFileError:
         raise
     except ModelError as error:
