@@ -15,10 +15,12 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.ext import autosummary
 from sphinx.roles import XRefRole
+from sphinx.util.parallel import make_chunks, parallel_available
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import forked_kernels  # noqa: E402
 import reference_pages  # noqa: E402
 
 import kic  # noqa: E402
@@ -173,14 +175,29 @@ def mathml(self: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-STRIDE = 12  # more than the parts of the list of pages, which processes read one after another
-
-
 def prepare_reading(app: Sphinx, env: Any, names: list[str]) -> None:
-    """Compile the kernels once, and spread the pages with cells, which come first, over the list of pages."""
-    if names and app.config.nb_execution_mode != "off":
-        compile_kernels()
-    names[:] = [name for k in range(STRIDE) for name in names[k::STRIDE]]
+    """Prepare kernels for pages with cells, and give each of the processes that read pages its share of them."""
+    if not names or app.config.nb_execution_mode == "off":
+        return
+    compile_kernels()
+    if not app.parallel or app.parallel == 1 or not parallel_available:
+        return
+    forked_kernels.use()
+    with_cells = [name for name in names if has_cells(Path(env.doc2path(name)))]
+    others = [name for name in names if name not in with_cells]
+    size = len(make_chunks(names, app.parallel)[0])  # one process reads so many pages, one after another
+    shares = [with_cells[k :: app.parallel] for k in range(app.parallel)]
+    names.clear()
+    for share in shares:
+        names += share
+        while others and len(names) % size:
+            names.append(others.pop())
+    names += others
+
+
+def has_cells(path: Path) -> bool:
+    """Return True if a page has cells to execute."""
+    return path.suffix == ".ipynb" or "{code-cell}" in path.read_text(encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
