@@ -176,7 +176,7 @@ def mathml(self: Any, node: nodes.Element) -> None:
 
 
 def prepare_reading(app: Sphinx, env: Any, names: list[str]) -> None:
-    """Prepare kernels for pages with cells, and give each of the processes that read pages its share of them."""
+    """Prepare the execution of pages with cells, and share them among the processes that read pages."""
     if not names or app.config.nb_execution_mode == "off":
         return
     compile_kernels()

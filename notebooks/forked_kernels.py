@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from multiprocessing import get_context
 from typing import Any
@@ -63,15 +64,13 @@ class ForkProvisioner(LocalProvisioner):
         return self.connection_info
 
 
+IMPORTED = ("ipykernel.kernelapp", "ipykernel.zmqshell", "matplotlib.pyplot", "pandas", "scipy.optimize")
+
+
 def use() -> None:
     """Import what pages import, and make all new kernels of this process and its children forks of it."""
-    import ipykernel.kernelapp
-    import ipykernel.zmqshell
-    import matplotlib.pyplot
-    import pandas
-    import scipy.optimize  # noqa: F401
-
-    entry = EntryPoint(
-        "local-provisioner", f"{__name__}:ForkProvisioner", KernelProvisionerFactory.GROUP_NAME
-    )
-    KernelProvisionerFactory.instance().provisioners[entry.name] = entry
+    for name in IMPORTED:
+        import_module(name)
+    name, target = "local-provisioner", f"{__name__}:{ForkProvisioner.__name__}"
+    entry = EntryPoint(name, target, KernelProvisionerFactory.GROUP_NAME)
+    KernelProvisionerFactory.instance().provisioners[name] = entry
