@@ -74,7 +74,8 @@ def layer(title: str, packages: tuple[str, ...]) -> str:
         parts += [heading("Classes", "-"), table(classes)]
     for name, module in modules.items():
         public = name if name.startswith("kic.") else f"kic.{name}"
-        parts += [heading(f"``{public}``", "-"), (inspect.getdoc(module) or "").split("\n\n")[0] + "\n"]
+        about = (inspect.getdoc(module) or "").split("\n\n")[0] + "\n"
+        parts += [heading(f"``{public}``", "-"), *({about}.difference(parts))]
         parts.append(table(members(module), public))
     return "\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -355,6 +356,21 @@ def test_ellipses_are_level_lines(kind: str) -> None:
     np.testing.assert_allclose(e.level(x), 1, rtol=2e-3)  # the scale is read off at 72 points
     centre = outline.mean(axis=0) - c.value("tip")[:2]
     np.testing.assert_allclose(centre, scale * e.center, atol=2e-3 * spread)
+
+
+def test_frames_and_centres_of_mass_are_drawn_as_points() -> None:
+    m = kic.load("horn-two-link")
+    tip = m.point("tip")
+    tool = kic.Frame("tool", tip.body, tip.at)
+    whole = kic.CenterOfMass("whole", [body.name for body in m.bodies])
+    c = replace(m, frames=[tool], centers=[whole]).at([0.3, 1.1])
+    one, other = (draw(c).velocity([1.0, 2.0], name) for name in ("tool", "tip"))
+    np.testing.assert_allclose(arrows(one, "v ="), arrows(other, "v ="))
+    one, other = (draw(c).ellipsoid(c.ellipsoid("velocity", [f"{n}.x", f"{n}.y"])) for n in ("tool", "tip"))
+    for a, b in zip(one.shapes, other.shapes, strict=True):
+        np.testing.assert_allclose(a.xy, b.xy)
+    ((start, _),) = arrows(draw(c).velocity([1.0, 2.0], "whole"), "v =")
+    np.testing.assert_allclose(start, c.value("whole")[:2])
 
 
 def test_an_ellipsoid_in_space_shows_its_outline() -> None:

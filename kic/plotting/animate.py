@@ -21,7 +21,7 @@ from kic.numerics.progress import Bar
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.figures import BLUE, check_target, matplotlib_part, style
 from kic.plotting.overlays import curve_shapes
-from kic.plotting.scene import MEMBERS_MAX, Scene, evenly_spaced
+from kic.plotting.scene import MEMBERS_MAX, PLACED, Scene, evenly_spaced
 from kic.plotting.symbols import Shape, extent
 from kic.plotting.view import ViewName
 
@@ -200,7 +200,7 @@ def animate(
     speed : float
         Simulated time per second; 0.1 shows slow motion. Ignored for a batch.
     trace : str or list of str
-        Points and bodies whose curves are drawn as they move.
+        Points, frames, centres of mass and bodies whose curves are drawn as they move.
     view : str or (2,) floats, optional
         As in `draw`.
     progress : bool, optional
@@ -232,7 +232,7 @@ def animate(
     frames, t = _frames(motion, fps, float(pace))
     scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
-        scene.description.part(name, "points", "bodies")
+        scene.description.part(name, *PLACED)
     values = {name: np.stack([scene.shown.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 

@@ -21,7 +21,7 @@ from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
 from kic.plotting.labels import OccupancyGrid, labels_of, leader_line, place_labels
 from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, common_scales, curve_shapes
-from kic.plotting.scene import Scene, check_path_batch
+from kic.plotting.scene import PLACED, Scene, check_path_batch
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
 
@@ -68,7 +68,7 @@ class MechanismPicture(Picture):
         qd : (..., M) array_like
             Rates of the mechanism's coordinates; the batch is that of the configuration or none.
         of : str or list of str, optional
-            Points and bodies; by default all points that move.
+            Points, frames, centres of mass and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of velocity, for all velocities of the picture; by default the longest
             arrow fits. `scales` holds the value, to be used in other pictures.
@@ -93,7 +93,7 @@ class MechanismPicture(Picture):
         qd, qdd : (..., M) array_like
             Rates and accelerations of the mechanism's coordinates.
         of : str or list of str, optional
-            Points and bodies; by default all points that move.
+            Points, frames, centres of mass and bodies; by default all points that move.
         scale : float, optional
             Drawing length per unit of acceleration, as in `velocity`.
         """
@@ -153,7 +153,7 @@ class MechanismPicture(Picture):
         Parameters
         ----------
         ellipsoid : Ellipsoid
-            Ellipsoid of two or three rows x, y, z of one point or body, such as ["tip.x", "tip.y"].
+            Ellipsoid of two or three rows x, y, z of one point, frame or body, such as ["tip.x", "tip.y"].
         scale : float, optional
             Drawing length per unit, as in `velocity`; for all ellipsoids of this kind.
 
@@ -170,7 +170,7 @@ class MechanismPicture(Picture):
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
             raise InputError(
-                "`ellipsoid` must have two or three rows x, y, z of one point or body, got "
+                "`ellipsoid` must have two or three rows x, y, z of one point, frame or body, got "
                 f"{', '.join(ellipsoid.task)}.",
                 task=ellipsoid.task,
             )
@@ -209,7 +209,7 @@ class MechanismPicture(Picture):
         Parameters
         ----------
         of : str or list of str
-            Points and bodies.
+            Points, frames, centres of mass and bodies.
         along : Configuration, optional
             Batch (B,) of the same mechanism; by default the drawn one.
 
@@ -252,7 +252,7 @@ class MechanismPicture(Picture):
         return self._drawn_members(name, real_array(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
-        """Return the names of points and bodies after checking them."""
+        """Return the names of parts that have a place, after checking them."""
         description = self._scene.description
         if of is None:
             names = tuple(p.name for p in description.points if p.body != "ground")
@@ -260,7 +260,7 @@ class MechanismPicture(Picture):
                 raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.")
             return names
         for name in names_of(of):
-            description.part(name, "points", "bodies")
+            description.part(name, *PLACED)
         return names_of(of)
 
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
@@ -269,7 +269,7 @@ class MechanismPicture(Picture):
         return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
 
     def _drawn_positions(self, name: str) -> np.ndarray:
-        """Return positions (n, 3) of a point or a body in the drawn members."""
+        """Return positions (n, 3) of a part in the drawn members."""
         self._named(name)
         return np.stack([self._scene.shown.value(f"{name}.{x}") for x in _XYZ], axis=-1)
 

@@ -21,6 +21,7 @@ from kic.plotting.view import ViewName, view_of
 
 # maximum number of drawn members of a batch
 MEMBERS_MAX = 12
+PLACED = ("points", "frames", "centers", "bodies")  # kinds of parts with rows x, y, z
 # share of white in members between the first and the last
 _FADE_WHITE_SHARE = 0.72
 # bounds of the radius of a joint in points: in plan view and in space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -116,7 +116,7 @@ def sweep(
     model = instance("mechanism", mechanism, Mechanism)._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
-    metrics = _metrics(metric)
+    metrics = _metrics(metric, model.description.parts)
     size = CHUNK if chunk is None else integer("chunk", chunk, 1)
     _, batch = initial_states(model, near)
     if batch:
@@ -239,15 +239,15 @@ class _Job:
         )
 
 
-def _metrics(metric: Any) -> dict[str, Callable[..., Any]]:
-    """Return metrics by name from the user's argument."""
+def _metrics(metric: Any, parts: Container[str]) -> dict[str, Callable[..., Any]]:
+    """Return metrics by name from the user's argument for a mechanism with parts of these names."""
     if isinstance(metric, Mapping):
-        found = {str(name): _as_metric(one) for name, one in metric.items()}
+        found = {str(name): _as_metric(one, parts) for name, one in metric.items()}
     else:
         several = [metric] if isinstance(metric, str) or callable(metric) else entries(metric)
         found = {}
         for one in several:
-            function = _as_metric(one)
+            function = _as_metric(one, parts)
             name = function.name if isinstance(function, Metric) else getattr(function, "__name__", UNNAMED)
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
@@ -258,11 +258,14 @@ def _metrics(metric: Any) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _as_metric(one: Any) -> Callable[..., Any]:
+def _as_metric(one: Any, parts: Container[str]) -> Callable[..., Any]:
+    if isinstance(one, str) and one in BY_NAME:
+        return BY_NAME[one]()
+    for maker in MAKERS:
+        if one is maker or (one == maker.__name__ and one not in parts):
+            raise InputError(f"kic.metrics.{maker.__name__} makes a metric. Call it with its rows.")
     if isinstance(one, str):
-        return BY_NAME[one]() if one in BY_NAME else value(one)
-    if any(one is maker for maker in MAKERS):
-        raise InputError(f"kic.metrics.{one.__name__} makes a metric. Call it with its rows.")
+        return value(one)
     if not callable(one):
         raise InputError(
             "`metric` must be a function of a Configuration, one of kic.metrics, or a name; got "
