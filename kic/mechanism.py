@@ -79,6 +79,8 @@ class Mechanism(Printable, MechanismDescription):
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
         Names of the units, for labels only; angles are radians.
+    remarks : sequence of str
+        Remarks of the reader of a file: what it merged, renamed, replaced or left out.
 
     Raises
     ------

@@ -58,6 +58,7 @@ html_title = f"kic {release}"
 html_static_path = ["_static"]
 html_css_files = ["kic.css"]
 html_show_sourcelink = False
+html_domain_indices = False
 html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,
@@ -155,6 +156,11 @@ def escape_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
         lines[k] = "".join(part if part.startswith("`") else part.replace("|", r"\|") for part in parts)
 
 
+def skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples, which have no docstrings of their own."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
+
+
 # accents are placed well by few browsers and fonts; combining characters by all
 ACCENT = re.compile(r"<mover[^>]*>\s*<mi>(\w)</mi>\s*<mo[^>]*>(˙˙˙|˙|¨)</mo>\s*</mover>")
 COMBINING = {"˙": "\u0307", "¨": "\u0308", "˙˙˙": "\u20db"}
@@ -205,6 +211,7 @@ def setup(app: Sphinx) -> None:
     app.add_role("name", Name())
     app.connect("env-before-read-docs", prepare_reading)
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-skip-member", skip_member)
     app.connect("missing-reference", resolve_name, priority=100)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
 

@@ -437,7 +437,7 @@ def test_numbers_of_the_error_come_along(refused) -> None:
     assert error.key == "bodies[1]"
 
 
-def test_missing_files_raise(tmp_path: Path) -> None:
+def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         kic.ModelFileError, match=r"no\.toml: there is no such file\. Shipped models: .*puma560"
     ) as caught:
@@ -458,6 +458,10 @@ def test_missing_files_raise(tmp_path: Path) -> None:
     for name in ("", "PUMA560", "x" * 300, "a\0b", "ground"):
         with pytest.raises(kic.UnknownNameError, match="No shipped model"):
             kic.load(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "part.stl").write_text("solid part")
+    with pytest.raises(kic.ModelFileError, match=r"part\.stl: has another suffix than .* \.toml, "):
+        kic.load("part.stl")
     for nothing in (5, None, b"puma560", ["puma560"], kic):
         with pytest.raises(kic.InputError, match="must be the name of a shipped model or a path, got "):
             kic.load(nothing)

@@ -83,6 +83,11 @@ def test_motions_and_runs(tmp_path):
     frame = motion.to_dataframe("tip")
     assert frame.attrs["units"]["tip.x.acceleration"] == "m/s²"
     assert np.array_equal(frame["tip.y.rate"], motion.of("tip").qd[:, 1])
+    frame = motion.to_dataframe(["tip.x", "efforts", "joint forces"])
+    assert frame.attrs["units"]["elbow.effort"] == "N m"
+    assert np.array_equal(frame["elbow.effort"], motion.joint_forces().effort[:, 1])
+    assert np.array_equal(frame["shoulder.fy"], motion.joint_forces()["shoulder"].force[:, 1])
+    np.testing.assert_allclose(motion.to_dataframe("efforts"), motion.effort(), rtol=1e-12)
     run = kic.simulate(ARM, ARM.at([0.0, 0.0]), t=0.2)
     frame = run.to_dataframe()
     assert frame.index.name == "t"

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.columns import motion_columns
+from kic.description.columns import effort_columns, motion_columns
 from kic.description.units import rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, short_repr, unknown
@@ -19,7 +19,7 @@ from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, real_array, reals
 from kic.numerics.display import Printable, Summary
 from kic.numerics.polynomials import Piecewise
-from kic.numerics.tables import DataTable, TableAxis, Tabular
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
 from kic.plotting.plots import ORDERS, Panel, by_unit, draw_plots, effort_panels, motion_panels
 
@@ -192,6 +192,10 @@ class SampledMotion(Tabular):
         q, q̇, q̈, q⃛ (T, M) of the coordinates.
     wrt : tuple of str or None
         The coordinates, for `wrt` in other methods; None for the mechanism's own.
+
+    Notes
+    -----
+    In `plot` and in tables, "efforts" and "joint forces" are names, too.
     """
 
     t: np.ndarray
@@ -309,7 +313,7 @@ class SampledMotion(Tabular):
         named = self.wrt or self.configuration.coordinates
         names = named if names is None else names_of(names, "names", 1)
         panels: list[Panel] = []
-        rows = [name for name in names if name not in FORCE_GROUPS or name in drawing.parts]
+        rows = self._rows(names)
         if rows:
             labels = self.configuration.coefficients(rows, order=1, wrt=self.wrt).rows
             for order, values in enumerate(self.of(rows)):
@@ -325,19 +329,33 @@ class SampledMotion(Tabular):
                 panels.append(Panel("joint force", drawing.units.force, lines))
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
+    def _rows(self, names: Iterable[str]) -> list[str]:
+        """Return the names that are no groups of forces."""
+        parts = self.configuration._model.description.parts
+        return [name for name in names if name not in FORCE_GROUPS or name in parts]
+
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         m = self.configuration._model.description
         names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names", 1)
-        rows = self.configuration.coefficients(names, order=1, wrt=self.wrt).rows
-        made = motion_columns(m, rows, self.of(names))
-        return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
+        made: list[Variable] = []
+        if rows := self._rows(names):
+            labels = self.configuration.coefficients(rows, order=1, wrt=self.wrt).rows
+            made += motion_columns(m, labels, self.of(rows))
+        for name in (name for name in names if name not in rows):
+            if name == "efforts":
+                coordinates = self.configuration.dynamics(wrt=self.wrt).coordinates
+                made += effort_columns(m, coordinates, self.effort())
+            else:
+                made += self.joint_forces()._table().variables  # with the efforts of actuators
+        columns = {variable.name: variable for variable in made}
+        return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(columns.values()))
 
     def __repr__(self) -> str:
         names = ", ".join(self.wrt or self.configuration.coordinates)
         return f"motion of '{self.configuration.name}' in {names}, {len(self.t)} times"
 
 
-# groups of curves that can be plotted by name; a part of the same name takes precedence
+# groups of curves and columns by name; a part of the same name takes precedence
 FORCE_GROUPS = ("efforts", "joint forces")
 
 
