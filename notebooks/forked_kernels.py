@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -37,15 +38,19 @@ class Fork:
         return self._process.exitcode
 
     def send_signal(self, signum: int) -> None:
-        """Send a signal to the kernel."""
-        os.kill(self.pid or 0, signum)
+        """Send a signal to the kernel if it runs."""
+        if self.pid and self.poll() is None:
+            os.kill(self.pid, signum)
 
 
 def serve(command: list[str], cwd: str | None, env: dict[str, str]) -> None:
     """Be a kernel: of the command `python -m ipykernel_launcher -f FILE`, the options count."""
     from ipykernel.kernelapp import IPKernelApp
 
-    asyncio.set_event_loop(asyncio.new_event_loop())  # not that of the parent
+    # without this, signals to the kernel would wake the loop of the parent
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    asyncio.set_event_loop(asyncio.new_event_loop())
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd or ".")
