@@ -460,8 +460,11 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             kic.load(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.stl").write_text("solid part")
-    with pytest.raises(kic.ModelFileError, match=r"part\.stl: has another suffix than .* \.toml, "):
+    with pytest.raises(kic.ModelFileError, match=r"part\.stl: is not TOML: .* end in \.toml, "):
         kic.load("part.stl")
+    (tmp_path / "run.npz").write_bytes(b"PK")
+    with pytest.raises(kic.ModelFileError, match=r"run\.npz: is a zip archive.* kic\.Simulation\.load reads"):
+        kic.load("run.npz")
     for nothing in (5, None, b"puma560", ["puma560"], kic):
         with pytest.raises(kic.InputError, match="must be the name of a shipped model or a path, got "):
             kic.load(nothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kic.errors import InputError, ModelFileError, UnknownNameError, short_repr, unknown
+from kic.errors import InputError, UnknownNameError, short_repr, unknown
 
 # files that are read by path even without a folder
 SUFFIXES = (".toml", ".urdf", ".sdf", ".xml", ".mjcf")
@@ -36,8 +36,6 @@ def find(model: str | os.PathLike[str]) -> Path:
     ------
     UnknownNameError
         For an unknown shipped model.
-    ModelFileError
-        For a file with another suffix than `SUFFIXES`.
     """
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
         raise InputError(f"`model` must be the name of a shipped model or a path, got {short_repr(model)}.")
@@ -48,8 +46,7 @@ def find(model: str | os.PathLike[str]) -> Path:
                 message = f"No shipped model {short_repr(text)}, but there is a file. Give '{text}.toml'."
                 raise UnknownNameError(message, **error.numbers)
             if os.path.isfile(text):
-                what = f"{text}: has another suffix than files of mechanisms, {', '.join(SUFFIXES)}."
-                raise ModelFileError(what, path=Path(text))
+                return Path(text)  # reading it states its kind
             raise error
         return models_directory() / f"{text}.toml"
     return Path(text)

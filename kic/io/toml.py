@@ -111,7 +111,9 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
         except RecursionError:
             rule = _TOO_DEEP
         except ValueError as error:
-            rule = kind_of(text.encode()) or f"is not TOML: {error}"
+            known = path.suffix.lower() in SUFFIXES
+            kinds = "" if known else f". Files of mechanisms end in {', '.join(SUFFIXES)}"
+            rule = kind_of(text.encode()) or f"is not TOML: {error}{kinds}"
     raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
 
 
