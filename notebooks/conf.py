@@ -59,6 +59,7 @@ html_static_path = ["_static"]
 html_css_files = ["kic.css"]
 html_show_sourcelink = False
 html_domain_indices = False
+toc_object_entries_show_parents = "hide"
 html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,
