@@ -14,3 +14,9 @@ def test_random_mechanisms(kind: str) -> None:
     for outcome, details in outcomes.values():
         assert not any(word in outcome for word in ("wrong", "falsely", "law")), details
     assert sum("right" in outcome for outcome, _ in outcomes.values()) >= 3
+
+
+def test_all_pivots_are_small() -> None:
+    """The condition is checked where all pivots are small beside the entries, as in this random arm."""
+    outcome, details = near_singular.verdict(201319)
+    assert outcome == "solved arm refused", details

@@ -15,18 +15,20 @@ PIVOT_SWAP_FACTOR = 10
 
 @helper
 def factor(W, pivots, ends):
-    """Factor W (n, n) in place; return the ratio of the smallest to the largest pivot, 0 if singular.
+    """Factor W (n, n) in place; return the ratio of the smallest pivot to the largest entry, 0 if singular.
 
+    All pivots may be small where rows are not exchanged, so the largest pivot says nothing about the size.
     `pivots` (n,) receives the original row of each pivot, `ends` (n,) the last nonzero column of each row.
     """
-    size = W.shape[0]
+    size, large = W.shape[0], 0.0
     for i in range(size):
         pivots[i] = i
         ends[i] = 0
         for j in range(size):
             if W[i, j] != 0:
                 ends[i] = j
-    small = large = 1.0
+                large = max(large, abs(W[i, j]))
+    small = large
     for k in range(size):
         best, place = abs(W[k, k]), k
         for i in range(k + 1, size):
@@ -41,8 +43,7 @@ def factor(W, pivots, ends):
             ends[k], ends[place] = ends[place], ends[k]
         if not best > 0:  # also catches NaN
             return 0.0
-        small = best if k == 0 else min(small, best)
-        large = best if k == 0 else max(large, best)
+        small = min(small, best)
         last, inverse = ends[k], 1 / W[k, k]
         for i in range(k + 1, size):
             if W[i, k] != 0:
@@ -51,7 +52,7 @@ def factor(W, pivots, ends):
                 for j in range(k + 1, last + 1):
                     W[i, j] -= f * W[k, j]
                 ends[i] = max(ends[i], last)
-    return small / large
+    return small / large if size > 0 else 1.0
 
 
 @helper
