@@ -286,15 +286,14 @@ class _PositionProblem:
             for index, reason, told in zip(failed, why, self.told[bad], strict=True)
             if told
         ]
-        rest = (
-            "look with assemblies(), or keep the others with failures='mask'"
-            if shape
-            else ("or look with assemblies()")
-        )
+        others = "keep the others with failures='mask'"
+        where, remedy = "", f"Correct the inputs, or {others}." if shape else "Correct the inputs."
+        if self.reached:  # some inputs are possible, and were not reached
+            where, remedy = " near the start", "Give `near=` a configuration closer to the wanted assembly, "
+            remedy += f"look with assemblies(), or {others}." if shape else "or look with assemblies()."
         raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs near the start: "
-            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. Give `near=` a configuration "
-            f"closer to the wanted assembly, {rest}.",
+            f"'{model.description.name}' has no configuration with these inputs{where}: "
+            f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. {remedy}",
             failed=failed,
             reasons=why,
             configuration=configuration,

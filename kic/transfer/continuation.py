@@ -44,6 +44,8 @@ SINGULAR_CONDITION = 1e5
 # that rate twice the largest number would not do, and after a dead centre a few steps double their length
 STEPS_MAX = 2000
 SLOW_STEPS, SLOW_SHARE = 200, 0.05
+# share of the mean step below which the last steps of a path count as shrinking
+SHRUNK_STEP_FACTOR = 0.1
 # a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
 TURNS_MAX, PERIOD_MAX = 16, 8
 # largest distance of a state after a period from the one before (rad, lengths)
@@ -272,7 +274,8 @@ def _continue_in_steps(
         fresh[k] = good
         step[k] = np.where(good, 2 * length, np.where(whole, step[k], length / 2))
         going[k] = (share[k] < 1) & (step[k] >= STEP_MIN)
-    long = (step >= STEP_MIN) & (taken >= SLOW_STEPS) & (worst <= SINGULAR_CONDITION / 10)
+    # steps become short towards a dead centre, and stay of one length on a path that is too long
+    long = (taken >= SLOW_STEPS) & (step > SHRUNK_STEP_FACTOR * share / np.maximum(taken, 1))
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, completed = slice(b, b + 1), float(share[b])
