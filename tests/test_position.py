@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import process_time
 
 import numpy as np
 import pytest
@@ -367,16 +366,25 @@ def test_overlong_path_raises() -> None:
         kic.load("five-bar").at([1e6, 1e6])
 
 
+def test_impossible_inputs_have_no_advice_about_starts() -> None:
+    with pytest.raises(kic.ConfigurationError, match=r"finite\. Correct the inputs\.$"):
+        kic.load("four-bar").at({"A": np.nan})
+
+
+def test_dead_centre_of_a_far_target_is_named() -> None:
+    """Steps that become short towards a dead centre are no long path, however far the target."""
+    with pytest.raises(kic.ConfigurationError, match=r"a dead centre.*out of reach by 1e\+03 m"):
+        kic.load("four-bar").at({"tip.x": 1e3})
+
+
 def test_targets_far_beyond_reach_raise_soon() -> None:
     """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
     m = kic.load("gough-stewart")
     solver, start = m.prepare_position(), m.at()
     legs = np.array([float(start.value(name)) for name in m.coordinate_names])
     assert solver(legs + 100, start).shape == start.state.shape
-    begin = process_time()
     with pytest.raises(kic.ConfigurationError, match="of it took 200 steps"):
         solver(legs + 1e6, start)
-    assert process_time() - begin < 2
 
 
 def test_overlong_travel_of_a_rack_raises_at_once() -> None:
@@ -392,10 +400,8 @@ def test_overlong_travel_of_a_rack_raises_at_once() -> None:
     )
     start = m.at()
     assert m.at({"S": 0.5}).value("A") == pytest.approx(start.value("A") + 5.0, abs=1e-12)
-    begin = process_time()
     with pytest.raises(kic.ConfigurationError, match=r"its path is too long: a joint turns by 1e\+07 rad"):
         m.at({"S": 1e6})
-    assert process_time() - begin < 1
 
 
 # --------------------------------------------------------------------------------------------- errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -270,13 +269,11 @@ TWO = "<robot name='x'><link name='a'/><link name='b'/>"
     ],
     ids=(f"file{k}" for k in itertools.count()),
 )  # fmt: skip
-def test_invalid_files_fail_soon(text):
-    start = time.perf_counter()
+def test_invalid_files_raise(text):
     with pytest.raises(kic.ModelFileError):
         kic.from_urdf(text)
     with pytest.raises(kic.ModelFileError):
         kic.from_sdf(text)
-    assert time.perf_counter() - start < 10  # two files, on a machine with other work
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe\x01" * 100, b"\x7fELF" + bytes(1000)])
@@ -558,10 +555,8 @@ def test_loops_of_a_file_are_bounded():
         + joint(f"j{k}", "continuous", f"l{k}", f"l{k + 1}", more=f"<mimic joint='j{k - 1}'/>" if k else "")
         for k in range(count)
     )
-    start = time.perf_counter()
     with pytest.raises(kic.ModelFileError):
         kic.from_urdf(f"<robot name='r'><link name='l0'/>{chain}</robot>")
-    assert time.perf_counter() - start < 10
 
 
 FINGER = """<mujoco><compiler angle="radian"/><worldbody>
@@ -611,10 +606,8 @@ def test_joints_without_a_name_get_a_new_one():
     ],
 )
 def test_mjcf_that_stands_for_many_parts(text):
-    start = time.perf_counter()
     with pytest.raises(kic.ModelFileError):
         kic.from_mujoco(text)
-    assert time.perf_counter() - start < 10
 
 
 @needs_mujoco
