@@ -130,6 +130,12 @@ class LoopError(KicError, ValueError):
     """A quantity that is not available for a joint that closes a loop."""
 
 
+def either(words: Iterable[str]) -> str:
+    """Return words as in "a, b or c"."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def short_repr(value: Any) -> str:
     """Return the repr of a value on one line, shortened for a message."""
     try:

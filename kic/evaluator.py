@@ -604,8 +604,8 @@ class PositionSolver:
         Parameters
         ----------
         x : (..., n) array_like
-            Values of the inputs that have them, then a quaternion (w, x, y, z) for each orientation whose
-            angular velocity is an input.
+            Values of the inputs that have them, then a quaternion (w, x, y, z) of any size for each
+            orientation whose angular velocity is an input.
         near : (..., S) array_like
             Closed states; batches broadcast.
 
@@ -631,7 +631,7 @@ class PositionSolver:
         x, near = self._real("x", x, self._positions.size), self._real("near", near, self._sizes[1])
         batch = broadcast_batches(x=x.shape[:-1], near=near.shape[:-1])
         x, near = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (x, near))
-        return self._at_positions(self._positions, x, near)
+        return self._at_positions(self._positions, self._positions.normalized(x), near)
 
     def _at_positions(self, positions: Positions, x: np.ndarray, near: np.ndarray) -> np.ndarray:
         batch = x.shape[:-1]

@@ -192,7 +192,7 @@ def prepare_reading(app: Sphinx, env: Any, names: list[str]) -> None:
     forked_kernels.use()
     with_cells = [name for name in names if has_cells(Path(env.doc2path(name)))]
     others = [name for name in names if name not in with_cells]
-    size = len(make_chunks(names, app.parallel)[0])  # one process reads so many pages, one after another
+    size = len(make_chunks(names, app.parallel)[0])  # number of pages that one process reads
     shares = [with_cells[k :: app.parallel] for k in range(app.parallel)]
     names.clear()
     for share in shares:

@@ -13,9 +13,6 @@ from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-# read by Matplotlib when it is imported; a kernel would set it
-os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-
 
 class Fork:
     """A forked kernel with the methods of `subprocess.Popen` that its provisioner uses."""
@@ -44,7 +41,7 @@ class Fork:
 
 
 def serve(command: list[str], cwd: str | None, env: dict[str, str]) -> None:
-    """Be a kernel: of the command `python -m ipykernel_launcher -f FILE`, the options count."""
+    """Run a kernel with the options of the command `python -m ipykernel_launcher -f FILE`."""
     from ipykernel.kernelapp import IPKernelApp
 
     # without this, signals to the kernel would wake the loop of the parent
@@ -65,7 +62,7 @@ class ForkProvisioner(LocalProvisioner):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Fork a kernel, and return the addresses of its sockets."""
         self.process = Fork(cmd, kwargs.get("cwd"), kwargs.get("env") or dict(os.environ))
-        self.pid = self.process.pid
+        self.pid, self.cwd = self.process.pid, kwargs.get("cwd")
         return self.connection_info
 
 
@@ -74,6 +71,8 @@ IMPORTED = ("ipykernel.kernelapp", "ipykernel.zmqshell", "matplotlib.pyplot", "p
 
 def use() -> None:
     """Import what pages import, and make all new kernels of this process and its children forks of it."""
+    # read by Matplotlib when it is imported; a kernel would set it
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     for name in IMPORTED:
         import_module(name)
     name, target = "local-provisioner", f"{__name__}:{ForkProvisioner.__name__}"

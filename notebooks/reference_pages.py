@@ -75,7 +75,9 @@ def layer(title: str, packages: tuple[str, ...]) -> str:
     for name, module in modules.items():
         public = name if name.startswith("kic.") else f"kic.{name}"
         about = (inspect.getdoc(module) or "").split("\n\n")[0] + "\n"
-        parts += [heading(f"``{public}``", "-"), *({about}.difference(parts))]
+        parts.append(heading(f"``{public}``", "-"))
+        if about not in parts:
+            parts.append(about)
         parts.append(table(members(module), public))
     return "\n".join(parts)
 

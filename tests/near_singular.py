@@ -294,6 +294,11 @@ class Linkage:
         self.m = replace(m, bodies=tuple(bodies), gravity=tuple(self.gravity))
 
     @property
+    def turning(self) -> tuple[str, ...]:
+        """Revolute joints of followers."""
+        return tuple(f"D{k}" for k, loop in enumerate(self.loops) if loop.kind == "revolute")
+
+    @property
     def places(self) -> float:
         """Largest coordinate of a joint, in units of the smallest link or radius."""
         largest = max(float(np.abs([x.pin, x.base, x.end]).max()) for x in self.loops)
@@ -455,8 +460,11 @@ def linkage_case(rng: np.random.Generator, distance: float) -> Case | None:
         angle = root - mp.mpf(distance)
         value = float(linkage.displacements(angle)[0][k])
         near = linkage.m.at({"O": float(angle)})
+        # the closed form returns angles within half a turn
+        turns = round((float(near.value(wrt)) - value) / (2 * np.pi)) if wrt in linkage.turning else 0
+        value += 2 * np.pi * turns
         for _ in range(40):  # the crank angle at which the follower has this rounded value
-            change = linkage.displacements(angle)[0][k] - mp.mpf(value)
+            change = linkage.displacements(angle)[0][k] - mp.mpf(value) + 2 * mp.pi * turns
             angle = angle - change / linkage.results(angle, step)[wrt][1]
         if not abs(angle - root) < 3 * mp.mpf(distance) or angle > root:
             return None  # rounded to the other side of the dead centre

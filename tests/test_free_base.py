@@ -106,6 +106,22 @@ def test_positions_of_free_bases_equal_those_of_at(floating, standing):
         assert close(np.zeros((0, values.shape[1])), c.state).shape == (0, c.state.size)
 
 
+def test_positions_with_quaternions(floating):
+    c, close = floating.at(), floating.prepare_position()
+    x = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.1, -0.2]).as_quat(scalar_first=True), 0.2])
+    order = [*close.inputs].index("A")
+    assert order == len(close.inputs) - 1
+    x = np.concatenate([x[:3], x[-1:], x[3:-1]])  # values first
+    found = close.at_positions(x, c.state)
+    assert alike(found, close([0.1, 0.2, 0.3, 0.3, 0.1, -0.2, 0.2], c.state)) < 1e-11
+    x[4:] *= 3.0
+    assert alike(found, close.at_positions(x, c.state)) < 1e-11
+    for bad in (0.0, np.nan):
+        x[4:] = bad
+        with pytest.raises(kic.InputError, match=r"quaternion of 'root' must be finite and not zero"):
+            close.at_positions(x, c.state)
+
+
 def test_positions_by_angular_velocities_of_a_body(standing):
     """A body's rotation vector is its rotation from the reference configuration."""
     c, turn = standing.at(), np.array([0.1, -0.05, 0.2])

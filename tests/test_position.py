@@ -377,7 +377,28 @@ def test_dead_centre_of_a_far_target_is_named() -> None:
         kic.load("four-bar").at({"tip.x": 1e3})
 
 
-def test_targets_far_beyond_reach_raise_soon() -> None:
+@pytest.mark.parametrize("target", [50.0, 100.0])
+def test_slow_passage_in_the_middle_of_a_path(target: float) -> None:
+    """A block drives a guide closely past its pivot, and the guide turns a wheel at 30 times its speed."""
+    angle, start = np.arctan2(0.03, -10.0), (-10.0, 0.03, 0.0)
+    along, z = (np.cos(angle), np.sin(angle), 0.0), (0.0, 0.0, 1.0)
+    m = kic.Mechanism(
+        "guide",
+        [kic.Body(name) for name in ("block", "swivel", "guide", "wheel")],
+        [
+            kic.Joint("X", "prismatic", ("ground", "block"), start, (1, 0, 0), value=-10.0),
+            kic.Joint("S", "revolute", ("block", "swivel"), start, z),
+            kic.Joint("T", "prismatic", ("swivel", "guide"), start, along),
+            kic.Joint("G", "revolute", ("ground", "guide"), (0, 0, 0), z),
+            kic.Joint("W", "revolute", ("ground", "wheel"), (0, -5, 0), z),
+        ],
+        couplings=[kic.Coupling("gear", ("G", "W"), ratios=(30.0, -1.0))],
+        coordinates=["X"],
+    )
+    assert m.at({"X": target}).value("G") == pytest.approx(np.arctan2(0.03, target) - angle, abs=1e-9)
+
+
+def test_targets_far_beyond_reach_take_few_steps() -> None:
     """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
     m = kic.load("gough-stewart")
     solver, start = m.prepare_position(), m.at()

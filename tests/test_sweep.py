@@ -464,8 +464,8 @@ def test_invalid_grids_raise(grid: object, message: str) -> None:
     [
         (3, "`metric` must be a function"),
         ([], "`metric` must have at least one"),
-        ("manipulability", r"kic\.metrics\.manipulability makes a metric"),
-        (kic.metrics.min_singular_value, r"kic\.metrics\.min_singular_value makes a metric"),
+        ("manipulability", r"kic\.metrics\.manipulability is called with rows"),
+        (kic.metrics.min_singular_value, r"kic\.metrics\.min_singular_value is called with rows"),
         (["tip.x", "tip.x"], "Two metrics of the sweep are called 'tip.x'. Name them in a dict"),
         ("tip", "'tip' has several rows; give one"),
         ({"a": lambda c: 3.0}, "metric 'a' must be real numbers, one for each of 2 configurations"),

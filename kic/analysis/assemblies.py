@@ -203,7 +203,8 @@ def assembly_search(
     """Check the arguments of `Mechanism.assemblies`."""
     starts = integer("starts", starts, 1)
     if not isinstance(seed, np.random.Generator):
-        seed = integer("seed", seed, 0)  # NumPy's own check recurses without end on a matrix
+        # NumPy's own check recurses without end on a matrix
+        seed = integer("seed", seed, 0, other="a Generator")
     rng = np.random.default_rng(seed)
     targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)

@@ -36,7 +36,7 @@ from kic.description.validation import (
     text,
     vector,
 )
-from kic.errors import InputError, ModelError, UnknownNameError, short_repr, unknown
+from kic.errors import InputError, ModelError, UnknownNameError, either, short_repr, unknown
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
@@ -401,7 +401,7 @@ class MechanismDescription:
                 there += [c for cs in self._components_of_joints.values() for c in cs if c not in there]
                 there += [*(p.name for p in self.points), *(b.name for b in self.bodies)] if rows else []
                 kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
-                error = unknown(" or ".join(kinds), name, self.name, there)
+                error = unknown(either(kinds), name, self.name, there)
                 raise ModelError(
                     f"`{key}`: {error}", key=place, name=name, candidates=error.numbers["candidates"]
                 )
@@ -480,7 +480,7 @@ class MechanismDescription:
         part = self.parts.get(name, CenterOfMass(COM) if name == COM else None)
         if part is not None and (not kinds or _KIND[type(part)] in kinds):
             return part
-        label = " or ".join(_SINGULAR[kind] for kind in among) if kinds else "part"
+        label = either(_SINGULAR[kind] for kind in among) if kinds else "part"
         raise self.unknown(label, name, *among)
 
     def describe(self, name: str) -> str:

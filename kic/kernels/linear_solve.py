@@ -17,7 +17,7 @@ PIVOT_SWAP_FACTOR = 10
 def factor(W, pivots, ends):
     """Factor W (n, n) in place; return the ratio of the smallest pivot to the largest entry, 0 if singular.
 
-    All pivots may be small where rows are not exchanged, so the largest pivot says nothing about the size.
+    All pivots may be small where rows are not exchanged, so the largest pivot is no measure of the size of W.
     `pivots` (n,) receives the original row of each pivot, `ends` (n,) the last nonzero column of each row.
     """
     size, large = W.shape[0], 0.0

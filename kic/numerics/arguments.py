@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, OutOfRangeError, short_repr
+from kic.errors import InputError, OutOfRangeError, either, short_repr
 from kic.numerics.arrays import reals
 
 
@@ -57,17 +57,17 @@ def choice(name: str, value: Any, among: Iterable[str]) -> str:
     """Return one of a few words."""
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
-        *most, last = map(repr, words)
-        listed = f"{', '.join(most)} or {last}" if most else last
+        listed = either(map(repr, words))
         raise InputError(f"`{name}` must be {listed}, got {short_repr(value)}.", name=name, candidates=words)
     return str(value)
 
 
-def integer(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return an integer within bounds."""
+def integer(name: str, value: Any, least: int, most: int | None = None, other: str = "") -> int:
+    """Return an integer within bounds; `other` names what the caller accepts in its place."""
     number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
     if not number or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        bounds += f" or {other}" if other else ""
         raise InputError(f"`{name}` must be an integer {bounds}, got {short_repr(value)}.", name=name)
     return int(value)
 

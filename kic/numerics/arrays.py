@@ -152,10 +152,10 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     return ordinary(name, a) if bounded else a
 
 
-def has_axes(value: Any) -> bool:
-    """Return True if a value is not a single number."""
+def is_scalar(value: Any) -> bool:
+    """Return True if a value is one number."""
     a = as_numbers(value)
-    return a is None or a.ndim > 0
+    return a is not None and a.ndim == 0
 
 
 def squeeze_for_scalars(result: np.ndarray, *given: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.errors import InputError, SingularError, short_repr
 from kic.numerics.arguments import mapping, names_of
-from kic.numerics.arrays import has_axes, numbers, ordinary, reals
+from kic.numerics.arrays import is_scalar, numbers, ordinary, reals
 from kic.operational_space.ellipsoids import manipulability
 
 
@@ -226,7 +226,7 @@ class NullSpaceMotion:
             if isinstance(one, Objective) or callable(one):
                 self.parts.append(one)
                 continue
-            arrays = one if isinstance(one, tuple) and one and has_axes(one[0]) else (one,)
+            arrays = one if isinstance(one, tuple) and one and not is_scalar(one[0]) else (one,)
             if len(arrays) > 3:
                 raise InputError(
                     f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}."

@@ -153,7 +153,8 @@ class MechanismPicture(Picture):
         Parameters
         ----------
         ellipsoid : Ellipsoid
-            Ellipsoid of two or three rows x, y, z of one point, frame or body, such as ["tip.x", "tip.y"].
+            Ellipsoid of two or three rows x, y, z of one point, frame, centre of mass or body, such as
+            ["tip.x", "tip.y"].
         scale : float, optional
             Drawing length per unit, as in `velocity`; for all ellipsoids of this kind.
 
@@ -170,8 +171,8 @@ class MechanismPicture(Picture):
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
             raise InputError(
-                "`ellipsoid` must have two or three rows x, y, z of one point, frame or body, got "
-                f"{', '.join(ellipsoid.task)}.",
+                "`ellipsoid` must have two or three rows x, y, z of one point, frame, centre of mass or "
+                f"body, got {', '.join(ellipsoid.task)}.",
                 task=ellipsoid.task,
             )
         if not np.isfinite(self._drawn_members("ellipsoid", ellipsoid.semi_axes)).all():

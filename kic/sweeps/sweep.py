@@ -263,7 +263,9 @@ def _as_metric(one: Any, parts: Container[str]) -> Callable[..., Any]:
         return BY_NAME[one]()
     for maker in MAKERS:
         if one is maker or (one == maker.__name__ and one not in parts):
-            raise InputError(f"kic.metrics.{maker.__name__} makes a metric. Call it with its rows.")
+            raise InputError(
+                f"kic.metrics.{maker.__name__} is called with rows. Give kic.metrics.{maker.__name__}(rows)."
+            )
     if isinstance(one, str):
         return value(one)
     if not callable(one):

@@ -115,7 +115,7 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
     from scipy.interpolate import make_interp_spline
 
     intervals = np.diff(knots)
-    unfit = ~((intervals > INTERVAL_MIN) & (intervals < 1 / INTERVAL_MIN))
+    unfit = ~((intervals >= INTERVAL_MIN) & (intervals <= 1 / INTERVAL_MIN))
     if unfit.any():
         raise InputError(
             f"Intervals of a spline must last from {INTERVAL_MIN:g} to {1 / INTERVAL_MIN:g}, got "

@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.description.parts import Body, Frame
 from kic.errors import InputError, short_repr
-from kic.numerics.arrays import broadcast_batches, has_axes, numbers, reals
+from kic.numerics.arrays import broadcast_batches, is_scalar, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
@@ -257,7 +257,7 @@ class _RowPath:
     def _has_rates(self, found: Any) -> bool:
         """Return True if a function returns rates beside values, and perhaps accelerations and jerks."""
         several = isinstance(found, tuple) and 2 <= len(found) <= 4
-        return several and (has_axes(found[0]) or self.size == 1)
+        return several and (self.size == 1 or not is_scalar(found[0]))
 
     def _missing_rate(self) -> str:
         return (

@@ -195,7 +195,7 @@ class SampledMotion(Tabular):
 
     Notes
     -----
-    In `plot` and in tables, "efforts" and "joint forces" are names, too.
+    `plot` and the tables also accept "efforts" and "joint forces" as names.
     """
 
     t: np.ndarray

@@ -18,6 +18,7 @@ from kic.numerics.linalg import condition_number
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.numerics.tolerances import CONDITION_MAX, EPS, RANK_RTOL
 from kic.transfer.closure import DRIFT_RTOL, Closure
+from kic.transfer.coordinate_transfer import TRIES
 
 # inputs drive a configuration if the condition of all rows there is below this
 FOLLOWED_CONDITION_MAX = CONDITION_MAX**0.5
@@ -40,11 +41,10 @@ CURVATURE_MIN = 1e-4
 SAME_VALUE_RTOL = 8 * EPS
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
-# largest number of steps. A path ends sooner if so many steps complete less than a share of what is left: at
-# that rate twice the largest number would not do, and after a dead centre a few steps double their length
-STEPS_MAX = 2000
-SLOW_STEPS, SLOW_SHARE = 200, 0.05
-# share of the mean step below which the last steps of a path count as shrinking
+# largest number of steps, and steps between checks of progress. A path is too long if the steps that remain,
+# each longer than all so far by the factor, would not complete it
+STEPS_MAX, CHECK_STEPS, SPEEDUP_MAX = 2000, 200, 50
+# share of the mean step below which steps shrink, as they do towards a dead centre
 SHRUNK_STEP_FACTOR = 0.1
 # a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
 TURNS_MAX, PERIOD_MAX = 16, 8
@@ -234,12 +234,14 @@ def _continue_in_steps(
     too_long = turn > STEPS_MAX * TURN_MAX
     going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
-    before, taken = share.copy(), np.zeros(len(start), dtype=int)
+    # compiled steps completed the first share, at most `TRIES` of them
+    before, longest, unfinished = share.copy(), share / TRIES, np.zeros(len(start), dtype=int)
     for n in range(STEPS_MAX):
-        if n and n % SLOW_STEPS == 0:
-            going &= share - before > SLOW_SHARE * (1 - share)
-            before = share.copy()
-        taken[going] = n + 1
+        if n and n % CHECK_STEPS == 0:
+            slow = SPEEDUP_MAX * longest * (STEPS_MAX - n) < 1 - share
+            slow &= going & (step > SHRUNK_STEP_FACTOR * (share - before) / n)
+            unfinished[slow] = n
+            going &= ~slow
         k = np.flatnonzero(going)
         if not k.size:
             break
@@ -271,11 +273,11 @@ def _continue_in_steps(
         states[done], values[done], G[done], worst[done] = found[good], v[good], g[good], worse[good]
         length = part * (1 - share[k])
         share[done] = np.where(part[good] == 1, 1.0, share[done] + length[good])
+        longest[done] = np.maximum(longest[done], length[good])
         fresh[k] = good
         step[k] = np.where(good, 2 * length, np.where(whole, step[k], length / 2))
         going[k] = (share[k] < 1) & (step[k] >= STEP_MIN)
-    # steps become short towards a dead centre, and stay of one length on a path that is too long
-    long = (taken >= SLOW_STEPS) & (step > SHRUNK_STEP_FACTOR * share / np.maximum(taken, 1))
+    unfinished[going] = STEPS_MAX
     reasons = [""] * len(start)
     for b in np.flatnonzero(share < 1):
         here, completed = slice(b, b + 1), float(share[b])
@@ -284,8 +286,8 @@ def _continue_in_steps(
         elif regular[b] and too_long[b]:
             most = STEPS_MAX * TURN_MAX
             reasons[b] = f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
-        elif long[b]:
-            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {taken[b]} steps"
+        elif unfinished[b]:
+            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {unfinished[b]} steps"
         else:
             reasons[b] = _failure_reason(
                 closure, start[here], states[here], goal[here], completed, bool(regular[b])

@@ -216,8 +216,8 @@ class CoordinateTransfer:
 
         def work(a: int, b: int) -> None:
             scratch, whole = np.empty(query.closing_places), np.empty((2, query.columns), np.int64)
-            own = states[a:b], goal[a:b], choice, scratch, whole, share[a:b]
-            kernel("closing")(query.plan, query.numbers, *own, tries)
+            part = states[a:b], goal[a:b], choice, scratch, whole, share[a:b]
+            kernel("closing")(query.plan, query.numbers, *part, tries)
 
         if count == 1:
             work(0, 1)

@@ -19,7 +19,7 @@ import numpy as np
 
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
-from kic.errors import InputError
+from kic.errors import InputError, short_repr
 from kic.kernels.layout import DIRECTION, DOT1, LOCAL_B
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
@@ -297,6 +297,19 @@ class Positions:
         part = _matrices(quaternion_from_vector(vectors / count))
         began = self.of(state)[0, : len(values)]
         return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]
+
+    def normalized(self, x: np.ndarray) -> np.ndarray:
+        """Return positions (..., size) with unit quaternions; numbers that are not finite and zeros raise."""
+        found = x.copy()
+        for one, place in zip(self.orientations, self._quaternions, strict=True):
+            size = np.linalg.norm(x[..., place], axis=-1)
+            if not ((size > 0) & np.isfinite(size)).all():
+                raise InputError(
+                    f"The quaternion of '{one.name}' must be finite and not zero, got "
+                    f"{short_repr(x[..., place].tolist())}."
+                )
+            found[..., place] = _unit(x[..., place])
+        return found
 
     def inputs(self, x: np.ndarray) -> dict[str, Any] | None:
         """Return positions (..., size) as inputs of `at`; None for orientations between moving bodies."""

@@ -3,9 +3,9 @@
 The reference is kic's run at the tightest tolerance, with which the peer's runs must agree in their limit of
 small steps. Errors are the largest distance of one point from it over the run. A line for each relative
 tolerance of kic has the peer with as many steps as give the same error. The last line has the peer at a
-number of steps that it does fast, beside kic at the loosest power of ten that is no worse. Steps that are too
-many to be waited for are not made: their time is carried over from fewer, as each costs the same, and the
-line says so.
+number of steps that it does fast, beside kic at the loosest power of ten that is no worse. Runs
+with too many steps are not made; their time is extrapolated from shorter ones, as each step costs the same,
+and the line says so.
 """
 
 from __future__ import annotations
