@@ -122,7 +122,7 @@ def test_reports_tell_the_efforts_of_actuators() -> None:
 @pytest.mark.parametrize(
     ("more", "key", "text"),
     [
-        ({"actuators": ["rum"]}, "actuators[0]", "No joint or distance or row 'rum' in 'boom'. Did you"),
+        ({"actuators": ["rum"]}, "actuators[0]", "No joint, distance or row 'rum' in 'boom'. Did you"),
         ({"actuators": ["A", "A"]}, "actuators[1]", "coordinate 'A' is named twice in `actuators`"),
         ({"actuators": ["tip.w"]}, "actuators[0]", "'tip.w'"),
         ({"actuators": "A"}, "actuators", "must be a list of names"),
