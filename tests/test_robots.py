@@ -592,35 +592,155 @@ def test_joints_without_a_name_get_a_new_one():
     assert m.order_of(mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
 
 
+ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>'
+
+
 @needs_mujoco
 @pytest.mark.parametrize(
-    "text",
+    ("parts", "words"),
     [
-        '<mujoco><worldbody><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate>'
-        "</replicate></worldbody></mujoco>",
-        '<mujoco><asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset></mujoco>',
-        '<mujoco><custom><numeric name="n" size="1000000000" data="1"/></custom></mujoco>',
-        '<mujoco><size nuser_body="100000000"/></mujoco>',
-        "<mujoco><worldbody>" + "<body><joint/><geom size='1'/></body>" * 4000 + "</worldbody></mujoco>",
-        "<mujocoinclude/>",
+        ('<worldbody><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate>'
+         "</replicate></worldbody>", "40,000 parts"),
+        ('<asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset>', "`nrow` times `ncol`"),
+        ('<custom><numeric name="n" size="1000000000" data="1"/></custom>', "`size`"),
+        ('<size nuser_body="100000000"/>', "`nuser_body`"),
+        ("<worldbody>" + ROD * 4000 + "</worldbody>", "2,400 bodies"),
+        ('<worldbody><body name="x"><flexcomp name="f" type="grid" count="15 15 15" spacing="1 1 1" '
+         'mass="1"/></body></worldbody>', "2,400 bodies"),
+        ('<worldbody><body name="x"><flexcomp name="f" type="mesh" file="m.obj"/></body></worldbody>',
+         "flexible"),
     ],
-)
-def test_mjcf_that_stands_for_many_parts(text):
-    with pytest.raises(kic.ModelFileError):
+)  # fmt: skip
+def test_mjcf_that_stands_for_many_parts(parts, words):
+    text = f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>"
+    with pytest.raises(kic.ModelFileError, match=words):
         kic.from_mujoco(text)
 
 
 @needs_mujoco
+@pytest.mark.parametrize(
+    "parts",
+    [
+        '<size nuserdata="1000" nkey="50" nuser_body="10" nuser_jnt="10"/>',
+        "<size " + " ".join(f'nuser_{kind}="8"' for kind in ("body", "jnt", "geom", "site", "cam",
+                                                           "tendon", "actuator", "sensor")) + "/>",
+        '<worldbody><body name="x"><flexcomp name="f" type="grid" count="15 15 15" spacing="1 1 1" mass="1" '
+        'dim="3" radius="0.01" dof="trilinear"/></body></worldbody>',
+    ],
+)  # fmt: skip
+def test_mjcf_with_tables_and_flexible_bodies_of_usual_size(parts):
+    assert kic.from_mujoco(f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>").dof
+
+
+@needs_mujoco
+def test_attached_models_are_counted(tmp_path):
+    (tmp_path / "part.xml").write_text(
+        f'<mujoco><worldbody><body name="b">{ROD * 500}</body></worldbody></mujoco>'
+    )
+    attach = "".join(f'<attach model="p" body="b" prefix="p{k}"/>' for k in range(8))
+    path = tmp_path / "robot.xml"
+    text = f'<mujoco><asset><model name="p" file="part.xml"/></asset><worldbody>{attach}</worldbody></mujoco>'
+    path.write_text(text)
+    with pytest.raises(kic.ModelFileError, match="2,400 bodies"):
+        kic.load(path)
+    path.write_text(text.replace(attach, '<attach model="p" body="b" prefix="x"/>'))
+    (tmp_path / "part.xml").write_text(
+        f'<mujoco><worldbody><body name="b">{ROD * 2}</body></worldbody></mujoco>'
+    )
+    assert kic.load(path).dof == 2
+
+
+@needs_mujoco
+def test_models_that_contain_each_other(tmp_path):
+    for k in range(8):
+        assets = "".join(f'<model name="m{j}" file="part{k + 1}.xml"/>' for j in range(10))
+        text = f"<mujoco><asset>{assets}</asset><worldbody>{ROD}</worldbody></mujoco>"
+        (tmp_path / f"part{k}.xml").write_text(text)
+    (tmp_path / "part8.xml").write_text(f"<mujoco><worldbody>{ROD}</worldbody></mujoco>")
+    with pytest.raises(kic.ModelFileError, match=r"2,400 bodies|40,000 parts"):
+        kic.load(tmp_path / "part0.xml")
+    (tmp_path / "part1.xml").write_text('<mujoco><asset><model file="part0.xml"/></asset></mujoco>')
+    with pytest.raises(kic.ModelFileError, match="not themselves"):
+        kic.load(tmp_path / "part0.xml")
+
+
+@needs_mujoco
+def test_included_files_are_bounded(tmp_path):
+    path = tmp_path / "robot.xml"
+    for k in range(8):
+        (tmp_path / f"f{k}.xml").write_text(
+            "<mujoco>"
+            + "<default>" * 180
+            + f'<include file="f{k + 1}.xml"/>'
+            + "</default>" * 180
+            + "</mujoco>"
+        )
+    path.write_text('<mujoco><include file="f0.xml"/></mujoco>')
+    with pytest.raises(kic.ModelFileError, match="200 levels deep"):
+        kic.load(path)
+    (tmp_path / "f0.xml").write_text("<mujoco><!--" + " " * 6_000_000 + "--></mujoco>")
+    path.write_text('<mujoco><include file="f0.xml"/><include file="./f0.xml"/></mujoco>')
+    with pytest.raises(kic.ModelFileError, match="included twice"):
+        kic.load(path)
+    (tmp_path / "f1.xml").write_text((tmp_path / "f0.xml").read_text())
+    path.write_text('<mujoco><include file="f0.xml"/><include file="f1.xml"/></mujoco>')
+    with pytest.raises(kic.ModelFileError, match="10,000,000 bytes"):
+        kic.load(path)
+
+
+@needs_mujoco
 @pytest.mark.parametrize("kind", ["include", "model"])
-@pytest.mark.parametrize("name", ["../outside.xml", "..\\outside.xml", "/outside.xml"])
+@pytest.mark.parametrize("name", ["../outside.xml", "..\\outside.xml", "/outside.xml", "link.xml"])
 def test_mjcf_files_outside_the_folder(tmp_path, kind, name):
     (tmp_path / "outside.xml").write_text(FINGER.format(""))
     (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "link.xml").symlink_to(tmp_path / "outside.xml")
     part = f'<include file="{name}"/>' if kind == "include" else f'<asset><model file="{name}"/></asset>'
     path = tmp_path / "robots" / "robot.xml"
     path.write_text(f"<mujoco>{part}</mujoco>")
     with pytest.raises(kic.ModelFileError, match="in the folder of the model"):
         kic.load(path)
+
+
+CUBE = (
+    "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+    + "f 1 2 4\nf 1 4 3\nf 5 7 8\nf 5 8 6\nf 1 5 6\nf 1 6 2\n"
+    + "f 3 4 8\nf 3 8 7\nf 1 3 7\nf 1 7 5\nf 2 6 8\nf 2 8 4\n"
+)
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    ("folder", "name", "inside"),
+    [
+        ("", "in.obj", True),
+        ("assets", "deep.obj", True),
+        ("", "../out.obj", False),
+        ("..", "out.obj", False),
+        ("", "{tmp}/out.obj", False),
+        ("{tmp}", "out.obj", False),
+        ("", "link.obj", False),
+        ("assets", "..\\..\\out.obj", False),
+    ],
+)
+def test_meshes_of_masses_are_in_the_folder(tmp_path, folder, name, inside):
+    (tmp_path / "robots" / "assets").mkdir(parents=True)
+    for place in ("out.obj", "robots/in.obj", "robots/assets/deep.obj"):
+        (tmp_path / place).write_text(CUBE)
+    (tmp_path / "robots" / "link.obj").symlink_to(tmp_path / "out.obj")
+    text = (
+        f'<mujoco><compiler meshdir="{folder}"/><asset><mesh name="cube" file="{name}"/></asset><worldbody>'
+        '<body><joint/><geom type="mesh" mesh="cube" density="3"/></body></worldbody></mujoco>'
+    ).replace("{tmp}", str(tmp_path))
+    path = tmp_path / "robots" / "robot.xml"
+    path.write_text(text)
+    if inside:
+        assert abs(kic.load(path).bodies[0].mass - 3.0) < 1e-6
+    else:
+        with pytest.raises(kic.ModelFileError, match=r"in the folder of the model.*from_xml_path"):
+            kic.load(path)
+    with pytest.raises(kic.ModelFileError, match="in the folder of the model"):
+        kic.from_mujoco(text)
 
 
 def test_a_body_without_joints_has_a_remedy(tmp_path):

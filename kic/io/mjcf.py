@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, ModelFileError, short_repr
 from kic.io.robot import (
     WORLD,
     Link,
@@ -27,7 +28,7 @@ from kic.io.robot import (
     part_names,
     transform,
 )
-from kic.io.xml import Element, Source, parse, read_source, root_of
+from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_source, root_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
@@ -37,8 +38,12 @@ _QUIET = (
     "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact",
     "equality", "tendon", "actuator", "custom", "keyframe", "include", "extension",
 )  # fmt: skip
-# parts and bodies of a file with all copies of repeated ones; mujoco needs 2 s for so many bodies
-COPIES_MAX, BODIES_MAX = 40_000, 3_000
+# parts and bodies of a model with all copies of repeated ones; mujoco needs 2 s for so many bodies
+PARTS_MAX, BODIES_MAX = 40_000, 2_400
+# numbers of one table, and those that each part of a kind may have
+TABLE_MAX, ROW_MAX = 4_000_000, 1_000
+# files in files
+FILES_DEPTH_MAX = 8
 _TRUST = "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
 
 
@@ -112,78 +117,209 @@ def _compiled(
     source = root.source
     if root.tag not in ("mujoco", "robot"):
         root.fail("the root of an MJCF file must be <mujoco>.")
-    lines: dict[tuple[str, str], int] = {}
-    _walk(root, source, lines)
+    files = _Files(source)
+    lines = files.lines
+    files.count(root)
     remarks = [(x.line, f"<{x.tag}> is left out.") for x in root.children if x.tag not in _QUIET]
     try:
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
         else:
             spec = mujoco.MjSpec.from_file(str(source.path))
+        if len(spec.bodies) > BODIES_MAX:  # whatever they come from
+            root.fail(f"a model must have at most {BODIES_MAX:,} bodies, got {len(spec.bodies):,}. {_TRUST}")
         left = _without_geometry(mujoco, spec)
-        unknown = _without_missing_files(spec, source)
+        unknown = _without_missing_files(spec, files)
         with catch_warnings(record=True) as caught:
             simplefilter("always")
             compiled = spec.compile()
         remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}") for one in caught]
+    except ModelFileError:
+        raise
     except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise source.error(0, f"mujoco cannot compile it: {words[:300]}") from None
     return compiled, lines, [*remarks, *left], unknown
 
 
-def _walk(
-    element: Element,
-    source: Source,
-    lines: dict[tuple[str, str], int],
-    depth: int = 0,
-    copies: int = 1,
-    total: dict[str, int] | None = None,
-) -> None:
-    """Collect the lines of named parts, and check files outside the folder and the number of parts."""
-    total = {"parts": 0, "bodies": 0} if total is None else total
-    for child in element.children:
-        tag = "joint" if child.tag == "freejoint" else child.tag
-        name = child.attributes.get("name")
-        if name:
-            lines.setdefault((tag, name), child.line)
-        if child.tag == "plugin":
-            child.fail("plugins cannot be read. Remove them.")
-        count = _copies(child)
-        total["parts"] += copies * count
-        total["bodies"] += copies * count * (child.tag in ("body", "composite", "flexcomp"))
-        for kind, largest in (("parts", COPIES_MAX), ("bodies", BODIES_MAX)):
-            if total[kind] > largest:
-                child.fail(f"a model must have at most {largest:,} {kind}, and has more. {_TRUST}")
-        if child.tag == "include" or (child.tag == "model" and "file" in child.attributes):
-            path = Path(child.get("file").replace("\\", "/"))
-            if source.path is None or path.is_absolute() or ".." in path.parts:
-                rule = "the included file must be in the folder of the model"
-                child.fail(f"{rule}, got {short_repr(str(path))}. {_TRUST}")
-            if depth > 8:
-                child.fail("files include each other.")
-            included = read_source(source.path.parent / path, "MJCF")
-            _walk(parse(included), included, {}, depth + 1, copies, total)
-        _walk(child, source, lines, depth, copies * count, total)
+@dataclass
+class _Document:
+    """A file with those that it includes: the main one, or a model that others attach."""
+
+    folder: Path | None
+    lines: dict[tuple[str, str], int]
+    counts: dict[str, int] = field(default_factory=lambda: {"parts": 0, "bodies": 0, "bytes": 0})
+    paths: set[Path] = field(default_factory=set)
+    """Files that are included, each once."""
+    models: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Counts of models that can be attached."""
+    attached: list[tuple[Element, int]] = field(default_factory=list)
+
+    def add(self, element: Element, counts: Mapping[str, int], copies: int = 1) -> None:
+        """Add to the counts, which are bounded."""
+        bounds = {"parts": PARTS_MAX, "bodies": BODIES_MAX, "bytes": BYTES_MAX}
+        for kind, count in counts.items():
+            self.counts[kind] += copies * count
+            if self.counts[kind] > bounds[kind]:
+                rule = f"a model must have at most {bounds[kind]:,} {kind} with the files that it refers to"
+                element.fail(f"{rule}, and has more. {_TRUST}")
 
 
-def _copies(element: Element) -> int:
-    """Return the number of parts that one element stands for; of a table, that of its entries."""
+class _Files:
+    """Files that mujoco opens for a model, which are in its folder, and bounds on what they stand for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.folder = None if source.path is None else source.path.parent.resolve()
+        self.folders = [] if source.path is None else [source.path.parent]
+        self.lines: dict[tuple[str, str], int] = {}
+        self.known: dict[Path, dict[str, int]] = {}
+        self.open: list[Path] = []
+
+    def count(self, root: Element) -> None:
+        """Count the parts of the model, and collect the lines of its named parts."""
+        self._document(root, self.lines, 0)
+
+    def is_inside(self, folder: Path, name: str) -> bool:
+        """Return whether a file stays in the folder of the model, also where links or mujoco resolve it."""
+        path = folder.resolve() / name
+        paths = (path, Path(os.path.normpath(path)))
+        return self.folder is not None and all(one.resolve().is_relative_to(self.folder) for one in paths)
+
+    def refuse(self, line: int, name: str) -> NoReturn:
+        """Raise an error for a file outside the folder."""
+        rule = f"a file that the model refers to must be in the folder of the model, got {short_repr(name)}."
+        raise self.source.error(line, f"{rule} {_TRUST}")
+
+    def _read(self, element: Element, document: _Document) -> Source:
+        """Return the text of a file that an element refers to."""
+        name, own = element.get("file"), element.source.path
+        if document.folder is None or own is None:
+            self.refuse(element.line, name)
+        # mujoco starts at the folder of the main file
+        folders = (document.folder, own.parent)
+        for folder in folders:
+            if not self.is_inside(folder, name.replace("\\", "/")):
+                self.refuse(element.line, name)
+        paths = [folder / name.replace("\\", "/") for folder in folders]
+        return read_source(next((path for path in paths if path.is_file()), paths[0]), "MJCF")
+
+    def _document(self, root: Element, lines: dict[tuple[str, str], int], level: int) -> dict[str, int]:
+        """Return the counts of a file with those that it includes."""
+        path = root.source.path
+        document = _Document(None if path is None else path.parent, lines)
+        if path is not None:
+            document.paths.add(path.resolve())
+        document.add(root, {"bytes": len(root.source.data)})
+        self._walk(root, document, lines, 1, level, 0)
+        largest = {
+            kind: max((counts[kind] for counts in document.models.values()), default=0)
+            for kind in ("parts", "bodies")
+        }
+        for element, copies in document.attached:
+            counts = document.models.get(element.attributes.get("model", ""), largest)
+            document.add(element, {kind: counts[kind] for kind in largest}, copies)
+        return document.counts
+
+    def _walk(
+        self,
+        element: Element,
+        document: _Document,
+        lines: dict[tuple[str, str], int],
+        copies: int,
+        level: int,
+        depth: int,
+    ) -> None:
+        """Count the parts below an element, at a level of elements and a depth of files."""
+        if level > DEPTH_MAX:
+            element.fail(f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper.")
+        for child in element.children:
+            tag = "joint" if child.tag == "freejoint" else child.tag
+            name = child.attributes.get("name")
+            if name:
+                lines.setdefault((tag, name), child.line)
+            if child.tag == "plugin":
+                child.fail("plugins cannot be read. Remove them.")
+            _check_tables(child)
+            count, bodies = _copies(child)
+            document.add(child, {"parts": count, "bodies": bodies}, copies)
+            if child.tag == "flexcomp" and child.attributes.get("file"):
+                child.fail(f"files of flexible bodies are not read. {_TRUST}")
+            if child.tag == "attach":
+                document.attached.append((child, copies))
+            elif child.tag == "include":
+                self._include(child, document, copies, level, depth)
+            elif child.tag == "model" and "file" in child.attributes:
+                self._model(child, document, level)
+            self._walk(child, document, lines, copies * count, level + 1, depth)
+
+    def _include(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
+        """Count the parts of an included file."""
+        source = self._read(element, document)
+        path = Path(source.path or "").resolve()
+        if path in document.paths:
+            element.fail(f"{short_repr(element.get('file'))} is included twice. Remove one <include>.")
+        if depth >= FILES_DEPTH_MAX:
+            element.fail(f"files must include each other at most {FILES_DEPTH_MAX} levels deep.")
+        document.paths.add(path)
+        document.add(element, {"bytes": len(source.data)})
+        self._walk(parse(source), document, {}, copies, level, depth + 1)
+
+    def _model(self, element: Element, document: _Document, level: int) -> None:
+        """Count the parts of a model that can be attached, which mujoco reads for each reference."""
+        source = self._read(element, document)
+        path = Path(source.path or "").resolve()
+        if path in self.open or len(self.open) >= FILES_DEPTH_MAX:
+            rule = (
+                f"models must contain each other at most {FILES_DEPTH_MAX} levels deep, and not themselves."
+            )
+            element.fail(rule)
+        if path not in self.known:
+            self.open.append(path)
+            self.folders.append(Path(source.path or "").parent)
+            self.known[path] = self._document(parse(source), {}, level)
+            self.open.pop()
+        document.add(element, self.known[path])
+        document.models[element.attributes.get("name") or element.get("file")] = self.known[path]
+
+
+def _copies(element: Element) -> tuple[int, int]:
+    """Return the number of parts that one element stands for, and that of bodies among them."""
+    if element.tag not in ("replicate", "flexcomp"):
+        return 1, int(element.tag == "body")
     count = 1.0
-    for key, text in element.attributes.items():
-        if key in ("count", "nrow", "ncol", "nkey", "nuserdata") or key.startswith("nuser_"):
-            words = text.split()
-        elif key == "size" and element.tag == "numeric":
-            words = [text]
-        else:
-            continue
-        for word in words[:3]:
-            with suppress(ValueError):  # mujoco has an error for it
-                count *= max(1.0, float(word))
-    entries = count / COPIES_MAX if element.tag in ("hfield", "numeric", "size") else 0.0
-    if not count < 1e9 or entries > 100:
+    for word in element.attributes.get("count", "").split()[:3]:
+        with suppress(ValueError):  # mujoco has an error for it
+            count *= max(1.0, float(word))
+    count = max(count, len(element.attributes.get("point", "").split()) / 3)
+    if not count < 1e9:
         element.fail("the number of its parts is too large to be a model.")
-    return 1 if entries else int(count)
+    has_bodies = element.tag == "flexcomp" and element.attributes.get("dof", "full") in ("full", "radial")
+    return int(count), int(count) if has_bodies else 0
+
+
+def _check_tables(element: Element) -> None:
+    """Raise an error for a table with too many entries."""
+    sizes = {
+        "hfield": {"nrow": TABLE_MAX, "ncol": TABLE_MAX},
+        "numeric": {"size": TABLE_MAX},
+        "size": {"nuserdata": TABLE_MAX},
+    }.get(element.tag, {})
+    product = 1.0
+    for key, text in element.attributes.items():
+        rows = element.tag == "size" and (key == "nkey" or key.startswith("nuser_"))
+        largest = ROW_MAX if rows else sizes.get(key)
+        if largest is None:
+            continue
+        count = 0.0
+        with suppress(ValueError):  # mujoco has an error for it
+            count = float(text)
+        product *= max(1.0, count) if element.tag == "hfield" else 1.0
+        if not count <= largest or not product <= TABLE_MAX:
+            rule = f"`{key}` must be at most {largest:,}"
+            if element.tag == "hfield":
+                rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
+            element.fail(f"{rule} to be a model, and is more. {_TRUST}")
 
 
 def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
@@ -210,17 +346,26 @@ def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
     for mesh in list(spec.meshes):
         if mesh.name not in kept:
             spec.delete(mesh)
-    for field in list(spec.hfields):
-        spec.delete(field)
+    for one in list(spec.hfields):
+        spec.delete(one)
     return [(0, f"{count} mesh geoms, on which no inertia depends, are left out.")] if count else []
 
 
-def _without_missing_files(spec: Any, source: Source) -> set[str]:
+def _without_missing_files(spec: Any, files: _Files) -> set[str]:
     """Delete meshes whose files are missing; return the bodies whose inertia they would have given."""
-    folder = Path() if source.path is None else source.path.parent
-    missing = {
-        mesh.name for mesh in spec.meshes if mesh.file and not (folder / spec.meshdir / mesh.file).is_file()
-    }
+    missing = set()
+    for mesh in spec.meshes:
+        if not mesh.file:
+            continue
+        name = mesh.file.replace("\\", "/")
+        if spec.strippath and not files.known:
+            name = name.rpartition("/")[2]
+        if mesh.compiler.meshdir:
+            name = f"{mesh.compiler.meshdir}/{name}".replace("\\", "/") if not name.startswith("/") else name
+        if not files.folders or not all(files.is_inside(folder, name) for folder in files.folders):
+            files.refuse(files.lines.get(("mesh", mesh.name), 0), mesh.file)
+        if not any((folder / name).is_file() for folder in files.folders):
+            missing.add(mesh.name)
     unknown = set()
     for body in spec.bodies if missing else ():
         for geom in list(body.geoms):
