@@ -453,6 +453,14 @@ def test_trees_of_an_sdf_model_move_on_their_own():
         "root_joint": "l0", "root_joint_l2": "l2",
     }  # fmt: skip
     assert kic.from_sdf(text, floating_base=False).dof == 2
+    assert sum("no joint connects link 'l2' with 'l0'" in remark for remark in m.remarks) == 1
+    for floating in (True, False):
+        with pytest.raises(kic.ModelFileError, match="no joint connects"):
+            kic.from_sdf(text, floating, strict=True)
+    m = kic.from_sdf(text.replace('"j0"', '"root_joint"').replace('"j2"', '"root_joint_l2"'))
+    assert {joint.name for joint in m.joints} == {
+        "root_joint", "root_joint_", "root_joint_l2", "root_joint_l2_",
+    }  # fmt: skip
 
 
 def test_pose_of_an_sdf_model_is_that_of_its_placement_frame():
@@ -488,10 +496,51 @@ def test_parts_of_sdf_links_and_joints_that_are_left_out():
     )
     m = kic.from_sdf(text.replace("{link}", '<inertial auto="true"/>'))
     assert m.bodies[0].mass is None
-    for words in ("<gravity> of link 'a'", "mass of link 'a' is unknown", "limit of an effort"):
+    for words in ("<gravity> of link 'a'", "mass of link 'a' is unknown", "effort and velocity limits"):
         assert sum(words in remark for remark in m.remarks) == 1
     with pytest.raises(kic.ModelFileError):
         kic.from_sdf(text.replace("{link}", ""), strict=True)
+
+
+def test_axes_of_ball_and_continuous_joints_of_sdf():
+    text = '<sdf version="1.9"><model name="m"><link name="a"/>{}</model></sdf>'
+    ball = SPIN.format(name="j", parent="world", child="a", more="<axis>{}</axis>").replace(
+        "revolute", "ball"
+    )
+    for part in ("<dynamics><damping>2</damping></dynamics>", "<limit><lower>-1</lower></limit>"):
+        found = text.format(ball.format(part))
+        assert any("of the ball joint 'j' are left out" in remark for remark in kic.from_sdf(found).remarks)
+        with pytest.raises(kic.ModelFileError, match="ball joint 'j'"):
+            kic.from_sdf(found, strict=True)
+    inertial = '<link name="a"><inertial><mass>1</mass></inertial></link>'
+    none = "<dynamics><damping>0</damping></dynamics><limit><lower>-1e16</lower></limit>"
+    quiet = text.replace('<link name="a"/>', inertial).format(ball.format(none))
+    assert not any("ball" in remark for remark in kic.from_sdf(quiet, strict=True).remarks)
+    turning = "<axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis>"
+    hinge = SPIN.format(name="j", parent="world", child="a", more=turning)
+    assert kic.from_sdf(text.format(hinge)).joints[0].limits == (-1.0, 1.0)
+    m = kic.from_sdf(text.format(hinge.replace("revolute", "continuous")))
+    assert m.joints[0].limits is None
+    assert any("'j' is continuous" in remark for remark in m.remarks)
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", ""])
+def test_limits_that_are_ignored_are_numbers(value):
+    with pytest.raises(kic.ModelFileError, match="`effort` must be a number"):
+        kic.from_urdf(ARM.replace('effort="10"', f'effort="{value}"', 1))
+    limit = f"<axis><xyz>0 0 1</xyz><limit><effort>{value}</effort></limit></axis>"
+    hinge = SPIN.format(name="j", parent="world", child="a", more=limit)
+    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{hinge}</model></sdf>'
+    with pytest.raises(kic.ModelFileError, match="`effort` must be a number"):
+        kic.from_sdf(text)
+    assert kic.from_sdf(text.replace(f">{value}<", ">inf<")).dof == 1
+
+
+def test_strict_names_unknown_parts_of_urdf_links():
+    text = ARM.replace("inertial>", "inertal>", 2)
+    assert any("<inertal> elements of links are ignored" in remark for remark in kic.from_urdf(text).remarks)
+    with pytest.raises(kic.ModelFileError, match="<inertal>"):
+        kic.from_urdf(text, strict=True)
 
 
 def test_universal_and_screw_joints_of_sdf_have_their_own_damping():
@@ -536,15 +585,16 @@ def test_transmission_without_a_number_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "words"),
     [
-        "<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>",
-        "<x a='='/>" * 38_000 + "=" * 300_000,
-        "<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001),
+        ("<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>", "200 attributes"),
+        ("<x a='='/>" * 38_000 + "=" * 300_000, '300,000 signs "="'),
+        ("<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001), "1000 characters"),
     ],
+    ids=["attributes", "signs", "names"],
 )
-def test_attributes_and_names_are_bounded(more):
-    with pytest.raises(kic.ModelFileError):
+def test_attributes_and_names_are_bounded(more, words):
+    with pytest.raises(kic.ModelFileError, match=words):
         kic.from_urdf(TWO + joint("j", "continuous", "a", "b") + more + "</robot>")
 
 
@@ -555,7 +605,7 @@ def test_loops_of_a_file_are_bounded():
         + joint(f"j{k}", "continuous", f"l{k}", f"l{k + 1}", more=f"<mimic joint='j{k - 1}'/>" if k else "")
         for k in range(count)
     )
-    with pytest.raises(kic.ModelFileError):
+    with pytest.raises(kic.ModelFileError, match="too many joints and conditions"):
         kic.from_urdf(f"<robot name='r'><link name='l0'/>{chain}</robot>")
 
 
@@ -581,6 +631,36 @@ def test_equalities_of_fixed_tendons():
     m = kic.from_mujoco(FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0 0 1 0 0"/>'))
     assert m.dof == 4
     assert any("polynomial" in remark for remark in m.remarks)
+
+
+@needs_mujoco
+@pytest.mark.parametrize("turned", [False, True])
+def test_equalities_with_joints_that_others_fix(turned):
+    one = '<joint joint1="a" joint2="c" polycoef="0.1 2 0 0 0"/>'
+    two = '<joint joint1="c" polycoef="0.3 1 0 0 0"/>'
+    m = kic.from_mujoco(FINGER.format(two + one if turned else one + two))
+    assert {joint.name for joint in m.joints}.isdisjoint({"a", "c"})
+    # a = 0.1 + 2 c at c = 0.3
+    free = kic.from_mujoco(FINGER.format("")).at({"a": 0.7, "joint1_": 0.2, "c": 0.3, "joint1": 0.1})
+    c = m.at({"joint1_": 0.2, "joint1": 0.1})
+    assert np.abs(c.value("com") - free.value("com")).max() < 1e-12
+
+
+@needs_mujoco
+def test_equality_with_one_joint_that_another_fixes():
+    both = (
+        '<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/><joint joint1="c" polycoef="0.3 1 0 0 0"/>'
+    )
+    m = kic.from_mujoco(FINGER.format(both), coordinates=["joint1", "joint1_"])
+    # 2 a - c = 0.4 + 3 (joint1 / 2) at c = 0.3
+    assert abs(m.at({"joint1": 0.1, "joint1_": 0.2}).value("a") - (0.3 + 0.4 + 0.15) / 2) < 1e-12
+
+
+@needs_mujoco
+@pytest.mark.parametrize("more", ['forcerange="-1 1"', 'ctrlrange="-1 1"', ""])
+def test_limits_of_mjcf_actuators_have_a_remark(more):
+    m = kic.from_mujoco(MJCF.replace('gear="3"', f'gear="3" {more}'))
+    assert any("effort and velocity limits are ignored" in remark for remark in m.remarks) == bool(more)
 
 
 @needs_mujoco
@@ -832,15 +912,24 @@ def test_loops_and_gears_of_sdf_against_equations_by_hand():
 def test_numbers_that_overflow_when_links_are_merged():
     ends = link("b", com="1e200 0 0") + link("c", com="-1e200 0 0")
     text = TWO.replace("<link name='b'/>", ends) + joint("j", "continuous", "a", "b")
-    with pytest.raises(kic.ModelFileError):
+    with pytest.raises(kic.ModelFileError, match="finite"):
         kic.from_urdf(text + joint("k", "fixed", "b", "c") + "</robot>")
 
 
 @needs_mujoco
-def test_mjcf_with_huge_numbers():
-    text = (
-        '<mujoco><worldbody><body name="b"><joint axis="0 0 1"/><geom type="capsule" size="0.1" '
-        'fromto="0 0 0 1e308 0 -1e308"/></body></worldbody></mujoco>'
-    )
-    with pytest.raises(kic.ModelFileError):
-        kic.from_mujoco(text)
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('quat="1e308 1e308 0 0"><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/>',
+         "the orientation of body 'b' is not finite"),
+        ('><joint/><inertial pos="0 0 1" mass="1" fullinertia="1e200 1e200 1e200 1e199 1e199 1e199"/>',
+         "`inertia` must not exceed"),
+        ('><joint/><geom type="capsule" size="0.1" fromto="0 0 0 1e150 0 -1e150"/>',
+         "`mass` must not exceed"),
+        ('><joint/><geom type="capsule" size="0.1" fromto="0 0 0 1e308 0 -1e308"/>', "cannot compile it"),
+    ],
+    ids=["orientation", "inertia", "mass", "overflow"],
+)  # fmt: skip
+def test_mjcf_with_huge_numbers(more, words):
+    with pytest.raises(kic.ModelFileError, match=words):
+        kic.from_mujoco(f'<mujoco><worldbody><body name="b" {more}</body></worldbody></mujoco>')

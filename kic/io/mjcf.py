@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from kic.io.robot import (
     part_names,
     transform,
 )
-from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_source, root_of
+from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
@@ -56,8 +56,9 @@ def from_mujoco(
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
     The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
-    on is removed first, and mesh files need not exist. Contacts, soft constraints and control laws are
-    left out; equality constraints are exact.
+    on is removed first, and mesh files need not exist. All files that the model refers to must be in its
+    folder, and a text can refer to none. Contacts, soft constraints and control laws are left out; equality
+    constraints are exact.
 
     Parameters
     ----------
@@ -86,25 +87,42 @@ def from_mujoco(
         If `mujoco` is not installed.
     """
     mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
-    lines: dict[tuple[str, str], int] = {}
-    left: list[tuple[int, str]] = []
-    unknown: set[str] = set()
     if isinstance(model, mujoco.MjModel):
-        source, compiled = Source(None, b"", "MuJoCo model"), model
-    elif isinstance(model, str | os.PathLike | Element):
-        root = root_of(model, "MJCF")
-        source = root.source
-        compiled, lines, left, unknown = _compiled(mujoco, root)
-    else:
-        raise InputError(
-            f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
-        )
+        source = Source(None, b"", "MuJoCo model")
+        return _read(mujoco, source, (model, {}, [], set()), coordinates, start, strict)
+    if isinstance(model, str | os.PathLike):
+        return read_mjcf(parse(read_source(model, "MJCF")), coordinates, start, strict)
+    raise InputError(f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}.")
+
+
+def read_mjcf(
+    root: Element,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Return the robot of a file that has been parsed."""
+    mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
+    return _read(mujoco, root.source, _compiled(mujoco, root), coordinates, start, strict)
+
+
+def _read(
+    mujoco: Any,
+    source: Source,
+    model: tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]],
+    coordinates: Iterable[str] | None,
+    start: Mapping[str, float] | None,
+    strict: bool,
+) -> Mechanism:
+    """Return the robot of a compiled model, with what `_compiled` returns beside it."""
+    compiled, lines, left, unknown = model
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
     robot = Robot(source, name, strict=flag("strict", strict))
     for line, text in left:
         robot.remark(line, text)
-    _Reader(mujoco, compiled, robot, lines, unknown).read()
-    return mechanism_of(robot, coordinates, start)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
+        _Reader(mujoco, compiled, robot, lines, unknown).read()
+    return mechanism_of(robot, coordinates, start, "A free body needs <freejoint/>.")
 
 
 def _compiled(
@@ -388,6 +406,7 @@ class _Reader:
     ) -> None:
         self.mj, self.m, self.robot, self.lines, self.unknown = mujoco, model, robot, lines, unknown
         self.names: dict[str, list[str]] = {}
+        self.relations: list[RobotCoupling] = []
         self.joint_name = self.all_names("joint")
 
     def all_names(self, kind: str) -> list[str]:
@@ -412,7 +431,8 @@ class _Reader:
             turns = np.stack([m.body_quat[b], m.body_iquat[b]])
             if not (np.isfinite(turns).all() and turns.any(axis=1).all()):
                 name = self.name("body", b)
-                text = f"body '{name}' has no orientation. Correct its numbers, which may be too large."
+                rule = f"the orientation of body '{name}' is not finite or is zero."
+                text = f"{rule} Its numbers may be too large."
                 raise robot.source.error(self.line("body", name), text)
         disabled = int(m.opt.disableflags)
         flag = self.mj.mjtDisableBit
@@ -422,6 +442,14 @@ class _Reader:
             robot.gravity = tuple(m.opt.gravity.tolist())
         springs = not disabled & int(getattr(flag, "mjDSBL_SPRING", 0))
         dampers = not disabled & int(getattr(flag, "mjDSBL_DAMPER", 0))
+        limited = (
+            m.jnt_actfrclimited,
+            m.actuator_forcelimited,
+            m.actuator_ctrllimited,
+            m.tendon_actfrclimited,
+        )
+        if any(map(np.any, limited)):
+            robot.remark_limits(0)
         self.links = [WORLD]
         for b in range(1, m.nbody):
             self._body(b, springs, dampers)
@@ -436,6 +464,7 @@ class _Reader:
         self._tendons()
         for e in range(m.neq):
             self._equality(e)
+        self._relate()
         for a in range(m.nu):
             self._actuator(a)
         for k in range(m.nkey):
@@ -534,50 +563,73 @@ class _Reader:
         elif kind == int(kinds.mjEQ_CONNECT) or kind == int(kinds.mjEQ_WELD):
             self._loop(e, name, line, kind == int(kinds.mjEQ_WELD))
         elif kind == int(kinds.mjEQ_JOINT):
-            changes = [self._change({j: 1.0}) for j in (one, two) if j >= 0]
-            self._relation(name, line, changes, data)
+            joints = ({j: 1.0} if j >= 0 else {} for j in (one, two))
+            first, second = map(self._joint_coefficients, joints)
+            self._relation(name, line, first, second, data)
         elif kind == int(kinds.mjEQ_TENDON):
-            changes = [self._change(self._tendon_terms(t)) for t in (one, two) if t >= 0]
-            self._relation(name, line, changes, data)
+            tendons = (self._tendon_terms(t) if t >= 0 else {} for t in (one, two))
+            first, second = map(self._joint_coefficients, tendons)
+            self._relation(name, line, first, second, data)
         else:
             robot.remark(line, f"equality '{name}' is left out.", lost=True)
 
-    def _change(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
-        """Return the change of a joint or tendon by joints with one coordinate, or None."""
+    def _joint_coefficients(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
+        """Return the coefficients by names of joints, which have one coordinate each, or None."""
         known = terms is not None and all(self._type(j) in ("revolute", "prismatic") for j in terms)
         return {self.joint_name[j]: ratio for j, ratio in (terms or {}).items()} if known else None
 
     def _relation(
-        self, name: str, line: int, changes: Sequence[Mapping[str, float] | None], data: np.ndarray
+        self,
+        name: str,
+        line: int,
+        first: Mapping[str, float] | None,
+        second: Mapping[str, float] | None,
+        data: np.ndarray,
     ) -> None:
-        """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀."""
-        robot, (first, *rest) = self.robot, changes
-        if first is None or None in rest:
+        """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀ if the second is empty."""
+        robot = self.robot
+        if first is None or second is None:
             robot.remark(line, f"equality '{name}' is left out.", lost=True)
             return
-        if rest and np.any(data[2:5]):
+        if second and np.any(data[2:5]):
             robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
             return
         terms = dict(first)
-        for joint, ratio in (rest[0] or {}).items() if rest else ():
+        for joint, ratio in second.items():
             terms[joint] = terms.get(joint, 0.0) - float(data[1]) * ratio
         terms = {joint: ratio for joint, ratio in terms.items() if ratio}
-        if len(terms) == 1:
-            joint, ratio = next(iter(terms.items()))
-            self._lock(joint, float(data[0]) / ratio, name, line)
-        elif terms:
-            robot.couplings.append(
-                RobotCoupling(name, tuple(terms), tuple(terms.values()), float(data[0]), line)
-            )
+        if terms:
+            names, ratios = tuple(terms), tuple(terms.values())
+            self.relations.append(RobotCoupling(name, names, ratios, float(data[0]), line))
         else:
             robot.remark(line, f"equality '{name}' relates no joints and is left out.", lost=True)
+
+    def _relate(self) -> None:
+        """Fix the joints that relations determine, and add the other relations as couplings."""
+        robot, left, fixed = self.robot, self.relations, dict[str, float]()
+        count = len(left) + 1
+        while len(left) < count:
+            count, rest = len(left), []
+            for one in left:
+                terms = dict(zip(one.joints, one.ratios, strict=True))
+                value = one.offset - sum(r * fixed[j] for j, r in terms.items() if j in fixed)
+                terms = {j: r for j, r in terms.items() if j not in fixed}
+                if not terms:
+                    text = f"equality '{one.name}' of joints that are fixed is left out."
+                    robot.remark(one.line, text, lost=True)
+                elif len(terms) == 1:
+                    joint, ratio = next(iter(terms.items()))
+                    fixed[joint] = value / ratio
+                    self._lock(joint, fixed[joint], one.name, one.line)
+                else:
+                    names, ratios = tuple(terms), tuple(terms.values())
+                    rest.append(RobotCoupling(one.name, names, ratios, value, one.line))
+            left = rest
+        robot.couplings += left
 
     def _lock(self, joint: str, change: float, name: str, line: int) -> None:
         """Fix a joint at a value."""
         own = self.robot.joints[joint]
-        if own.type == "fixed":
-            self.robot.remark(line, f"equality '{name}' of a joint that is fixed is left out.", lost=True)
-            return
         own.pose = own.pose @ joint_motion(own, change)
         own.type = "fixed"
         self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
@@ -641,9 +693,9 @@ class _Reader:
         kind, target, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
         terms: dict[str, float] | None = None
         if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
-            terms = self._change({target: 1.0})
+            terms = self._joint_coefficients({target: 1.0})
         elif kind == int(kinds.mjTRN_TENDON):
-            terms = self._change(self._tendon_terms(target))
+            terms = self._joint_coefficients(self._tendon_terms(target))
         terms = {
             joint: ratio * float(gear[0])
             for joint, ratio in (terms or {}).items()

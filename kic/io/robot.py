@@ -144,8 +144,6 @@ class Robot:
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
     has_left_limits: bool = False
-    free_remedy: str = ""
-    """Remedy of a file without a joint that moves."""
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
         """Add a remark; if a part is lost, a strict reader raises instead."""
@@ -153,12 +151,33 @@ class Robot:
             raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
         self.remarks.append(f"{self.source.location(line)}: {what}")
 
-    def remark_limits(self, element: Element, *names: str) -> None:
-        """Add a remark, once, that limits of efforts and speeds are left out."""
-        given = any(name in element.attributes or element.find(name) is not None for name in names)
-        if given and not self.has_left_limits:
+    def remark_limits(self, line: int) -> None:
+        """Add a remark, once, that limits of efforts and velocities are ignored."""
+        if not self.has_left_limits:
             self.has_left_limits = True
-            self.remark(element.line, "each limit of an effort or speed is left out.")
+            self.remark(line, "effort and velocity limits are ignored.")
+
+    def remark_limits_of(self, element: Element) -> None:
+        """Add a remark on limits of an element that are ignored, which must be numbers or infinite."""
+        for name in ("effort", "velocity"):
+            own = element.find(name)
+            text = element.attributes.get(name) if own is None else own.text
+            if text is None:
+                continue
+            try:
+                value = float(text)
+            except ValueError:
+                value = np.nan
+            if np.isnan(value):
+                element.fail(f"`{name}` must be a number, got {short_repr(text)}.")
+            self.remark_limits(element.line)
+
+    def free_name(self, name: str, others: Iterable[str] = ()) -> str:
+        """Return a name, with underscores if a joint has it already."""
+        used = {*self.joints, *others}
+        while name in used:
+            name += "_"
+        return name
 
     def add_link(self, link: Link) -> None:
         """Add a link with a new name."""
@@ -313,9 +332,28 @@ def _place(robot: Robot) -> _Placed:
 
 
 def mechanism_of(
-    robot: Robot, coordinates: Iterable[str] | None = None, start: Mapping[str, float] | None = None
+    robot: Robot,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    free_remedy: str = "",
 ) -> Mechanism:
     """Return the mechanism of a robot, in a configuration that closes its loops.
+
+    Parameters
+    ----------
+    robot : Robot
+        Contents of the file.
+    coordinates : sequence of str, optional
+        Joints of the default coordinates.
+    start : dict of str to float, optional
+        Values of joints from which the loops are closed.
+    free_remedy : str
+        Remedy of a file without a joint that moves.
+
+    Returns
+    -------
+    Mechanism
+        With the remarks of the robot.
 
     Raises
     ------
@@ -326,7 +364,7 @@ def mechanism_of(
     values = None if start is None else mapping("start", start, "joints to values")
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
-            return _Builder(robot).mechanism(names, values)
+            return _Builder(robot, free_remedy).mechanism(names, values)
     except ModelFileError:
         raise
     except ModelError as error:
@@ -339,16 +377,18 @@ def mechanism_of(
 class _Builder:
     """Parts of a mechanism, made from those of a file."""
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, free_remedy: str) -> None:
         self.robot, self.names = robot, _Names(robot)
         self.placed = _place(robot)
         moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
         if not moving:
-            raise robot.source.error(0, f"has no joint that moves. {robot.free_remedy}".rstrip())
+            raise robot.source.error(0, f"has no joint that moves. {free_remedy}".rstrip())
         conditions = 6 * len(robot.loops) + len(robot.couplings)
         if conditions * len(moving) ** 2 > CLOSURE_MAX:
             raise robot.source.error(
-                0, f"has too many joints ({len(moving):,}) and conditions of loops ({conditions:,})."
+                0,
+                f"has too many joints and conditions of loops: {conditions:,} conditions × {len(moving):,}² "
+                f"joints must be at most {CLOSURE_MAX:.0e}. Read a part with fewer loops or joints.",
             )
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving

@@ -25,12 +25,14 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, root_of
+from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
 # default of the format
 GRAVITY = (0.0, 0.0, -9.8)
+# size of a limit that is none
+NO_LIMIT = 1e16
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -97,7 +99,18 @@ def from_sdf(
     >>> kic.from_sdf(text).at([0.0]).dynamics().I.tolist()
     [[1.5]]
     """
-    root = root_of(model, "SDF")
+    root = parse(read_source(model, "SDF"))
+    return read_sdf(root, floating_base, coordinates, start, strict)
+
+
+def read_sdf(
+    root: Element,
+    floating_base: bool = True,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Return the robot of a file that has been parsed."""
     if root.tag != "sdf":
         root.fail("the root of an SDF file must be <sdf>.")
     world = root.find("world")
@@ -110,7 +123,8 @@ def from_sdf(
     for element in root.all("include") if world is None else world.all("include"):
         element.fail("included models cannot be read. Give the text of the whole model.")
     _Model(models[0], robot).read(flag("floating_base", floating_base))
-    return mechanism_of(robot, coordinates, start)
+    remedy = "A free body needs `from_sdf` with `floating_base=True`, and no <static>."
+    return mechanism_of(robot, coordinates, start, remedy)
 
 
 class _Model:
@@ -148,7 +162,7 @@ class _Model:
         for tag in ("visual", "collision", "sensor"):
             line = next((x.line for one in links for x in one.all(tag)), 0)
             if line:
-                robot.remark(line, f"each <{tag}> of links is left out.")
+                robot.remark(line, f"<{tag}> elements of links are ignored.")
         gears = [one for one in element.all("joint") if one.get("type") == "gearbox"]
         joints = [self._joint(one) for one in element.all("joint") if one not in gears]
         for gear in gears:
@@ -163,7 +177,7 @@ class _Model:
         fixed = static is not None and static.text.strip() in ("true", "1")
         if static is not None and fixed:
             robot.remark(static.line, "<static> fixes the first link; joints can move.", lost=bool(joints))
-        self._span([link.get("name") for link in links], joints, floating_base and not fixed)
+        self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
 
     def _place(self, links: list[Element]) -> None:
         """Set the pose of the model, which may be that of one of its frames, and the link that carries it."""
@@ -282,7 +296,10 @@ class _Model:
             if needed:
                 setattr(joint, key, self._axis(own, name))
             if own is not None and needed:
-                self._limits(own, joint, tag)
+                self._limits(own, joint, tag, kind == "continuous")
+            elif own is not None and kind != "fixed" and self._acts(own):
+                text = f"limits and dynamics of <{tag}> of the {kind} joint '{name}' are left out."
+                self.robot.remark(own.line, text, lost=True)
             mimic = None if own is None else own.find("mimic")
             if mimic is not None:
                 self._mimic(mimic, joint, tag)
@@ -376,23 +393,36 @@ class _Model:
             (element or self.element).fail(f"the axis of joint '{name}' is zero. Give a direction.")
         return tuple((axis / size).tolist())
 
-    def _limits(self, element: Element, joint: RobotJoint, tag: str) -> None:
+    def _acts(self, element: Element) -> bool:
+        """Return whether an axis has limits, springs, damping or friction."""
+        given = {
+            child.tag: part.content(child.tag, 1)[0]
+            for part in element.all("limit", "dynamics")
+            for child in part.children
+            if child.tag in ("lower", "upper", "damping", "friction", "spring_stiffness")
+        }
+        return any(abs(x) < NO_LIMIT if key in ("lower", "upper") else x != 0.0 for key, x in given.items())
+
+    def _limits(self, element: Element, joint: RobotJoint, tag: str, continuous: bool) -> None:
         """Set limits, springs, damping and friction of a joint about one of its axes."""
         limit, dynamics = element.find("limit"), element.find("dynamics")
         if limit is not None:
-            # the format writes no limit as 1e16
             lower, upper = (
-                x if abs(x) < 1e16 else float(np.copysign(np.inf, x))
+                x if abs(x) < NO_LIMIT else float(np.copysign(np.inf, x))
                 for key, default in (("lower", "-1e16"), ("upper", "1e16"))
                 for x in limit.content(key, 1, default)
             )
-            if joint.type in ("revolute", "prismatic"):
+            if continuous:
+                if np.isfinite([lower, upper]).any():
+                    text = f"joint '{joint.name}' is continuous, and its limits are ignored."
+                    self.robot.remark(limit.line, text)
+            elif joint.type in ("revolute", "prismatic"):
                 joint.lower, joint.upper = lower, upper
             elif np.isfinite([lower, upper]).any():
                 self.robot.remark(
                     limit.line, f"limits of the {joint.type} joint '{joint.name}' are left out."
                 )
-            self.robot.remark_limits(limit, "effort", "velocity")
+            self.robot.remark_limits_of(limit)
         if dynamics is not None:
             names = ("damping", "friction", "spring_stiffness", "spring_reference")
             numbers = [dynamics.content(name, 1, "0")[0] for name in names]
@@ -403,7 +433,9 @@ class _Model:
                 else:  # a screw has them at its rotation
                     setattr(joint, key, (x, 0.0) if joint.type == "cylindrical" else x)
 
-    def _span(self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool) -> None:
+    def _span(
+        self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool, static: bool
+    ) -> None:
         """Add the joints of a tree from the world, and the others as loops.
 
         Parents come first: a joint is turned round only where nothing else reaches its links. Links that no
@@ -435,13 +467,19 @@ class _Model:
 
         first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
         if first:
-            self._add_root(FREE_JOINT, links[0], pose, floating)
+            self._add_root(self._free_name(FREE_JOINT), links[0], pose, floating)
             reach(links[0])
+        base = links[0] if first else "world"
         reach("world")
         span()
         for link in links:
             if link not in reached:
-                self._add_root(f"{FREE_JOINT}_{link}", link, pose, floating)
+                name = self._free_name(f"{FREE_JOINT}_{link}")
+                self._add_root(name, link, pose, floating)
+                if not static:
+                    how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
+                    text = f"no joint connects link '{link}' with '{base}'; {how}."
+                    robot.remark(self.parts[link].line, text, lost=True)
                 reach(link)
                 span()
         for joint, element in left.values():
@@ -460,6 +498,10 @@ class _Model:
             if np.any(joint.stiffness):
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
                 robot.remark(element.line, text, lost=True)
+
+    def _free_name(self, name: str) -> str:
+        """Return a name that no joint of the model has."""
+        return self.robot.free_name(name, (joint.get("name") for joint in self.element.all("joint")))
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""

@@ -27,7 +27,7 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, root_of
+from kic.io.xml import Element, parse, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag
 
@@ -99,12 +99,24 @@ def from_urdf(
     >>> kic.from_urdf(text).at([0.0]).dynamics().I.round(6).tolist()
     [[0.7]]
     """
-    root = root_of(model, "URDF")
+    root = parse(read_source(model, "URDF"))
+    return read_urdf(root, loops, floating_base, gravity, coordinates, start, strict)
+
+
+def read_urdf(
+    root: Element,
+    loops: Iterable[Any] = (),
+    floating_base: bool = False,
+    gravity: Any = GRAVITY,
+    coordinates: Iterable[str] | None = None,
+    start: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Mechanism:
+    """Return the robot of a file that has been parsed."""
     source = root.source
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
     robot = Robot(source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
-    robot.free_remedy = "A free body needs `from_urdf` with `floating_base=True`."
     dropped: dict[str, int] = {}
     for element in root.all("link"):
         robot.add_link(_link(element))
@@ -114,7 +126,8 @@ def from_urdf(
     for element in root.all("joint"):
         robot.add_joint(_joint(element, robot))
     for tag, line in dropped.items():
-        robot.remark(line, f"each <{tag}> of links is left out.")
+        text = f"<{tag}> elements of links are ignored."
+        robot.remark(line, text, lost=tag not in ("visual", "collision"))
     for element in root.children:
         if element.tag == "gazebo":
             _gazebo(element, robot)
@@ -127,7 +140,8 @@ def from_urdf(
         first, second, kind = loop_words(k, loop)
         links = _link_of(robot, first), _link_of(robot, second)
         robot.loops.append(RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
-    return mechanism_of(robot, coordinates, start)
+    remedy = "A free body needs `from_urdf` with `floating_base=True`."
+    return mechanism_of(robot, coordinates, start, remedy)
 
 
 def placement(element: Element | None) -> np.ndarray:
@@ -204,7 +218,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
     if limit is not None:
-        robot.remark_limits(limit, "velocity", "effort")
+        robot.remark_limits_of(limit)
     safety = element.find("safety_controller")
     if safety is not None:
         robot.remark(safety.line, f"the safety controller of joint '{name}' is left out.")
@@ -299,9 +313,7 @@ def _roots(robot: Robot, floating_base: bool) -> None:
         robot.roots = roots
     elif roots:
         root = roots[0]
-        name = FREE_JOINT
-        while name in robot.joints:
-            name += "_"
+        name = robot.free_name(FREE_JOINT)
         robot.joints = {
             name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
             **robot.joints,

@@ -14,7 +14,7 @@ from kic.errors import InputError, ModelFileError, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
 BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
-# attributes of a file, and of an element; parsers compare each with all others of its element
+# signs "=" of a file, which bound its attributes, and attributes of an element, which parsers compare
 ATTRIBUTES_MAX, ELEMENT_ATTRIBUTES_MAX = 300_000, 200
 # characters of an element's text that are kept; the rest is no list of numbers
 TEXT_MAX = 100_000
@@ -131,11 +131,6 @@ def read_source(given: object, kind: str) -> Source:
     return source
 
 
-def root_of(given: object, kind: str) -> Element:
-    """Return the root element of a path, of a text, or of a file that has been parsed."""
-    return given if isinstance(given, Element) else parse(read_source(given, kind))
-
-
 def parse(source: Source) -> Element:
     """Return the root element.
 
@@ -147,7 +142,7 @@ def parse(source: Source) -> Element:
     if not source.data.strip():
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:
-        raise source.error(0, f"must have at most {ATTRIBUTES_MAX:,} attributes, and has more.")
+        raise source.error(0, f'must have at most {ATTRIBUTES_MAX:,} signs "=", and has more.')
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
     open_elements, count = [top], 0

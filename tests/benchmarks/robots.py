@@ -129,10 +129,10 @@ class MujocoPeer:
         import mujoco
 
         from kic.io.mjcf import _compiled
-        from kic.io.xml import root_of
+        from kic.io.xml import parse, read_source
 
         self.mj, self.m = mujoco, mechanism
-        self.model = _compiled(mujoco, root_of(path, "MJCF"))[0]
+        self.model = _compiled(mujoco, parse(read_source(path, "MJCF")))[0]
         self._leave_out()
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data = mujoco.MjData(self.model)
