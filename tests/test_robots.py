@@ -605,7 +605,7 @@ def test_loops_of_a_file_are_bounded():
         + joint(f"j{k}", "continuous", f"l{k}", f"l{k + 1}", more=f"<mimic joint='j{k - 1}'/>" if k else "")
         for k in range(count)
     )
-    with pytest.raises(kic.ModelFileError, match="too many joints and conditions"):
+    with pytest.raises(kic.ModelFileError, match="at most 500,000,000"):
         kic.from_urdf(f"<robot name='r'><link name='l0'/>{chain}</robot>")
 
 
@@ -828,6 +828,19 @@ def test_a_body_without_joints_has_a_remedy(tmp_path):
     with pytest.raises(kic.ModelFileError, match="floating_base"):
         kic.from_urdf(text)
     assert kic.from_urdf(text, floating_base=True).dof == 6
+    static = (
+        '<sdf version="1.9"><model name="m"><static>1</static><link name="a"/><link name="b"/></model></sdf>'
+    )
+    with pytest.raises(kic.ModelFileError, match=r"no joint that moves.*from_sdf"):
+        kic.from_sdf(static, strict=True)
+
+
+@needs_mujoco
+def test_an_mjcf_body_without_joints_has_a_remedy():
+    text = f"<mujoco><worldbody>{ROD}</worldbody></mujoco>"
+    with pytest.raises(kic.ModelFileError, match="<freejoint/>"):
+        kic.from_mujoco(text.replace("<joint/>", ""))
+    assert kic.from_mujoco(text.replace("<joint/>", "<freejoint/>")).dof == 6
 
 
 # a planar loop of four bars, whose last hinge closes it, and a pair of wheels in a gearbox

@@ -6,7 +6,7 @@ Loops are usually open there. `mechanism_of` merges links without relative motio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -172,10 +172,9 @@ class Robot:
                 element.fail(f"`{name}` must be a number, got {short_repr(text)}.")
             self.remark_limits(element.line)
 
-    def free_name(self, name: str, others: Iterable[str] = ()) -> str:
-        """Return a name, with underscores if a joint has it already."""
-        used = {*self.joints, *others}
-        while name in used:
+    def free_name(self, name: str, others: Container[str] = ()) -> str:
+        """Return a name, with underscores if a joint, or another part, has it already."""
+        while name in self.joints or name in others:
             name += "_"
         return name
 
@@ -388,7 +387,7 @@ class _Builder:
             raise robot.source.error(
                 0,
                 f"has too many joints and conditions of loops: {conditions:,} conditions × {len(moving):,}² "
-                f"joints must be at most {CLOSURE_MAX:.0e}. Read a part with fewer loops or joints.",
+                f"joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer loops or joints.",
             )
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving

@@ -446,6 +446,7 @@ class _Model:
         for k, (joint, _) in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
+        taken = {joint.name for joint, _ in joints}
         reached, left = set[str](), dict(enumerate(joints))
         forwards, backwards = list[int](), list[int]()
 
@@ -467,14 +468,14 @@ class _Model:
 
         first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
         if first:
-            self._add_root(self._free_name(FREE_JOINT), links[0], pose, floating)
+            self._add_root(robot.free_name(FREE_JOINT, taken), links[0], pose, floating)
             reach(links[0])
         base = links[0] if first else "world"
         reach("world")
         span()
         for link in links:
             if link not in reached:
-                name = self._free_name(f"{FREE_JOINT}_{link}")
+                name = robot.free_name(f"{FREE_JOINT}_{link}", taken)
                 self._add_root(name, link, pose, floating)
                 if not static:
                     how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
@@ -498,10 +499,6 @@ class _Model:
             if np.any(joint.stiffness):
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
                 robot.remark(element.line, text, lost=True)
-
-    def _free_name(self, name: str) -> str:
-        """Return a name that no joint of the model has."""
-        return self.robot.free_name(name, (joint.get("name") for joint in self.element.all("joint")))
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""
