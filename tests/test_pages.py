@@ -524,7 +524,11 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         (["-o", "x.jpg"], 1, "A picture is saved as png, svg or pdf"),
         (["-o", "x.gif"], 2, "'x.gif' requires a motion. Give --move NAME=FROM..TO"),
         (["-o", "x.svg", "--trace", "tip"], 2, "--trace requires a motion. Give --move"),
-        (["-o", "x.svg", "--move", "A=1..2", "--trace", "top"], 1, "No point, frame, centre of mass or body 'top'"),
+        (
+            ["-o", "x.svg", "--move", "A=1..2", "--trace", "top"],
+            1,
+            "No point, frame, centre of mass or body 'top'",
+        ),
         (["-o", "x.gif", "--move", "A=1..2", "--names"], 2, "an animation shows no names"),
         ([], 2, "Missing option '-o'"),
         (["-o", "x.png", "--view", "left"], 2, "'left' is not a view. Give top, front, side or two angles"),
