@@ -227,7 +227,7 @@ class CoordinateTransfer:
 
     @cached_property
     def newton_tables(self) -> NewtonTables:
-        """Arguments of the kernel that closes the loops."""
+        """Named tuple of arguments of the kernel that closes the loops."""
         chosen, goal = self.system.picked[: self.size], self.system.goal
         first = slice(self.size)  # faster than an array of indices
         consecutive = bool((chosen == np.arange(self.size)).all())
