@@ -599,7 +599,7 @@ class PositionSolver:
         return states.reshape(*batch, self._sizes[1])
 
     def at_positions(self, x: Any, near: Any) -> np.ndarray:
-        """Return closed states at positions, in which orientations are unit quaternions.
+        """Return closed states at positions, in which orientations are quaternions.
 
         Parameters
         ----------
@@ -616,13 +616,15 @@ class PositionSolver:
 
         Raises
         ------
+        InputError
+            For arrays of other shapes, and quaternions that are zero or not finite.
         ConfigurationError
             If the loops do not close on the way from the given states.
 
         Examples
         --------
-        >>> c = kic.load("four-bar").at()
-        >>> solve = kic.load("four-bar").prepare_position(["A"])
+        >>> m = kic.load("four-bar")
+        >>> c, solve = m.at(), m.prepare_position(["A"])
         >>> solve.at_positions([c.value("A") + 0.1], c.state).shape
         (3,)
         """

@@ -588,7 +588,7 @@ def test_transmission_without_a_number_is_left_out():
     ("more", "words"),
     [
         ("<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>", "200 attributes"),
-        ("<x a='='/>" * 38_000 + "=" * 300_000, '300,000 signs "="'),
+        ("<x a='='/>" * 38_000 + "=" * 300_000, "300,000 equals signs"),
         ("<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001), "1000 characters"),
     ],
     ids=["attributes", "signs", "names"],

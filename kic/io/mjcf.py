@@ -42,7 +42,7 @@ _QUIET = (
 PARTS_MAX, BODIES_MAX = 40_000, 2_400
 # numbers of one table, and those that each part of a kind may have
 TABLE_MAX, ROW_MAX = 4_000_000, 1_000
-# files in files
+# largest depth of files that include or attach others
 FILES_DEPTH_MAX = 8
 _TRUST = "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
 
@@ -57,8 +57,8 @@ def from_mujoco(
 
     The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
     on is removed first, and mesh files need not exist. All files that the model refers to must be in its
-    folder, and a text can refer to none. Contacts, soft constraints and control laws are left out; equality
-    constraints are exact.
+    folder; a model given as text cannot refer to any. Contacts, soft constraints and control laws are left
+    out; equality constraints are exact.
 
     Parameters
     ----------
@@ -199,12 +199,12 @@ class _Files:
         self._document(root, self.lines, 0)
 
     def is_inside(self, folder: Path, name: str) -> bool:
-        """Return whether a file stays in the folder of the model, also where links or mujoco resolve it."""
+        """Return True if a file is in the folder of the model, after symbolic links are resolved."""
         path = folder.resolve() / name
         paths = (path, Path(os.path.normpath(path)))
         return self.folder is not None and all(one.resolve().is_relative_to(self.folder) for one in paths)
 
-    def refuse(self, line: int, name: str) -> NoReturn:
+    def fail_outside(self, line: int, name: str) -> NoReturn:
         """Raise an error for a file outside the folder."""
         rule = f"a file that the model refers to must be in the folder of the model, got {short_repr(name)}."
         raise self.source.error(line, f"{rule} {_TRUST}")
@@ -213,12 +213,12 @@ class _Files:
         """Return the text of a file that an element refers to."""
         name, own = element.get("file"), element.source.path
         if document.folder is None or own is None:
-            self.refuse(element.line, name)
+            self.fail_outside(element.line, name)
         # mujoco starts at the folder of the main file
         folders = (document.folder, own.parent)
         for folder in folders:
             if not self.is_inside(folder, name.replace("\\", "/")):
-                self.refuse(element.line, name)
+                self.fail_outside(element.line, name)
         paths = [folder / name.replace("\\", "/") for folder in folders]
         return read_source(next((path for path in paths if path.is_file()), paths[0]), "MJCF")
 
@@ -381,7 +381,7 @@ def _without_missing_files(spec: Any, files: _Files) -> set[str]:
         if mesh.compiler.meshdir:
             name = f"{mesh.compiler.meshdir}/{name}".replace("\\", "/") if not name.startswith("/") else name
         if not files.folders or not all(files.is_inside(folder, name) for folder in files.folders):
-            files.refuse(files.lines.get(("mesh", mesh.name), 0), mesh.file)
+            files.fail_outside(files.lines.get(("mesh", mesh.name), 0), mesh.file)
         if not any((folder / name).is_file() for folder in files.folders):
             missing.add(mesh.name)
     unknown = set()

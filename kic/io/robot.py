@@ -143,7 +143,7 @@ class Robot:
     """Values of joints from which the loops may be closed, beside the zero of the file."""
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
-    has_left_limits: bool = False
+    has_limits_remark: bool = False
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
         """Add a remark; if a part is lost, a strict reader raises instead."""
@@ -153,8 +153,8 @@ class Robot:
 
     def remark_limits(self, line: int) -> None:
         """Add a remark, once, that limits of efforts and velocities are ignored."""
-        if not self.has_left_limits:
-            self.has_left_limits = True
+        if not self.has_limits_remark:
+            self.has_limits_remark = True
             self.remark(line, "effort and velocity limits are ignored.")
 
     def remark_limits_of(self, element: Element) -> None:

@@ -394,7 +394,7 @@ class _Model:
         return tuple((axis / size).tolist())
 
     def _acts(self, element: Element) -> bool:
-        """Return whether an axis has limits, springs, damping or friction."""
+        """Return True if an axis has limits, springs, damping or friction."""
         given = {
             child.tag: part.content(child.tag, 1)[0]
             for part in element.all("limit", "dynamics")

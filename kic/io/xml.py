@@ -14,7 +14,7 @@ from kic.errors import InputError, ModelFileError, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
 BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
-# signs "=" of a file, which bound its attributes, and attributes of an element, which parsers compare
+# equals signs of a file, which bound its attributes, and attributes of an element, which parsers compare
 ATTRIBUTES_MAX, ELEMENT_ATTRIBUTES_MAX = 300_000, 200
 # characters of an element's text that are kept; the rest is no list of numbers
 TEXT_MAX = 100_000
@@ -142,7 +142,7 @@ def parse(source: Source) -> Element:
     if not source.data.strip():
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:
-        raise source.error(0, f'must have at most {ATTRIBUTES_MAX:,} signs "=", and has more.')
+        raise source.error(0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, and has more.")
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
     open_elements, count = [top], 0

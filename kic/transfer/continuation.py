@@ -234,7 +234,7 @@ def _continue_in_steps(
     too_long = turn > STEPS_MAX * TURN_MAX
     going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
-    # compiled steps completed the first share, at most `TRIES` of them
+    # compiled steps completed the first share; their number is unknown and counts as `TRIES`
     before, longest, unfinished = share.copy(), share / TRIES, np.zeros(len(start), dtype=int)
     for n in range(STEPS_MAX):
         if n and n % CHECK_STEPS == 0:
