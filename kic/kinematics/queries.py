@@ -21,6 +21,7 @@ from kic.kernels.layout import (
     HEADER,
     ITEM,
     ITEMS,
+    LOCAL_B,
     NUMBERS_WIDTH,
     ORDER,
     PARENT,
@@ -165,11 +166,11 @@ class KernelQuery:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
-    def with_item_vectors(self, start: int, vectors: np.ndarray, column: int) -> Self:
-        """Return a copy in which items from `start` on have other vectors (n, 3) from a column on."""
+    def with_item_vectors(self, start: int, vectors: np.ndarray) -> Self:
+        """Return a copy in which items from `start` on have other vectors (n, 3) on their bodies."""
         found, first = copy(self), len(self.tree.geometry) + start
         found.numbers = self.numbers.copy()
-        found.numbers[first : first + len(vectors), column : column + 3] = vectors
+        found.numbers[first : first + len(vectors), LOCAL_B : LOCAL_B + 3] = vectors
         found._scalars = {found.numbers.dtype: found.numbers}
         return found
 

@@ -20,7 +20,7 @@ import numpy as np
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, DOT1, LOCAL_B
+from kic.kernels.layout import DIRECTION, DOT1
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
@@ -143,7 +143,7 @@ class OrientedTransfer(CoordinateTransfer):
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
             carried = tree.axes(one.second).T @ R.T  # columns are the first body's axes
             axes += [carried[:, j] for j, _ in _PAIRS]
-        return self._own.with_item_vectors(len(self.chosen.source), np.array(axes), LOCAL_B)
+        return self._own.with_item_vectors(len(self.chosen.source), np.array(axes))
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
