@@ -38,7 +38,6 @@ LM_DAMPING_FACTOR = 1e-2
 SINGULAR_VALUE_RTOL = 1e-12
 # a residual is a minimum after this many successive steps that reduce it by less than 2 %
 STALLED_STEPS_MAX, STALLED_FACTOR = 5, 0.98
-# residual of closed loops that is rounding error alone
 # steps along first-order motions, in radians or shares of the characteristic length; one is about
 # NEIGHBOUR_RADIUS
 RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
