@@ -28,7 +28,7 @@ from kic.io.robot import (
     part_names,
     transform,
 )
-from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_source
+from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
@@ -87,35 +87,17 @@ def from_mujoco(
         If `mujoco` is not installed.
     """
     mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
+    lines, left, unknown = dict[tuple[str, str], int](), list[tuple[int, str]](), set[str]()
     if isinstance(model, mujoco.MjModel):
-        source = Source(None, b"", "MuJoCo model")
-        return _read(mujoco, source, (model, {}, [], set()), coordinates, start, strict)
-    if isinstance(model, str | os.PathLike):
-        return read_mjcf(parse(read_source(model, "MJCF")), coordinates, start, strict)
-    raise InputError(f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}.")
-
-
-def read_mjcf(
-    root: Element,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
-    mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
-    return _read(mujoco, root.source, _compiled(mujoco, root), coordinates, start, strict)
-
-
-def _read(
-    mujoco: Any,
-    source: Source,
-    model: tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]],
-    coordinates: Iterable[str] | None,
-    start: Mapping[str, float] | None,
-    strict: bool,
-) -> Mechanism:
-    """Return the robot of a compiled model, with what `_compiled` returns beside it."""
-    compiled, lines, left, unknown = model
+        compiled, source = model, Source(None, b"", "MuJoCo model")
+    elif isinstance(model, str | os.PathLike | Element):
+        root = read_root(model, "MJCF")
+        compiled, lines, left, unknown = _compiled(mujoco, root)
+        source = root.source
+    else:
+        raise InputError(
+            f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
+        )
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
     robot = Robot(source, name, strict=flag("strict", strict))
     for line, text in left:
@@ -509,14 +491,14 @@ class _Reader:
             robot.remark(line, f"mocap body '{name}' is fixed to the world.", lost=True)
         if not joints:
             fixed = f"{name} fixed"
-            robot.add_joint(RobotJoint(fixed, "fixed", parent, name, pose, line))
+            robot.add(RobotJoint(fixed, "fixed", parent, name, pose, line))
         for k, j in enumerate(joints):
             child = name if j == joints[-1] else f"{name} before {self.joint_name[j + 1]}"
             if child != name:
-                robot.add_link(Link(child, line))
-            robot.add_joint(self._joint(j, parent, child, pose if k == 0 else np.eye(4), springs, dampers))
+                robot.add(Link(child, line))
+            robot.add(self._joint(j, parent, child, pose if k == 0 else np.eye(4), springs, dampers))
             parent = child
-        robot.add_link(link)
+        robot.add(link)
         self.links.append(name)
 
     def _joint(
@@ -533,20 +515,18 @@ class _Reader:
             joint.at = (0.0, 0.0, 0.0)
         if kind in ("revolute", "prismatic"):
             joint.axis, joint.zero = tuple(m.jnt_axis[j].tolist()), float(m.qpos0[q])
-            joint.rest = float(m.qpos_spring[q])
-        joint.armature = float(m.dof_armature[dof])
-        joint.damping = float(m.dof_damping[dof]) if dampers else 0.0
-        joint.friction = float(m.dof_frictionloss[dof])
-        joint.stiffness = float(m.jnt_stiffness[j]) if springs else 0.0
+            joint.rest[:] = m.qpos_spring[q]
+        joint.armature[:], joint.friction[:] = m.dof_armature[dof], m.dof_frictionloss[dof]
+        joint.damping[:] = m.dof_damping[dof] if dampers else 0.0
+        joint.stiffness[:] = m.jnt_stiffness[j] if springs else 0.0
         for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
             table = getattr(m, key, None)
             if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
                 robot.remark(
                     line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.", lost=True
                 )
-        if joint.stiffness and kind in ("spherical", "free"):
+        if joint.stiffness.any() and kind in ("spherical", "free"):
             robot.remark(line, f"the spring of joint '{name}', which is {kind}, is left out.", lost=True)
-            joint.stiffness = 0.0
         if m.jnt_limited[j] and joint.axis:
             joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
         return joint
@@ -714,7 +694,7 @@ class _Reader:
         if (armature or damping) and len(terms) == 1:
             joint, ratio = next(iter(terms.items()))
             robot.joints[joint].armature += ratio**2 * armature
-            robot.joints[joint].damping += ratio**2 * damping  # type: ignore[operator]
+            robot.joints[joint].damping += ratio**2 * damping
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
             robot.remark(line, text, lost=True)

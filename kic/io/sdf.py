@@ -14,6 +14,7 @@ from kic.io.robot import (
     FREE_JOINT,
     WORLD,
     Link,
+    Names,
     Robot,
     RobotCoupling,
     RobotFrame,
@@ -25,7 +26,7 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
@@ -99,18 +100,7 @@ def from_sdf(
     >>> kic.from_sdf(text).at([0.0]).dynamics().I.tolist()
     [[1.5]]
     """
-    root = parse(read_source(model, "SDF"))
-    return read_sdf(root, floating_base, coordinates, start, strict)
-
-
-def read_sdf(
-    root: Element,
-    floating_base: bool = True,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
+    root = read_root(model, "SDF")
     if root.tag != "sdf":
         root.fail("the root of an SDF file must be <sdf>.")
     world = root.find("world")
@@ -158,7 +148,7 @@ class _Model:
             element.fail("the model has no links.")
         self._place(links)
         for one in links:
-            robot.add_link(self._link(one))
+            robot.add(self._link(one))
         for tag in ("visual", "collision", "sensor"):
             line = next((x.line for one in links for x in one.all(tag)), 0)
             if line:
@@ -424,14 +414,10 @@ class _Model:
                 )
             self.robot.remark_limits_of(limit)
         if dynamics is not None:
-            names = ("damping", "friction", "spring_stiffness", "spring_reference")
-            numbers = [dynamics.content(name, 1, "0")[0] for name in names]
-            for key, x in zip(("damping", "friction", "stiffness", "rest"), numbers, strict=True):
-                if joint.type == "universal":
-                    old = getattr(joint, key) or (0.0, 0.0)
-                    setattr(joint, key, (old[0], x) if tag == "axis2" else (x, old[1]))
-                else:  # a screw has them at its rotation
-                    setattr(joint, key, (x, 0.0) if joint.type == "cylindrical" else x)
+            words = ("damping", "friction", "spring_stiffness", "spring_reference")
+            for key, word in zip(("damping", "friction", "stiffness", "rest"), words, strict=True):
+                # a screw has them at its rotation
+                getattr(joint, key)[int(tag == "axis2")] = dynamics.content(word, 1, "0")[0]
 
     def _span(
         self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool, static: bool
@@ -446,7 +432,7 @@ class _Model:
         for k, (joint, _) in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
-        taken = {joint.name for joint, _ in joints}
+        names = Names(joint.name for joint, _ in joints)
         reached, left = set[str](), dict(enumerate(joints))
         forwards, backwards = list[int](), list[int]()
 
@@ -468,14 +454,14 @@ class _Model:
 
         first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
         if first:
-            self._add_root(robot.free_name(FREE_JOINT, taken), links[0], pose, floating)
+            self._add_root(names.new(FREE_JOINT), links[0], pose, floating)
             reach(links[0])
         base = links[0] if first else "world"
         reach("world")
         span()
         for link in links:
             if link not in reached:
-                name = robot.free_name(f"{FREE_JOINT}_{link}", taken)
+                name = names.new(f"{FREE_JOINT}_{link}")
                 self._add_root(name, link, pose, floating)
                 if not static:
                     how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
@@ -488,7 +474,9 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            laws: dict[str, Any] = {"damping": joint.damping, "friction": joint.friction}
+            laws: dict[str, Any] = {
+                key: tuple(getattr(joint, key).tolist()) for key in ("damping", "friction")
+            }
             for key in ("axis", "axis2"):
                 axis = getattr(joint, key)
                 if axis is not None:
@@ -503,7 +491,7 @@ class _Model:
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""
         T = np.eye(4) if floating else pose[link]
-        self.robot.add_joint(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
+        self.robot.add(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
 
     def _add(self, joint: RobotJoint, above: str, below: str, pose: Mapping[str, np.ndarray]) -> None:
         """Add a joint of the tree between two links, turned round if the upper one is its child."""
@@ -520,6 +508,5 @@ class _Model:
         if backwards and joint.type == "universal":
             joint.axis, joint.axis2 = joint.axis2, joint.axis
             for key in ("stiffness", "rest", "damping", "friction"):
-                value = getattr(joint, key)
-                setattr(joint, key, value[::-1] if isinstance(value, tuple) else value)
-        self.robot.add_joint(joint)
+                setattr(joint, key, getattr(joint, key)[::-1])
+        self.robot.add(joint)

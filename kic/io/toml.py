@@ -52,9 +52,15 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     """
     path = find(model)
     if path.suffix.lower() in SUFFIXES[1:]:
-        from kic.io.robot_files import load_robot
+        from kic.io import mjcf, sdf, urdf, xml
 
-        return load_robot(path)
+        root = xml.read_root(path, "robot")
+        readers: dict[str, Any] = {
+            "robot": urdf.from_urdf, "sdf": sdf.from_sdf, "mujoco": mjcf.from_mujoco,
+        }  # fmt: skip
+        if root.tag not in readers:
+            root.fail("the root must be <robot> (URDF), <sdf> or <mujoco>.")
+        return readers[root.tag](root)
     return _mechanism(path, _read(path))
 
 

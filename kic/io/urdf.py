@@ -15,6 +15,7 @@ from kic.io.robot import (
     GRAVITY,
     WORLD,
     Link,
+    Names,
     Robot,
     RobotActuator,
     RobotCoupling,
@@ -27,7 +28,7 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag
 
@@ -99,32 +100,18 @@ def from_urdf(
     >>> kic.from_urdf(text).at([0.0]).dynamics().I.round(6).tolist()
     [[0.7]]
     """
-    root = parse(read_source(model, "URDF"))
-    return read_urdf(root, loops, floating_base, gravity, coordinates, start, strict)
-
-
-def read_urdf(
-    root: Element,
-    loops: Iterable[Any] = (),
-    floating_base: bool = False,
-    gravity: Any = GRAVITY,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
-    source = root.source
+    root = read_root(model, "URDF")
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
-    robot = Robot(source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
+    robot = Robot(root.source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
     dropped: dict[str, int] = {}
     for element in root.all("link"):
-        robot.add_link(_link(element))
+        robot.add(_link(element))
         for child in element.children:
             if child.tag != "inertial":
                 dropped.setdefault(child.tag, child.line)
     for element in root.all("joint"):
-        robot.add_joint(_joint(element, robot))
+        robot.add(_joint(element, robot))
     for tag, line in dropped.items():
         text = f"<{tag}> elements of links are ignored."
         robot.remark(line, text, lost=tag not in ("visual", "collision"))
@@ -207,14 +194,13 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         joint.axis, joint.axis2 = tuple(first.tolist()), tuple(np.cross(axis, first).tolist())
     dynamics, limit = element.find("dynamics"), element.find("limit")
     if dynamics is not None:
-        joint.damping, joint.friction = dynamics.number("damping", "0"), dynamics.number("friction", "0")
-        joint.armature = dynamics.number("armature", "0")
-        joint.stiffness = dynamics.number("spring_stiffness", "0")
-        joint.rest = dynamics.number("spring_reference", "0")
-        for key in ("damping", "friction", "armature", "stiffness"):
-            if getattr(joint, key) < 0:
+        joint.rest[:1] = dynamics.number("spring_reference", "0") if len(joint.rest) == 1 else 0.0
+        words = {key: key for key in ("damping", "friction", "armature")} | {"stiffness": "spring_stiffness"}
+        for key, word in words.items():
+            law = dynamics.number(word, "0")
+            if law < 0:
                 robot.remark(dynamics.line, f"joint '{name}': negative {key} is left out.", lost=True)
-                setattr(joint, key, 0.0)
+            getattr(joint, key)[:] = max(law, 0.0)
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
     if limit is not None:
@@ -313,7 +299,7 @@ def _roots(robot: Robot, floating_base: bool) -> None:
         robot.roots = roots
     elif roots:
         root = roots[0]
-        name = robot.free_name(FREE_JOINT)
+        name = Names(robot.joints).new(FREE_JOINT)
         robot.joints = {
             name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
             **robot.joints,

@@ -131,6 +131,11 @@ def read_source(given: object, kind: str) -> Source:
     return source
 
 
+def read_root(given: object, kind: str) -> Element:
+    """Return the root element of a path, of a text, or one that has been parsed."""
+    return given if isinstance(given, Element) else parse(read_source(given, kind))
+
+
 def parse(source: Source) -> Element:
     """Return the root element.
 
