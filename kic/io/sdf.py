@@ -34,6 +34,7 @@ from kic.numerics.arguments import flag
 GRAVITY = (0.0, 0.0, -9.8)
 # size of a limit that is none
 NO_LIMIT = 1e16
+TRUE = ("true", "1")
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -163,8 +164,7 @@ class _Model:
             robot.frames.append(
                 RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
             )
-        static = element.find("static")
-        fixed = static is not None and static.text.strip() in ("true", "1")
+        static, fixed = element.find("static"), element.word("static") in TRUE
         if static is not None and fixed:
             robot.remark(static.line, "<static> fixes the first link; joints can move.", lost=bool(joints))
         self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
@@ -176,8 +176,7 @@ class _Model:
         if carrier not in names:
             self.element.fail(f"`canonical_link` {short_repr(carrier)} must be a link of the model.")
         self.carriers |= {name: name for name in names} | {"__model__": carrier}
-        own, frame = self.element.find("pose"), self.element.get("placement_frame", "")
-        T = np.eye(4) if own is None else self._numbers(own)
+        T, frame = _own_pose(self.element), self.element.get("placement_frame", "")
         if frame:
             T = T @ np.linalg.inv(self.pose(frame))
         self.poses = {"world": np.eye(4), "__model__": T}
@@ -185,9 +184,7 @@ class _Model:
     def pose(self, name: str) -> np.ndarray:
         """Return the pose (4, 4) of a part in the world."""
         for part in reversed(self._chain(name, self.poses, self._base)):
-            own = part.find("pose")
-            T = np.eye(4) if own is None else self._numbers(own)
-            self.poses[part.get("name")] = self.poses[self._base(part)] @ T
+            self.poses[part.get("name")] = self.poses[self._base(part)] @ _own_pose(part)
         return self.poses[name]
 
     def _base(self, part: Element) -> str:
@@ -205,8 +202,7 @@ class _Model:
     def _above(self, part: Element) -> str:
         """Return the name of the part that carries a joint or frame; empty for links, and by default."""
         if part.tag == "joint":
-            child = part.find("child")
-            return "" if child is None else child.text.strip()
+            return part.word("child")
         return part.get("attached_to", "") if part.tag == "frame" else ""
 
     def _chain(self, name: str, known: Mapping[str, Any], above: Callable[[Element], str]) -> list[Element]:
@@ -221,18 +217,6 @@ class _Model:
             chain[name] = part
             name = above(part) or "__model__"
         return list(chain.values())
-
-    def _numbers(self, element: Element) -> np.ndarray:
-        """Return the frame (4, 4) of a <pose>."""
-        form = element.get("rotation_format", "euler_rpy")
-        if form == "quat_xyzw":
-            seven = element.numbers(element.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
-            return transform(seven[:3], quaternion_axes(element, seven[3:]))
-        if form != "euler_rpy":
-            element.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
-        six = np.array(element.numbers(element.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
-        angles = np.radians(six[3:]) if element.get("degrees", "false") in ("true", "1") else six[3:]
-        return transform(six[:3], rpy(angles))
 
     def _link(self, element: Element) -> Link:
         """Return a link. The format's defaults are a mass of 1 and moments of 1."""
@@ -256,16 +240,14 @@ class _Model:
         x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
         if moments is not None:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
-        if own.get("auto", "false") in ("true", "1"):
+        if own.get("auto", "false") in TRUE:
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
             self.robot.remark(own.line, text, lost=True)
         if own.find("fluid_added_mass") is not None:
             text = f"<fluid_added_mass> of link '{link.name}' is left out."
             self.robot.remark(own.line, text, lost=True)
-        own_pose = own.find("pose")
-        T = np.eye(4) if own_pose is None else self._numbers(own_pose)
-        set_inertia(link, T, x)
+        set_inertia(link, _own_pose(own), x)
         return link
 
     def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
@@ -294,21 +276,15 @@ class _Model:
             if mimic is not None:
                 self._mimic(mimic, joint, tag)
         if kind == "screw":
-            pitch = element.content("screw_thread_pitch", 1, "1")[0]
+            # the translation is the thread's pitch for each turn
+            rate = element.content("screw_thread_pitch", 1, "1")[0] / (2 * np.pi)
             if element.find("thread_pitch") is not None and element.find("screw_thread_pitch") is None:
                 turns = element.content("thread_pitch", 1)[0]
                 if not turns:
                     element.fail("<thread_pitch> must not be zero.")
-                pitch = -2 * np.pi / turns
-            # the translation is the thread's pitch for each turn
+                rate = -1 / turns
             self.robot.couplings.append(
-                RobotCoupling(
-                    f"{name} thread",
-                    (f"{name}.2", f"{name}.1"),
-                    (1.0, -pitch / (2 * np.pi)),
-                    0.0,
-                    element.line,
-                )
+                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -rate), 0.0, element.line)
             )
         return joint, element
 
@@ -319,33 +295,22 @@ class _Model:
         if other is None or other.tag != "joint" or leader == joint.name:
             element.fail(f"joint '{joint.name}' mimics '{leader}', which is not another joint of the model.")
         names = []
-        for kind, name, which in (
-            (joint.type, joint.name, tag),
-            (_TYPES.get(other.get("type")), leader, axis),
-        ):
-            if kind not in ("revolute", "prismatic", "universal") or (
-                which == "axis2" and kind != "universal"
-            ):
+        kinds = {"axis": ("revolute", "prismatic", "universal"), "axis2": ("universal",)}
+        followed = (_TYPES.get(other.get("type")), leader, axis)
+        for kind, name, which in ((joint.type, joint.name, tag), followed):
+            if kind not in kinds.get(which, kinds["axis"]):
                 element.fail(f"joint '{joint.name}' mimics '{leader}'; each must have the axis `{which}`.")
             names.append(f"{name}.{2 if which == 'axis2' else 1}" if kind == "universal" else name)
-        factor, offset, reference = (
-            element.content(key, 1, default)[0]
-            for key, default in (("multiplier", "1"), ("offset", "0"), ("reference", "0"))
-        )
+        defaults = {"multiplier": "1", "offset": "0", "reference": "0"}
+        factor, offset, reference = (element.content(key, 1, x)[0] for key, x in defaults.items())
         if not factor:
             self.robot.remark(
                 element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.", lost=True
             )
             return
-        self.robot.couplings.append(
-            RobotCoupling(
-                f"{joint.name} mimics {leader}",
-                (names[0], names[1]),
-                (1.0, -factor),
-                offset - factor * reference,
-                element.line,
-            )
-        )
+        name, ratios = f"{joint.name} mimics {leader}", (1.0, -factor)
+        offset -= factor * reference
+        self.robot.couplings.append(RobotCoupling(name, tuple(names), ratios, offset, element.line))
 
     def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
         """Add a gearbox: θ₂ = −ratio θ₁, by the specification (sdf/1.12/joint.sdf, gearbox_ratio).
@@ -353,8 +318,7 @@ class _Model:
         θ₁ is the angle from the reference body to the parent about `axis`, θ₂ to the child about `axis2`.
         """
         name = element.get("name")
-        words = [element.find(tag) for tag in ("parent", "child", "gearbox_reference_body")]
-        parent, child, base = ("" if word is None else word.text.strip() for word in words)
+        parent, child, base = map(element.word, ("parent", "child", "gearbox_reference_body"))
         ratio = element.content("gearbox_ratio", 1, "1")[0]
         terms = []
         for link, tag in ((child, "axis2"), (parent, "axis")):
@@ -374,8 +338,7 @@ class _Model:
         xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
         frame = name
         if element is not None and (own := element.find("xyz")) is not None:
-            old = element.find("use_parent_model_frame")
-            of_model = old is not None and old.text.strip() in ("1", "true")
+            of_model = element.word("use_parent_model_frame") in TRUE
             frame = own.get("expressed_in", "") or ("__model__" if of_model else name)
         axis = self.pose(frame)[:3, :3] @ xyz
         size = float(np.linalg.norm(axis))
@@ -510,3 +473,18 @@ class _Model:
             for key in ("stiffness", "rest", "damping", "friction"):
                 setattr(joint, key, getattr(joint, key)[::-1])
         self.robot.add(joint)
+
+
+def _own_pose(element: Element) -> np.ndarray:
+    """Return the frame (4, 4) of the <pose> of an element."""
+    own = element.find("pose")
+    if own is None:
+        return np.eye(4)
+    form = own.get("rotation_format", "euler_rpy")
+    if form == "quat_xyzw":
+        seven = own.numbers(own.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
+        return transform(seven[:3], quaternion_axes(own, seven[3:]))
+    if form != "euler_rpy":
+        own.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
+    six = np.array(own.numbers(own.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
+    return transform(six[:3], rpy(np.radians(six[3:]) if own.get("degrees", "false") in TRUE else six[3:]))

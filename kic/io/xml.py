@@ -96,6 +96,11 @@ class Element:
         """Return the number of an attribute."""
         return self.vector(key, default, 1)[0]
 
+    def word(self, tag: str) -> str:
+        """Return the text of a child without blanks, empty if there is none."""
+        child = self.find(tag)
+        return "" if child is None else child.text.strip()
+
     def content(self, tag: str, count: int, default: str | None = None) -> tuple[float, ...]:
         """Return the numbers in the text of a child."""
         child = self.find(tag)
