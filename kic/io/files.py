@@ -34,21 +34,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     followed, and hard links to the old content are cut. Devices, pipes and the process's own streams are
     written directly, and so is an existing file in a folder where no other file may be created.
 
-    Parameters
-    ----------
-    path : path
-        File to write.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written; carries `path` and `errno`.
-    BrokenPipeError
-        If `path` is a pipe whose reader has gone.
+    Raise `FileError` with `path` and `errno` if the file cannot be written, and `BrokenPipeError` if `path`
+    is a pipe whose reader has gone.
 
     Examples
     --------

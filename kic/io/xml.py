@@ -110,13 +110,7 @@ class Element:
 
 
 def read_source(given: object, kind: str) -> Source:
-    """Return the text of a path, or a text that starts with "<".
-
-    Raises
-    ------
-    InputError, ModelFileError
-        For another type, or a file that cannot be read or is too large.
-    """
+    """Return the text of a path, or a text that starts with "<"."""
     if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
         data = given.encode("utf-8", "surrogatepass")
         source = Source(None, data, kind)
@@ -142,13 +136,7 @@ def read_root(given: object, kind: str) -> Element:
 
 
 def parse(source: Source) -> Element:
-    """Return the root element.
-
-    Raises
-    ------
-    ModelFileError
-        For malformed text, document types, entities, and too many or too deeply nested elements.
-    """
+    """Return the root element; raise an error for document types, entities and texts beyond the bounds."""
     if not source.data.strip():
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:

@@ -19,22 +19,12 @@ STEPS_PER_SIDE = 60
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRange:
-    """Configurations along one coordinate, the others fixed.
-
-    Attributes
-    ----------
-    name, unit : str
-        The coordinate and its unit.
-    values : (n,) ndarray
-        Values of the coordinate, the given one in the middle.
-    configuration : Configuration
-        The configurations (n,); members that were not reached are masked.
-    """
+    """Configurations along one coordinate, the others fixed."""
 
     name: str
     unit: str
-    values: np.ndarray
-    configuration: Configuration
+    values: np.ndarray  # (n,): values of the coordinate, the given one in the middle
+    configuration: Configuration  # (n,); members that were not reached are masked
 
     @property
     def index(self) -> int:

@@ -322,31 +322,8 @@ def report(
 ) -> Summary:
     """Return a report on a mechanism in one configuration: parts, positions, coefficients, dynamics.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    configuration : Configuration
-        A single configuration of the mechanism.
-    of : str or sequence of str
-        Outputs, as in `Configuration.coefficients`; none by default.
-    order : {1, 2, 3}
-        Highest order of the coefficients. P* of more than six coordinates is included from order 2.
-    wrt : str or list of str, optional
-        Coordinates of the coefficients and the dynamics, as in `Configuration.coefficients`; by default those
-        of the mechanism.
-
-    Returns
-    -------
-    Summary
-        With ``text(width)`` for a terminal and ``html()`` for a notebook. If the dynamics are not available,
-        such as without masses, it contains the reason.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        If an output or coordinate does not exist, `order` is out of range, or `configuration` is a batch.
-    SingularError
-        If the coordinates cannot drive the mechanism.
+    Arguments are those of `report_page`. P* of more than six coordinates is included from order 2. If the
+    dynamics are not available, such as without masses, the report contains the reason.
 
     Examples
     --------
@@ -390,25 +367,8 @@ def report_data(
 ) -> dict[str, Any]:
     """Return the content of `report` in plain lists and exact numbers, for JSON.
 
-    Parameters
-    ----------
-    mechanism, configuration, of, order, wrt
-        As in `report`.
-
-    Returns
-    -------
-    dict
-        name, title, units, dof, mobility (text); coordinates, coordinate_units, phi (their values; None for
-        spherical joints in a loop); gravity; points {name: [x, y, z]}; poses {body: 4×4, displacement from
-        the reference configuration}; rows, row_units, values (None for quasi-velocities), holonomic; wrt,
-        wrt_units (coordinates of the following arrays); G, H, D (None above the order); I, P, load,
-        gravity_load, damping (None if not available; dynamics_left_out states the reason). The
-        differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
-
-    Raises
-    ------
-    UnknownNameError, InputError, SingularError
-        As `report`.
+    The keys are listed in ``kic report --help``. Values are None for spherical joints in a loop and for
+    quasi-velocities. The differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
 
     Examples
     --------

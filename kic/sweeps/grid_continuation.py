@@ -28,23 +28,9 @@ FIRST_TRIED, GROWTH = 1, 8
 
 
 class GridContinuation:
-    """Closed configurations of the cells of a grid, as far as they are known.
+    """Closed configurations of the cells of a grid: `states` (cells, S), or `reasons` why there is none."""
 
-    Attributes
-    ----------
-    states : (cells, S)
-        NaN for cells without a configuration.
-    reasons : list of str
-        Why a cell has no configuration; '' for the others.
-    """
-
-    def __init__(
-        self,
-        model: CompiledModel,
-        grid: Grid,
-        targets: Targets,
-        limits: MotionLimits,
-    ) -> None:
+    def __init__(self, model: CompiledModel, grid: Grid, targets: Targets, limits: MotionLimits) -> None:
         self.model, self.grid, self.limits = model, grid, limits
         self.values = targets.values.reshape(grid.size, -1)
         self.states = np.full((grid.size, model.tree.state_size), np.nan)
