@@ -60,22 +60,18 @@ def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.nda
     bodies the last entry belongs to the reference configuration, which makes their length equal in all
     pictures. For a ram they are its lengths, the last one again that of the reference configuration.
     """
-    if mark.kind == "ram":
-        T = [displacements[body] for body in mark.place_bodies]
-        one, other = (t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True))
-        drawn = float(np.linalg.norm(mark.places[1] - mark.places[0]))
-        return np.append(np.linalg.norm(other - one, axis=1), drawn)
-    if mark.directions is None or not (
-        mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
-    ):
-        return None
-    axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
     T = [displacements[body] for body in mark.place_bodies]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    drawn = mark.places[-1] - mark.places[0]
+    if mark.kind == "ram":
+        return np.append(np.linalg.norm(ends[1] - ends[0], axis=1), np.linalg.norm(drawn))
+    slides = mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
+    if mark.directions is None or not slides:
+        return None
+    axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
     if len(ends) == 1:
         return np.einsum("ni,ni->n", axis, ends[0])
-    drawn = float((mark.places[-1] - mark.places[0]) @ mark.directions[0])
-    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn @ mark.directions[0])
 
 
 def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -> list[Mark]:

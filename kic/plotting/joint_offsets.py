@@ -163,21 +163,18 @@ class JointPlacement:
                 toward_link = any(np.sign(k) * d > (abs(k) + 0.6) * reach for d in outward)
                 based = GROUND in j.bodies and k * float(self.axes[j.name] @ self.down) > 0.5
                 costs[j.name][k] = abs(k) * (0.5 if toward_link or based else 2.5) + (abs(k) > 1) * 0.6
-        best, least = (0,) * len(group), np.inf
+        best, least = [start[j.name] for j in group], np.inf
         for steps in product(_OFFSET_STEPS, repeat=len(group)):
-            moved = [
-                start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name]
-                for j, k in zip(group, steps, strict=True)
-            ]
-            cost = sum(costs[j.name][k] for j, k in zip(group, steps, strict=True))
+            chosen = list(zip(group, steps, strict=True))
+            moved = [start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name] for j, k in chosen]
+            cost = sum(costs[j.name][k] for j, k in chosen)
             every = [*moved, *near]
-            for a in range(len(moved)):
-                for b in range(a + 1, len(every)):
-                    cost += 20.0 * (np.linalg.norm(every[a] - every[b]) < _DISTANCE_MIN_FACTOR * self.size)
+            for a, place in enumerate(moved):
+                for other in every[a + 1 :]:
+                    cost += 20.0 * (np.linalg.norm(place - other) < _DISTANCE_MIN_FACTOR * self.size)
             if cost < least - 1e-9:
-                best, least = steps, cost
-        for j, k in zip(group, best, strict=True):
-            self.positions[j.name] = start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name]
+                best, least = moved, cost
+        self.positions |= {j.name: place for j, place in zip(group, best, strict=True)}
 
     def _others(self, body: str, but: set[str]) -> list[np.ndarray]:
         """Return positions of a body's other joints and points."""

@@ -25,13 +25,10 @@ def distinct(
     place: np.ndarray, among: Iterable[np.ndarray], tolerance: float, normal: np.ndarray | None = None
 ) -> bool:
     """Return True if a point differs from all others; differences along a normal are ignored."""
-    for other in among:
-        d = place - other
-        if normal is not None:
-            d = d - (d @ normal) * normal
-        if np.linalg.norm(d) < tolerance:
-            return False
-    return True
+    d = place - np.reshape(list(among), (-1, 3))
+    if normal is not None:
+        d = d - np.outer(d @ normal, normal)
+    return not (np.linalg.norm(d, axis=1) < tolerance).any()
 
 
 def links(

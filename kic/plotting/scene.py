@@ -39,16 +39,6 @@ def evenly_spaced(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def check_path_batch(batch: tuple[int, ...]) -> None:
-    """Check that the batch is a path of configurations (B,)."""
-    if len(batch) != 1:
-        raise InputError(
-            f"`along` must have a batch shape (B,), got {batch}. Create a path, such as "
-            'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: trace("tip", turn).',
-            batch=batch,
-        )
-
-
 def body_order(drawing: MechanismDescription) -> dict[str, int]:
     """Return increasing numbers of bodies in their order, from which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
@@ -145,13 +135,10 @@ class Scene:
         if part is None or part.at is not None:
             return None
         slide = self._placement.sliders.get(joint)
-        ends = (
-            [(part.bodies[1], self._placement.positions[joint])]
-            if slide is None
-            else [(slide.slider, slide.place)]
-        )
-        if slide is not None and slide.telescopic:
-            ends.append((slide.guide, slide.foot))
+        if slide is None:
+            ends = [(part.bodies[1], self._placement.positions[joint])]
+        else:
+            ends = [(slide.slider, slide.place), (slide.guide, slide.foot)][: 1 + slide.telescopic]
         found = [
             self.displacements[body][:, :3, :3] @ p + self.displacements[body][:, :3, 3] for body, p in ends
         ]

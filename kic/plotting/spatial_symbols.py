@@ -181,6 +181,11 @@ class SpatialSymbols(Symbols):
         self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
         self._strokes(mark, foot, 1.9 * r * np.stack([one, two]), depth)
 
+    def _ground(self, mark: Mark, p: np.ndarray, axis: np.ndarray | None = None) -> None:
+        """Add a pedestal below a joint on ground."""
+        if mark.grounded:
+            self._pedestal(mark, p, axis)
+
     def _strokes(self, mark: Mark, middle: np.ndarray, sides: np.ndarray, near: float) -> None:
         """Add hatching of a square with half sides (2, 3)."""
         for x in (-1.0, 0.0, 1.0):
@@ -275,10 +280,9 @@ class SpatialSymbols(Symbols):
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.directions[0]  # type: ignore[index]
-        if mark.grounded:
-            self._pedestal(mark, p[0], axis)
+        self._ground(mark, p[0], axis)
         self._centre_line(mark, p[0], axis)
-        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN if mark.driven else STEEL))
         if mark.driven:
             self._turn(mark, p[0], axis)
 
@@ -312,29 +316,25 @@ class SpatialSymbols(Symbols):
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.directions[0]  # type: ignore[index]
-        if mark.grounded:
-            self._pedestal(mark, p[0], axis)
+        self._ground(mark, p[0], axis)
         self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
-        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN if mark.driven else STEEL))
         if mark.driven:
             self._turn(mark, p[0] + 0.6 * self.size * axis, axis)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
+        self._ground(mark, p[0])
         self._ball(mark, p[0], 1.0, named=True)
 
     def _universal(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a cross of two pins."""
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
-        colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
+        self._ground(mark, p[0])
+        colour = rgba(DRIVEN if mark.driven else STEEL)
         for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
+        self._ground(mark, p[0])
         self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
