@@ -14,7 +14,7 @@ from kic.cli.parsing import (
     load_model,
     model_argument,
     names_option,
-    parse_numbers,
+    parse_rates,
     split_names,
     usage_error,
     width,
@@ -73,11 +73,9 @@ def linearize(
             raise usage_error("an equilibrium is at rest; leave --rate out.", "--rate")
         found = mechanism.find_equilibrium(configuration, wrt=names, limits=limits)
         configuration = found.configuration
-    qd = (
-        parse_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
-        if rates
-        else None
-    )
+    qd = None
+    if rates:
+        qd = parse_rates(mechanism, configuration.linearize(wrt=names).coordinates, rates)
     lin = configuration.linearize(qd, wrt=names)
     space = configuration.state_space(qd, wrt=names)
     if as_json:

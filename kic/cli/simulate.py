@@ -15,14 +15,12 @@ from kic.cli.parsing import (
     model_argument,
     names_option,
     parse_numbers,
-    parse_plain_numbers,
+    parse_rates,
     split_names,
     width,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from kic.numerics.display import Summary
     from kic.simulation.result import Simulation
 
@@ -124,11 +122,11 @@ def simulate(
             mechanism,
             start,
             np.linspace(0.0, duration, moments),
-            effort=parse_plain_numbers("a coordinate", coordinates, efforts, "--effort"),
-            qd=parse_numbers(mechanism, coordinates, rates, "--rate"),
+            effort=parse_numbers("a coordinate", coordinates, efforts, "--effort"),
+            qd=parse_rates(mechanism, coordinates, rates),
             wrt=names,
-            voltage=parse_plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
-            current=parse_plain_numbers("a motor", motors, currents, "--current") if currents else None,
+            voltage=parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
+            current=parse_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
             on_change_point=on_change_point,
             limits=limits,
@@ -168,24 +166,20 @@ def _summary(run: Simulation, outputs: list[str]) -> Summary:
 
 def _data(run: Simulation, outputs: list[str]) -> dict[str, Any]:
     """Return the numbers as plain lists."""
-    energy = run.energy
-    supplied, lost = ("work", "applied", "electrical"), ("dissipated", "heat")
-    lines = ("kinetic", "potential", "magnetic", *supplied, *lost, "residual")
+    from kic.report.report import plain_lists
+
+    energy = ["kinetic", "potential", "magnetic", "work", "applied", "electrical"]
+    energy += ["dissipated", "heat", "residual"]
     return {
         "name": run.mechanism.name,
         "units": vars(run.mechanism.units),
         "coordinates": list(run.coordinates),
         "motors": list(run.motors),
         **{key: getattr(run, key).tolist() for key in ("t", "q", "qd", "qdd", "effort")},
-        **{key: _known(getattr(run, key)) for key in ("current", "voltage", "torque")},
+        **{key: plain_lists(getattr(run, key)) for key in ("current", "voltage", "torque")},
         "values": {name: run[name].tolist() for name in outputs},
-        "energy": {key: getattr(energy, key).tolist() for key in lines},
+        "energy": {key: getattr(run.energy, key).tolist() for key in energy},
         "change_points": list(run.change_points),
         "stopped": run.stopped,
         "steps": run.steps,
     }
-
-
-def _known(table: np.ndarray) -> list[list[float | None]]:
-    """Return rows as lists with None for NaN."""
-    return [[None if x != x else x for x in row] for row in table.tolist()]

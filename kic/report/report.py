@@ -88,18 +88,9 @@ def other_loads(mechanism: Mechanism) -> list[str]:
 class ReportBuilder:
     """Tables of a report on one configuration, written to a `Summary`."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        configuration: Configuration,
-        output: Summary,
-        wrt: list[str] | None = None,
-    ) -> None:
-        self.mechanism = mechanism
-        self.configuration = configuration
-        self.output = output
+    def __init__(self, mechanism: Mechanism, configuration: Configuration, output: Summary, wrt: Any) -> None:
+        self.mechanism, self.configuration, self.output, self.wrt = mechanism, configuration, output, wrt
         self.names = configuration.coordinates
-        self.wrt = wrt
         self.units = coordinate_units(mechanism)
         places = [getattr(part, key, None) for part in mechanism.parts.values() for key in ("at", "com")]
         # largest reference length, the scale of round-off
@@ -116,9 +107,7 @@ class ReportBuilder:
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
-        owner: dict[str, tuple[str, tuple[str, str]]] = {
-            d.name: ("distance", d.points) for d in self.mechanism.distances
-        }
+        owner = {d.name: ("distance", d.points) for d in self.mechanism.distances}
         owner |= {c: (joint.type, joint.bodies) for joint in joints for c in joint.components}
         owner = {c: owner[c] for c in names} | {j.name: (j.type, j.bodies) for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
@@ -174,23 +163,16 @@ class ReportBuilder:
             poses = [self.configuration.pose(f.name) for f in frames]
             angles = np.degrees([pose.rotation.as_euler("xyz", suppress_warnings=True) for pose in poses])
             turned = [list(line) for line in zip(*(column(a) for a in angles.T), strict=True)]
-            cells = [
-                [f.body, *xyz, *turns]
-                for f, xyz, turns in zip(
-                    frames, self._xyz([pose.translation for pose in poses]), turned, strict=True
-                )
-            ]
+            places = self._xyz([pose.translation for pose in poses])
+            each = zip(frames, places, turned, strict=True)
+            cells = [[f.body, *xyz, *turns] for f, xyz, turns in each]
             heads = ["of", "x", "y", f"z ({unit})", "roll", "pitch", "yaw (degrees)"]
             self.output.texts("frames", [f.name for f in frames], heads, cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
-            cells = [
-                [x, " – ".join(d.points) + ", fixed" * d.fixed]
-                for x, d in zip(lengths, distances, strict=True)
-            ]
-            self.output.texts(
-                "distances", [d.name for d in distances], [f"length ({unit})", "between"], cells
-            )
+            ends = [" – ".join(d.points) + ", fixed" * d.fixed for d in distances]
+            cells, heads = [list(line) for line in zip(lengths, ends, strict=True)], [f"length ({unit})"]
+            self.output.texts("distances", [d.name for d in distances], [*heads, "between"], cells)
         contacts.add_contacts(self.output, self.mechanism.contacts)
         couplings.add_couplings(self.output, self.mechanism.terms)
         list_motors(self.output, self.mechanism.motors)
@@ -215,11 +197,9 @@ class ReportBuilder:
         values = np.asarray(c.values)
         cells = [[value, BAR] for value in _blank_nan(column(values, max(largest_of(values), self.size)))]
         # with many coordinates, columns without influence are left out
-        influencing = [
-            n
-            for n in range(len(units))
-            if len(units) <= FULL_TABLES_MAX or largest_of(c.G[:, n]) > ROUNDOFF * top
-        ]
+        influencing = list(range(len(units)))
+        if len(units) > FULL_TABLES_MAX:
+            influencing = [n for n in influencing if largest_of(c.G[:, n]) > ROUNDOFF * top]
         for n in influencing:
             for line, entry in zip(cells, column(c.G[:, n], top), strict=True):
                 line.append(entry)
@@ -269,9 +249,8 @@ class ReportBuilder:
                 "or use dynamics().P in Python."
             )
         if damped:
-            output.matrix(
-                f"damping B (efforts in {', '.join(dict.fromkeys(efforts))})", names, names, d.damping
-            )
+            unit = ", ".join(dict.fromkeys(efforts))
+            output.matrix(f"damping B (efforts in {unit})", names, names, d.damping)
         self._load(d, [f"{c} ({effort})" for c, effort in zip(names, efforts, strict=True)])
 
     def _load(self, d: Dynamics, labels: list[str]) -> None:
@@ -304,13 +283,8 @@ class ReportBuilder:
             return
         shared = ", shared by the least sum of squares" if len(names) > mechanism.dof else ""
         rows = [f"{name} ({effort_unit(mechanism, name)})" for name in names]
-        self.output.matrix(
-            f"static efforts of {len(names)} actuators{shared}",
-            rows,
-            ["effort"],
-            efforts[:, None],
-            largest=top,
-        )
+        caption = f"static efforts of {len(names)} actuators{shared}"
+        self.output.matrix(caption, rows, ["effort"], efforts[:, None], largest=top)
 
 
 def report(

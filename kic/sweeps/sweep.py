@@ -137,16 +137,14 @@ def sweep(
     if executor is None:
         problem = replace(problem, mechanism=mechanism)
     job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
-    units_by_name = {
-        **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
-        **units,
-    }
+    found = {name: one for name, one in metrics.items() if isinstance(one, Metric)}
+    units_by_name = {**{name: one.unit(mechanism) for name, one in found.items()}, **units}
+    typed = [(one.typed, name) for name, one in found.items()]
+    aliases = {key: name for key, name in typed if [k for k, _ in typed].count(key) == 1}
 
     def result(stopped: str = "") -> Sweep:
         made = job.result(mechanism, cells, list(metrics), units_by_name, stopped)
-        typed = [(a.typed, n) for n, a in metrics.items() if isinstance(a, Metric)]
-        made._aliases = {key: n for key, n in typed if [k for k, _ in typed].count(key) == 1}
-        return made
+        return replace(made, _aliases=aliases)
 
     try:
         job.run(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)
