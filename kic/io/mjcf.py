@@ -23,6 +23,7 @@ from kic.io.robot import (
     RobotJoint,
     RobotLoop,
     RobotSpring,
+    frame_of,
     joint_motion,
     mechanism_of,
     part_names,
@@ -417,7 +418,7 @@ class _Reader:
             robot.remark(0, "forces of the fluid are left out.", lost=True)
         for s in range(m.nsite):
             name = self.names["site"][s]
-            pose = _frame(m.site_pos[s], m.site_quat[s])
+            pose = frame_of(m.site_pos[s], m.site_quat[s])
             robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name)))
         self._tendons()
         for e in range(m.neq):
@@ -441,7 +442,7 @@ class _Reader:
         m, robot = self.m, self.robot
         name = self.names["body"][b]
         line = self.line("body", name)
-        T = _frame(m.body_ipos[b], m.body_iquat[b])
+        T = frame_of(m.body_ipos[b], m.body_iquat[b])
         J = T[:3, :3] @ np.diag(m.body_inertia[b]) @ T[:3, :3].T
         link = Link(name, line, float(m.body_mass[b]), T[:3, 3], J)
         if name in self.unknown:
@@ -449,7 +450,7 @@ class _Reader:
             robot.remark(
                 line, f"mass of body '{name}' is unknown: the file of its mesh is missing.", lost=True
             )
-        pose = _frame(m.body_pos[b], m.body_quat[b])
+        pose = frame_of(m.body_pos[b], m.body_quat[b])
         parent = self.links[m.body_parentid[b]]
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if m.body_mocapid[b] >= 0:
@@ -582,12 +583,12 @@ class _Reader:
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if int(m.eq_objtype[e]) == int(self.mj.mjtObj.mjOBJ_SITE):
             links = tuple(self.links[m.site_bodyid[s]] for s in (one, two))
-            frames = tuple(_frame(m.site_pos[s], m.site_quat[s]) for s in (one, two))
+            frames = tuple(frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two))
         else:
             links = tuple(self.links[b] for b in (one, two))
             if weld:
                 # data: anchor in the second body, point and orientation relative to the first
-                frames = _frame(data[3:6], data[6:10]), transform(data[:3])
+                frames = frame_of(data[3:6], data[6:10]), transform(data[:3])
             else:
                 frames = transform(data[:3]), transform(data[3:6])
         self.robot.loops.append(
@@ -667,10 +668,3 @@ _ACTUATORS = (
     "motor", "position", "velocity", "intvelocity", "general", "damper", "cylinder", "muscle", "adhesion",
     "dcmotor", "plugin",
 )  # fmt: skip
-
-
-def _frame(at: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
-    """Return the frame (4, 4) at a point, with the axes of a quaternion (w, x, y, z)."""
-    from scipy.spatial.transform import Rotation
-
-    return transform(at, Rotation.from_quat(quaternion, scalar_first=True).as_matrix())

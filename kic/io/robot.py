@@ -190,6 +190,13 @@ def transform(at: Any = (0.0, 0.0, 0.0), axes: Any = None) -> np.ndarray:
     return T
 
 
+def frame_of(at: Any, wxyz: np.ndarray) -> np.ndarray:
+    """Return the frame (4, 4) at a point, with the axes of a quaternion w, x, y, z."""
+    from scipy.spatial.transform import Rotation
+
+    return transform(at, Rotation.from_quat(wxyz, scalar_first=True).as_matrix())
+
+
 def set_inertia(link: Link, T: np.ndarray, moments: Mapping[str, float]) -> None:
     """Set the inertia of a link from its entries ixx … about the origin of a frame (4, 4), in its axes."""
     x = moments

@@ -170,8 +170,8 @@ class Sweep(Printable, Tabular):
         }
         shown = label, values[where], reached, singular, cut_label
         if len(axes) == 1:
-            return draw_line(*axes, *shown, width)
-        return draw_map(*axes, *shown, _bounds(bounds), contours, width)
+            return draw_line(axes[0], *shown, width)
+        return draw_map(axes[0], axes[1], *shown, _bounds(bounds), contours, width)
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Return the index of the shown cells, and a description of the cut."""
