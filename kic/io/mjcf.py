@@ -184,10 +184,12 @@ class _Files:
     def count(self, root: Element) -> None:
         """Count the parts of the model, and collect the lines of its named parts."""
         parts = self._document(root, 0)["parts"]
+        total = 0
         for rows, element, key in self.rows:
-            if rows * parts > TABLE_MAX:
-                rule = f"`{key}` times the number of parts, {parts:,}, must be at most {TABLE_MAX:,}"
-                element.fail(f"{rule} to be a model, and is more. {_TRUST}")
+            total += rows * parts
+            if total > TABLE_MAX:
+                rule = f"numbers of {parts:,} parts, such as `{key}`, must be at most {TABLE_MAX:,}"
+                element.fail(f"{rule} to be a model, and are more. {_TRUST}")
 
     def is_inside(self, folder: Path, name: str) -> bool:
         """Return True if a file is in the folder of the model, after symbolic links are resolved."""
@@ -413,9 +415,9 @@ class _Reader:
         for b in range(1, m.nbody):
             self._body(b)
         if m.ngravcomp:
-            robot.remark(0, "gravity compensation of bodies is left out.", lost=True)
+            robot.remark_lost(0, "gravity compensation of bodies is left out.")
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
-            robot.remark(0, "forces of the fluid are left out.", lost=True)
+            robot.remark_lost(0, "forces of the fluid are left out.")
         for s in range(m.nsite):
             name = self.names["site"][s]
             pose = frame_of(m.site_pos[s], m.site_quat[s])
@@ -435,7 +437,7 @@ class _Reader:
                 }
             )
         if m.nflex:
-            robot.remark(0, "flexible bodies are left out.", lost=True)
+            robot.remark_lost(0, "flexible bodies are left out.")
 
     def _body(self, b: int) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
@@ -447,14 +449,12 @@ class _Reader:
         link = Link(name, line, float(m.body_mass[b]), T[:3, 3], J)
         if name in self.unknown:
             link.mass = None
-            robot.remark(
-                line, f"mass of body '{name}' is unknown: the file of its mesh is missing.", lost=True
-            )
+            robot.remark_lost(line, f"mass of body '{name}' is unknown: the file of its mesh is missing.")
         pose = frame_of(m.body_pos[b], m.body_quat[b])
         parent = self.links[m.body_parentid[b]]
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if m.body_mocapid[b] >= 0:
-            robot.remark(line, f"mocap body '{name}' is fixed to the world.", lost=True)
+            robot.remark_lost(line, f"mocap body '{name}' is fixed to the world.")
         if not joints:
             fixed = f"{name} fixed"
             robot.add(RobotJoint(fixed, "fixed", parent, name, pose, line))
@@ -485,11 +485,9 @@ class _Reader:
         for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
             table = getattr(m, key, None)
             if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
-                robot.remark(
-                    line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.", lost=True
-                )
+                robot.remark_lost(line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.")
         if joint.stiffness.any() and kind in ("spherical", "free"):
-            robot.remark(line, f"the spring of joint '{name}', which is {kind}, is left out.", lost=True)
+            robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is left out.")
         if m.jnt_limited[j] and joint.axis:
             joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
         return joint
@@ -514,7 +512,7 @@ class _Reader:
             first, second = map(self._joint_coefficients, tendons)
             self._relation(name, line, first, second, data)
         else:
-            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is left out.")
 
     def _joint_coefficients(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
         """Return the coefficients by names of joints, which have one coordinate each, or None."""
@@ -532,10 +530,10 @@ class _Reader:
         """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀ if the second is empty."""
         robot = self.robot
         if first is None or second is None:
-            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is left out.")
             return
         if second and np.any(data[2:5]):
-            robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is a polynomial and left out.")
             return
         terms = dict(first)
         for joint, ratio in second.items():
@@ -545,7 +543,7 @@ class _Reader:
             names, ratios = tuple(terms), tuple(terms.values())
             self.relations.append(RobotCoupling(name, names, ratios, float(data[0]), line))
         else:
-            robot.remark(line, f"equality '{name}' relates no joints and is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' relates no joints and is left out.")
 
     def _relate(self) -> None:
         """Fix the joints that relations determine, and add the other relations as couplings."""
@@ -559,7 +557,7 @@ class _Reader:
                 terms = {j: r for j, r in terms.items() if j not in fixed}
                 if not terms:
                     text = f"equality '{one.name}' of joints that are fixed is left out."
-                    robot.remark(one.line, text, lost=True)
+                    robot.remark_lost(one.line, text)
                 elif len(terms) == 1:
                     joint, ratio = next(iter(terms.items()))
                     fixed[joint] = value / ratio
@@ -622,8 +620,8 @@ class _Reader:
                         RobotSpring(name, (ends[0], ends[1]), numbers[0], float(low), numbers[1], line)
                     )
             elif any(numbers) or others:
-                robot.remark(
-                    line, f"spring, damper, friction and armature of tendon '{name}' are left out.", lost=True
+                robot.remark_lost(
+                    line, f"spring, damper, friction and armature of tendon '{name}' are left out."
                 )
             elif self._tendon_terms(t) is None:
                 robot.remark(line, f"tendon '{name}' is left out.")
@@ -660,7 +658,7 @@ class _Reader:
             robot.joints[joint].damping += ratio**2 * damping
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
-            robot.remark(line, text, lost=True)
+            robot.remark_lost(line, text)
         robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
 
 

@@ -143,7 +143,7 @@ class _Model:
             elif child.tag in ("model", "include"):
                 child.fail("models in models cannot be read. Merge them into one.")
             elif child.tag not in _QUIET:
-                robot.remark(child.line, f"<{child.tag}> is left out.", lost=True)
+                robot.remark_lost(child.line, f"<{child.tag}> is left out.")
         links = [child for child in element.all("link")]
         if not links:
             element.fail("the model has no links.")
@@ -243,10 +243,10 @@ class _Model:
         if own.get("auto", "false") in TRUE:
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
-            self.robot.remark(own.line, text, lost=True)
+            self.robot.remark_lost(own.line, text)
         if own.find("fluid_added_mass") is not None:
             text = f"<fluid_added_mass> of link '{link.name}' is left out."
-            self.robot.remark(own.line, text, lost=True)
+            self.robot.remark_lost(own.line, text)
         set_inertia(link, _own_pose(own), x)
         return link
 
@@ -271,7 +271,7 @@ class _Model:
                 self._limits(own, joint, tag, kind == "continuous")
             elif own is not None and kind != "fixed" and self._acts(own):
                 text = f"limits and dynamics of <{tag}> of the {kind} joint '{name}' are left out."
-                self.robot.remark(own.line, text, lost=True)
+                self.robot.remark_lost(own.line, text)
             mimic = None if own is None else own.find("mimic")
             if mimic is not None:
                 self._mimic(mimic, joint, tag)
@@ -304,9 +304,7 @@ class _Model:
         defaults = {"multiplier": "1", "offset": "0", "reference": "0"}
         factor, offset, reference = (element.content(key, 1, x)[0] for key, x in defaults.items())
         if not factor:
-            self.robot.remark(
-                element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.", lost=True
-            )
+            self.robot.remark_lost(element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.")
             return
         name, ratios = f"{joint.name} mimics {leader}", (1.0, -factor)
         offset -= factor * reference
@@ -325,7 +323,7 @@ class _Model:
             found = [j for j in joints if {j.parent, j.child} == {base, link} and j.type == "revolute"]
             if not found or not ratio:
                 text = f"gearbox '{name}' is left out: no revolute joint connects '{link}' with '{base}'."
-                self.robot.remark(element.line, text, lost=True)
+                self.robot.remark_lost(element.line, text)
                 return
             along = np.array(self._axis(element.find(tag), name)) @ np.array(found[0].axis)
             sign = float(np.sign(along)) * (1.0 if found[0].parent == base else -1.0)
@@ -429,7 +427,7 @@ class _Model:
                 if not static:
                     how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
                     text = f"no joint connects link '{link}' with '{base}'; {how}."
-                    robot.remark(self.parts[link].line, text, lost=True)
+                    robot.remark_lost(self.parts[link].line, text)
                 reach(link)
                 span()
         for joint, element in left.values():
@@ -449,7 +447,7 @@ class _Model:
             )
             if np.any(joint.stiffness):
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
-                robot.remark(element.line, text, lost=True)
+                robot.remark_lost(element.line, text)
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""

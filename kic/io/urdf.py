@@ -119,7 +119,7 @@ def from_urdf(
         if element.tag == "gazebo":
             _gazebo(element, robot)
         elif element.tag not in _QUIET:
-            robot.remark(element.line, f"<{element.tag}> is left out.", lost=True)
+            robot.remark_lost(element.line, f"<{element.tag}> is left out.")
     _mimics(root, robot)
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
@@ -199,7 +199,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         for key, word in words.items():
             law = dynamics.number(word, "0")
             if law < 0:
-                robot.remark(dynamics.line, f"joint '{name}': negative {key} is left out.", lost=True)
+                robot.remark_lost(dynamics.line, f"joint '{name}': negative {key} is left out.")
             getattr(joint, key)[:] = max(law, 0.0)
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
@@ -253,15 +253,13 @@ def _transmissions(root: Element, robot: Robot) -> None:
                 float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
             ]
         except ModelFileError:  # other readers leave transmissions out, and templates have words there
-            robot.remark(element.line, f"transmission '{name}' without a number is left out.", lost=True)
+            robot.remark_lost(element.line, f"transmission '{name}' without a number is left out.")
             continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
         if joint is None or len(list(element.all("joint"))) > 1:
-            robot.remark(element.line, f"transmission '{name}' is left out.", lost=True)
+            robot.remark_lost(element.line, f"transmission '{name}' is left out.")
         elif joint.type not in ("revolute", "prismatic"):
-            robot.remark(
-                element.line, f"transmission '{name}' of a {joint.type} joint is left out.", lost=True
-            )
+            robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is left out.")
         else:
             reduction = (reductions or [1.0])[0] or 1.0
             robot.actuators.append(RobotActuator(name, (joint.name,), (reduction,), element.line))

@@ -7,7 +7,7 @@ Marks are made once for the reference configuration and refer to the bodies that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -42,7 +42,7 @@ class Mark:
     places: np.ndarray
     # (k,) names, (k, 3): unit vectors, and the bodies that carry them
     direction_bodies: tuple[str, ...] = ()
-    directions: np.ndarray | None = None
+    directions: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
     driven: bool = False  # True if it belongs to an actuator of the mechanism
     grounded: bool = False  # True if it is attached to ground
     # radii of pulleys; or radius, number of teeth and phase of a gear, a tooth at the second direction
@@ -66,7 +66,7 @@ def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.nda
     if mark.kind == "ram":
         return np.append(np.linalg.norm(ends[1] - ends[0], axis=1), np.linalg.norm(drawn))
     slides = mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
-    if mark.directions is None or not slides:
+    if not (slides and len(mark.directions)):
         return None
     axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
     if len(ends) == 1:
@@ -80,11 +80,8 @@ def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -
     for mark in marks:
         T = np.stack([displacements[body] for body in mark.place_bodies])
         places = np.einsum("nij,nj->ni", T[:, :3, :3], mark.places) + T[:, :3, 3]
-        directions = mark.directions
-        if directions is not None:
-            R = np.stack([displacements[body][:3, :3] for body in mark.direction_bodies])
-            directions = np.einsum("nij,nj->ni", R, directions)
-        moved.append(replace(mark, places=places, directions=directions))
+        R = np.reshape([displacements[body][:3, :3] for body in mark.direction_bodies], (-1, 3, 3))
+        moved.append(replace(mark, places=places, directions=np.einsum("nij,nj->ni", R, mark.directions)))
     return moved
 
 

@@ -57,14 +57,10 @@ class JointPlacement:
         if normal is None:
             self._offset_coincident()
 
-    def directions(self, joint: Joint) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    def directions(self, joint: Joint) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the axes of a joint and the bodies that carry them."""
-        if joint.axis is None:
-            return None, ()
-        first, second = joint.bodies
-        if joint.axis2 is None:
-            return self.axes[joint.name][None], (first,)
-        return np.stack([self.axes[joint.name], unit_of(joint.axis2)]), (first, second)
+        axes = [unit_of(axis) for axis in (joint.axis, joint.axis2) if axis is not None]
+        return np.reshape(axes, (-1, 3)), joint.bodies[: len(axes)]
 
     def _anchors(self, body: str, but: Joint) -> list[tuple[np.ndarray, bool, bool]]:
         """Return the other connections of a body as (position, is rotary joint, is sliding joint)."""

@@ -157,7 +157,6 @@ class PlanarSymbols(Symbols):
         return np.stack([a + across, b + across, b - across, a - across])
 
     def _along(self, mark: Mark) -> np.ndarray:
-        assert mark.directions is not None  # for the type checker: sliding pairs have an axis
         d = self.view.project(mark.directions[0])
         return d / np.linalg.norm(d)
 
@@ -167,7 +166,6 @@ class PlanarSymbols(Symbols):
         face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
         self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
-            assert mark.directions is not None  # for the type checker
             self._turn(mark, p[0], float(np.sign(mark.directions[0] @ self.view.toward)), stand)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
@@ -292,7 +290,6 @@ class PlanarSymbols(Symbols):
             self._put(mark, p[0] + radius * circle(96), _WHEEL, face, rim, LINE)
             return
         teeth = int(mark.sizes[1])
-        assert mark.directions is not None  # for the type checker: gears have an axis and a tooth
         along = self.view.project(mark.directions[1])
         outline = gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, perpendicular(along)])
         if teeth < 0:

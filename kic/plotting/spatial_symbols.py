@@ -213,7 +213,7 @@ class SpatialSymbols(Symbols):
             self._ball(mark, end, 0.65)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         reach = float((p[1] - p[0]) @ axis)
         end = reach + np.copysign(4 * self.size, reach)
         start = -end if mark.sizes[0] else 0.0
@@ -279,7 +279,7 @@ class SpatialSymbols(Symbols):
                 self._line(mark, edge, None, *style)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         self._ground(mark, p[0], axis)
         self._centre_line(mark, p[0], axis)
         self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN if mark.driven else STEEL))
@@ -315,7 +315,7 @@ class SpatialSymbols(Symbols):
         self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         self._ground(mark, p[0], axis)
         self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
         self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN if mark.driven else STEEL))
@@ -330,7 +330,7 @@ class SpatialSymbols(Symbols):
         """Draw a cross of two pins."""
         self._ground(mark, p[0])
         colour = rgba(DRIVEN if mark.driven else STEEL)
-        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
@@ -338,7 +338,7 @@ class SpatialSymbols(Symbols):
         self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         one, two = perpendicular_axes(axis)
         r = self.size
         if mark.grounded:
@@ -380,7 +380,6 @@ class SpatialSymbols(Symbols):
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley as a disc, a gear with teeth."""
-        assert mark.directions is not None  # for the type checker: wheels have an axis
         colour = self._colour(mark, 0.45)
         if len(mark.sizes) == 1:
             ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
@@ -401,7 +400,7 @@ class SpatialSymbols(Symbols):
         """Draw an open belt around both pulleys, in pieces that are sorted independently."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])  # type: ignore[index]
+        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])
         path = p[0] + belt_outline(mark.sizes, between) @ axes
         for one, other in zip(path, np.roll(path, -1, axis=0), strict=True):
             self._line(mark, np.stack([one, other]), None, BOLD)
@@ -412,7 +411,7 @@ class SpatialSymbols(Symbols):
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
-        normal = mark.directions[0]  # type: ignore[index]
+        normal = mark.directions[0]
         one, two = perpendicular_axes(normal)
         side = 1.7 * self.size
         plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
