@@ -16,7 +16,8 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.parts import Distance, Joint, Spring
 from kic.description.validation import GROUND
-from kic.plotting.joint_offsets import JointPlacement, unit_of
+from kic.kinematics.tree import frame_axes, unit
+from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.link_shapes import LinkEnd, distinct, links
 from kic.transfer.compiled_model import CompiledModel
 
@@ -203,10 +204,7 @@ class KinematicDiagram:
             and name in mine[0].bodies[1]
             and mine[0].axis
         ):
-            axis = unit_of(mine[0].axis)
-            side = np.eye(3)[np.argmin(np.abs(axis))]
-            side = unit_of(side - (side @ axis) * axis)
-            directions = np.stack([side, np.cross(axis, side), axis])
+            directions = frame_axes(unit(mine[0].axis)).T
             at = np.array(mine[0].at or (0.0, 0.0, 0.0))
             tip = max(tips, key=lambda p: float(np.linalg.norm(np.array(p.at) - at)))
             self._add("frame", tip.name, name, [tip.at], direction_bodies=(name,) * 3, directions=directions)
@@ -239,7 +237,7 @@ class KinematicDiagram:
             if any(joint.at is None or joint.axis is None for joint in pair):
                 continue
             shared = set(pair[0].bodies) & set(pair[1].bodies)
-            centres, axes = [np.array(j.at, float) for j in pair], [unit_of(j.axis) for j in pair]
+            centres, axes = [np.array(j.at, float) for j in pair], [unit(j.axis) for j in pair]
             apart = centres[1] - centres[0]
             if coupling.pitch_point is not None:
                 pitch = np.array(coupling.pitch_point, float)
@@ -325,7 +323,7 @@ class KinematicDiagram:
     def _add_contacts(self) -> None:
         for contact in self.description.contacts:
             first, second = contact.bodies
-            normal = unit_of(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
+            normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
             self._add(
                 "touch" if contact.closed else "lifted", contact.name, first, [contact.at],
                 direction_bodies=(second,), directions=normal[None], grounded=GROUND in contact.bodies,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
+from kic.kinematics.tree import unit
 from kic.transfer.compiled_model import CompiledModel
 
 _ROTARY_TYPES = ("revolute", "universal", "spherical", "cylindrical")
@@ -19,12 +19,6 @@ _OFFSET_FACTOR, _DISTANCE_MIN_FACTOR = 3.6, 2.2
 _OFFSET_STEPS = (0, 1, -1, 2, -2, 3, -3)
 # number of joints whose offsets are combined exhaustively
 _GROUP_SIZE_MAX = 3
-
-
-def unit_of(v: Any) -> np.ndarray:
-    """Return the real unit vector along v."""
-    a = np.array(v, dtype=float)
-    return a / np.linalg.norm(a)
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class JointPlacement:
     ) -> None:
         self.description, self.size, self.down = model.description, size, down
         joints = self.description.joints
-        self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}
+        self.axes = {j.name: unit(j.axis) for j in joints if j.axis is not None}
         self.positions = {
             j.name: np.array(j.at, float) for j in joints if j.at is not None and j.type != "prismatic"
         }
@@ -59,7 +53,7 @@ class JointPlacement:
 
     def directions(self, joint: Joint) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the axes of a joint and the bodies that carry them."""
-        axes = [unit_of(axis) for axis in (joint.axis, joint.axis2) if axis is not None]
+        axes = [unit(axis) for axis in (joint.axis, joint.axis2) if axis is not None]
         return np.reshape(axes, (-1, 3)), joint.bodies[: len(axes)]
 
     def _anchors(self, body: str, but: Joint) -> list[tuple[np.ndarray, bool, bool]]:

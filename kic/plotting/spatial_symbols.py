@@ -45,6 +45,7 @@ _LINK_HALF_WIDTH = 0.42
 # minimum aspect ratio of the circle of a turning arrow
 _ARROW_ASPECT_MIN = 0.35
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+_SQUARE = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
@@ -133,8 +134,7 @@ class SpatialSymbols(Symbols):
         named: bool = True,
     ) -> None:
         r = self.size
-        one, two = perpendicular_axes(axis)
-        ring = radius * r * circle(40) @ np.stack([one, two])
+        ring = radius * r * circle(40) @ perpendicular_axes(axis)
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
             ends = ends[::-1]
@@ -175,11 +175,11 @@ class SpatialSymbols(Symbols):
         foot = p + (1.3 if upright else reach) * r * down
         if not upright:
             self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        one, two = perpendicular_axes(down)
-        plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        sides = 1.9 * r * perpendicular_axes(down)
+        plate = foot + _SQUARE @ sides
         depth = float(self.view.depth(foot)) - 1.5 * r
         self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
-        self._strokes(mark, foot, 1.9 * r * np.stack([one, two]), depth)
+        self._strokes(mark, foot, sides, depth)
 
     def _ground(self, mark: Mark, p: np.ndarray, axis: np.ndarray | None = None) -> None:
         """Add a pedestal below a joint on ground."""
@@ -246,8 +246,7 @@ class SpatialSymbols(Symbols):
         colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark) if mark.body else rgba(FLOOR)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
-        one, two = perpendicular_axes(u)
-        ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
+        ring = 0.75 * self.size * circle(32) @ perpendicular_axes(u)
         for end in (far, near):
             depth = float(self.view.depth(end)) + 0.3 * self.size
             face = rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR)
@@ -382,7 +381,7 @@ class SpatialSymbols(Symbols):
         """Draw a pulley as a disc, a gear with teeth."""
         colour = self._colour(mark, 0.45)
         if len(mark.sizes) == 1:
-            ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
+            ring = mark.sizes[0] * circle(96) @ perpendicular_axes(mark.directions[0])
         else:
             axis, along = mark.directions
             radius, teeth, phase = mark.sizes
@@ -412,13 +411,12 @@ class SpatialSymbols(Symbols):
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
         normal = mark.directions[0]
-        one, two = perpendicular_axes(normal)
-        side = 1.7 * self.size
-        plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        sides = 1.7 * self.size * perpendicular_axes(normal)
+        plane = p[0] + _SQUARE @ sides
         depth = float(self.view.depth(p[0]))
         self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
         if mark.grounded:
-            self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
+            self._strokes(mark, p[0], sides, depth - self.size)
         self._disc(mark, p[0], 1.0, INK_RGBA)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:

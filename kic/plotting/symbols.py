@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.kinematics.tree import frame_axes
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from kic.plotting.view import View
@@ -209,12 +210,9 @@ def arrow_head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
     return np.stack([tip, back + across, back + 0.25 * length * along, back - across])
 
 
-def perpendicular_axes(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit vectors (3,) perpendicular to an axis and to each other."""
-    one = np.eye(3)[np.argmin(np.abs(axis))]
-    one = one - (one @ axis) * axis
-    one = one / np.linalg.norm(one)
-    return one, np.cross(axis, one)
+def perpendicular_axes(axis: np.ndarray) -> np.ndarray:
+    """Return two unit vectors (2, 3) perpendicular to an axis and to each other."""
+    return frame_axes(axis).T[:2]
 
 
 def extent(shapes: Iterable[Shape]) -> tuple[np.ndarray, np.ndarray]:
