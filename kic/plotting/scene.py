@@ -85,18 +85,15 @@ class Scene:
         self.description = self.model.description
         # indexing copies: the kernels require contiguous members
         self.shown = Configuration(self.model, (len(self.members),), states[self.members])
-        self.displacements = self._displacements()
+        # of every body, including ground, in the drawn members
+        self.displacements = {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4))}
+        self.displacements |= {b.name: self.shown.displacement(b.name) for b in self.description.bodies}
         self.normal = self.model.tree.planar_normal
         # positions of sliding pairs and fixed joints do not depend on the size of symbols
         self._placement = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
         self.anchors = self._anchors()
         self.view = view_of(view, self.normal, np.array(self.description.gravity, float), self.anchors[0])
         self.down = self._down()
-
-    def _displacements(self) -> dict[str, np.ndarray]:
-        """Return the displacements (n, 4, 4) of every body, including ground, in the drawn members."""
-        found = {body.name: self.shown.displacement(body.name) for body in self.description.bodies}
-        return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
 
     def _anchors(self) -> np.ndarray:
         """Return the positions (members, n, 3) of all joints, points and contacts."""

@@ -375,7 +375,9 @@ def report_data(
     }
     data |= {key: plain_lists(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
     dynamics, why = dynamics_or_reason(configuration, chosen)
-    columns = _column_names(configuration, chosen)
+    columns = list(configuration.coordinates)
+    if chosen is not None:
+        columns = list(configuration.coefficients(chosen, 1, chosen).columns)
     data |= {"wrt": columns, "wrt_units": [row_unit(mechanism, q) for q in columns]}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     if dynamics is not None:
@@ -445,10 +447,3 @@ def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] 
     names = _unique_names([wrt] if isinstance(wrt, str) else list(wrt))
     configuration.coefficients(names, 1, names)  # raises for invalid coordinates
     return names
-
-
-def _column_names(configuration: Configuration, chosen: list[str] | None) -> list[str]:
-    """Return the names of the coordinates, one for each degree of freedom."""
-    if chosen is None:
-        return list(configuration.coordinates)
-    return list(configuration.coefficients(chosen, 1, chosen).columns)
