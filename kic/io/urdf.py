@@ -194,7 +194,9 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         joint.axis, joint.axis2 = tuple(first.tolist()), tuple(np.cross(axis, first).tolist())
     dynamics, limit = element.find("dynamics"), element.find("limit")
     if dynamics is not None:
-        joint.rest[:1] = dynamics.number("spring_reference", "0") if len(joint.rest) == 1 else 0.0
+        rest = dynamics.number("spring_reference", "0")
+        if len(joint.rest) == 1:
+            joint.rest[:] = rest
         words = {key: key for key in ("damping", "friction", "armature")} | {"stiffness": "spring_stiffness"}
         for key, word in words.items():
             law = dynamics.number(word, "0")
