@@ -684,6 +684,8 @@ ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>
         ('<asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset>', "`nrow` times `ncol`"),
         ('<custom><numeric name="n" size="1000000000" data="1"/></custom>', "`size`"),
         ('<size nuser_body="100000000"/>', "`nuser_body`"),
+        ('<size nuser_site="100" nuser_geom="900"/><worldbody><replicate count="5000"><geom size="1"/>'
+         "</replicate></worldbody>", "`nuser_geom`"),
         ("<worldbody>" + ROD * 4000 + "</worldbody>", "2,400 bodies"),
         ('<worldbody><body name="x"><flexcomp name="f" type="grid" count="15 15 15" spacing="1 1 1" '
          'mass="1"/></body></worldbody>', "2,400 bodies"),

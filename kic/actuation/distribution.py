@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass, replace
 from math import prod
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, scatter
+from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
 from kic.numerics.display import Printable, Summary, member
 from kic.transfer.compiled_model import CompiledModel
@@ -148,6 +148,7 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
 
+@dataclass(eq=False, repr=False)
 class Distribution(Printable):
     """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
@@ -179,29 +180,25 @@ class Distribution(Printable):
     True
     """
 
-    def __init__(
-        self,
-        actuators: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        criterion: str,
-        demand: np.ndarray,
-        effort: np.ndarray,
-        internal: np.ndarray,
-        bounds: EffortBounds | None,
-        G: np.ndarray,
-        H: np.ndarray,
-    ) -> None:
-        self.actuators, self.coordinates, self.criterion = actuators, coordinates, criterion
-        self.demand, self.effort, self.internal = demand, effort, internal
-        self.G, self.H = G, H
+    actuators: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    criterion: str
+    demand: np.ndarray
+    effort: np.ndarray
+    internal: np.ndarray
+    bounds: InitVar[EffortBounds | None]
+    G: np.ndarray
+    H: np.ndarray
+
+    def __post_init__(self, bounds: EffortBounds | None) -> None:
         self.share: np.ndarray | None = None
-        self.at_limit = np.zeros(effort.shape, dtype=bool)
+        self.at_limit = np.zeros(self.effort.shape, dtype=bool)
         if bounds is not None:
-            limit = np.where(effort < 0, bounds.lower, bounds.upper)
-            some = (effort != 0) & np.isfinite(limit)
-            self.share = np.where(np.isnan(effort), np.nan, 0.0)
-            np.divide(effort, limit, out=self.share, where=some)
-            self.at_limit = (effort == bounds.lower) | (effort == bounds.upper)
+            limit = np.where(self.effort < 0, bounds.lower, bounds.upper)
+            some = (self.effort != 0) & np.isfinite(limit)
+            self.share = np.where(np.isnan(self.effort), np.nan, 0.0)
+            np.divide(self.effort, limit, out=self.share, where=some)
+            self.at_limit = (self.effort == bounds.lower) | (self.effort == bounds.upper)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -233,36 +230,43 @@ class Distribution(Printable):
 
 
 class ActuationProblem:
-    """Actuators and a criterion at given configurations: common input of all distribution problems.
+    """Actuators, a criterion and efforts at configurations: common input of all distribution problems.
 
-    `c` has the second-order coefficients of the actuators, NaN in members without a configuration. Arrays
-    `given` (..., n) take part in broadcasting.
+    `given` holds the arrays `effort` (..., M) and `preload` (..., A), if any.
     """
 
     def __init__(
         self,
-        model: CompiledModel,
-        c: Coefficients,
+        configuration: Configuration,
+        actuators: str | Iterable[str] | None,
         criterion: Any,
         limits: Any,
+        wrt: str | Iterable[str] | None,
+        failures: Literal["raise", "mask"],
         lower: Any = None,
-        **given: np.ndarray,
+        **given: Any,
     ) -> None:
+        model = configuration._model
+        # NaN in members without a configuration
+        c = configuration.coefficients(model.actuators(actuators), wrt=wrt, failures=failures)
+        sizes = {"effort": len(c.columns), "preload": len(c.rows)}
+        self.given = {name: real_array(name, value, sizes[name]) for name, value in given.items()}
         if c.G.dtype != np.float64:
             raise InputError(f"Efforts must be real numbers, got a configuration of {c.G.dtype}.")
-        self.model, self.c = model, c
+        self.model, self.c, self.failures = model, c, failures
         self.labels, self.coordinates = c.rows, c.columns
         self.bounds = EffortBounds.from_arguments(limits, lower, self.labels)
         self.metric = EffortMetric.from_arguments(criterion, self.bounds, self.labels, model)
-        shapes = {name: a.shape[:-1] for name, a in given.items()}
+        shapes = {name: a.shape[:-1] for name, a in self.given.items()}
         if self.bounds is not None:
             shapes["limits"] = self.bounds.upper.shape[:-1]
         self.batch = broadcast_batches(configuration=c.batch, criterion=self.metric.root.shape[:-2], **shapes)
-        self.G, self.H = self.expand(c.G, 2), self.expand(c.needed("H", 2), 3)
+        self._G, self._H = self.expand(c.G, 2), self.expand(c.needed("H", 2), 3)
+        self.G, self.H = self.restore(self._G), self.restore(self._H)
         self._root = self.expand(self.metric.root, 2)
         assert c.scaling is not None  # for the type checker: coefficients of a mechanism have a scaling
         self._scaling, self._error = c.scaling, self.expand(np.broadcast_to(c.scaling.error, c.batch), 0)
-        self.ok = np.isfinite(self.G).all(axis=(1, 2)).reshape(self.batch)
+        self.ok = np.isfinite(self.G).all(axis=(-2, -1))
 
     def expand(self, a: np.ndarray, rank: int) -> np.ndarray:
         """Return an array (n, …) with a row for each member; the last `rank` axes are not batch axes."""
@@ -276,43 +280,14 @@ class ActuationProblem:
     def space(self, members: Any) -> EffortSpace:
         """Return the effort space at some members."""
         name = self.model.description.name
-        parts = self.G[members], self.H[members], self._root[members]
+        parts = self._G[members], self._H[members], self._root[members]
         scaling = replace(self._scaling, error=self._error[members])
         return EffortSpace(*parts, scaling, self.labels, self.coordinates, name)
 
-
-def _solve_distribution(
-    problem: ActuationProblem, demand: np.ndarray, preload: np.ndarray | None, failures: str
-) -> Distribution:
-    """Return efforts for a generalized effort (..., M)."""
-    bounds, criterion = problem.bounds, problem.metric.name
-    if criterion == "least largest share" and preload is not None:
-        raise InputError(
-            "`preload` cannot be combined with criterion='least largest share': both determine the internal "
-            "loads. Use criterion='limits'."
-        )
-    demands = problem.expand(demand, 1)
-    preloads = None if preload is None else problem.expand(preload, 1)
-    low, high = (
-        (None, None) if bounds is None else (problem.expand(b, 1) for b in (bounds.lower, bounds.upper))
-    )
-
-    def efforts_of(members: Any) -> np.ndarray:
-        space, target = problem.space(members), demands[members]
-        T = least = space.minimum_effort(target)
-        if preloads is not None:
-            T = least + space.internal_part(preloads[members])
-        if low is not None and high is not None:
-            T = _within_bounds(problem, space, least, T, low[members], high[members], criterion)
-        return np.stack([T, T - least], axis=1)
-
-    valid, found = map_valid_members(problem.ok, failures, efforts_of)
-    effort, internal = (problem.restore(scatter(found, valid)[:, k]) for k in (0, 1))
-    G, H = (problem.restore(a) for a in (problem.G, problem.H))
-    demand = np.broadcast_to(demand, (*problem.batch, demand.shape[-1]))
-    return Distribution(
-        problem.labels, problem.coordinates, criterion, demand, effort, internal, bounds, G, H
-    )
+    def solve(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return the arrays (...) of a function of members, NaN in those without a configuration."""
+        valid, found = map_valid_members(self.ok, self.failures, function)
+        return self.restore(scatter(found, valid))
 
 
 def _within_bounds(
@@ -375,14 +350,6 @@ def _raise_infeasible(
     )
 
 
-def real_efforts(name: str, value: Any, size: int) -> np.ndarray:
-    """Return finite real numbers (..., size)."""
-    a = as_array(name, value, size)
-    if a.dtype != np.float64:
-        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.")
-    return a
-
-
 def distribute(
     configuration: Configuration,
     effort: Any,
@@ -398,12 +365,32 @@ def distribute(
 
     See `Configuration.distribute`.
     """
-    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
-    given = {"effort": real_efforts("effort", effort, len(c.columns))}
-    if preload is not None:
-        given["preload"] = real_efforts("preload", preload, len(c.rows))
-    problem = ActuationProblem(configuration._model, c, criterion, limits, lower, **given)
-    return _solve_distribution(problem, given["effort"], given.get("preload"), failures)
+    given = {"effort": effort} if preload is None else {"effort": effort, "preload": preload}
+    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures, lower, **given)
+    bounds, name = problem.bounds, problem.metric.name
+    if name == "least largest share" and preload is not None:
+        raise InputError(
+            "`preload` cannot be combined with criterion='least largest share': both determine the internal "
+            "loads. Use criterion='limits'."
+        )
+    arrays = dict(problem.given) if bounds is None else {**problem.given, **vars(bounds)}
+    rows = {key: problem.expand(a, 1) for key, a in arrays.items()}
+
+    def efforts_of(members: Any) -> np.ndarray:
+        space, own = problem.space(members), {key: a[members] for key, a in rows.items()}
+        T = least = space.minimum_effort(own["effort"])
+        if preload is not None:
+            T = least + space.internal_part(own["preload"])
+        if bounds is not None:
+            T = _within_bounds(problem, space, least, T, own["lower"], own["upper"], name)
+        return np.stack([T, T - least], axis=1)
+
+    made = problem.solve(efforts_of)
+    demand = np.broadcast_to(problem.given["effort"], (*problem.batch, len(problem.coordinates)))
+    return Distribution(
+        problem.labels, problem.coordinates, name, demand, made[..., 0, :], made[..., 1, :], bounds,
+        problem.G, problem.H,
+    )  # fmt: skip
 
 
 def static_efforts(
@@ -436,17 +423,15 @@ def internal_loads(
 
     See `Configuration.internal_loads`.
     """
-    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
-    problem = ActuationProblem(configuration._model, c, criterion, limits)
+    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
 
     def bases_of(members: Any) -> np.ndarray:
         space = problem.space(members)
         return np.stack([space.basis, space.dual], axis=1)
 
-    valid, found = map_valid_members(problem.ok, failures, bases_of)
-    basis, dual = (problem.restore(scatter(found, valid)[:, k]) for k in (0, 1))
-    G, H = (problem.restore(a) for a in (problem.G, problem.H))
-    return InternalLoads(problem.labels, problem.coordinates, problem.metric.name, basis, dual, G, H)
+    made, name = problem.solve(bases_of), problem.metric.name
+    basis, dual = made[..., 0, :, :], made[..., 1, :, :]
+    return InternalLoads(problem.labels, problem.coordinates, name, basis, problem.G, problem.H, dual)
 
 
 def actuator_dynamics(
@@ -462,17 +447,14 @@ def actuator_dynamics(
 
     See `Configuration.actuator_dynamics`.
     """
-    c = configuration.coefficients(configuration._model.actuators(actuators), wrt=wrt, failures=failures)
+    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
-    problem = ActuationProblem(configuration._model, c, criterion, limits)
     if problem.metric.name == "least largest share":
         raise InputError(
             "criterion='least largest share' is not linear in the effort and has no mass matrix (I*) or "
             "Christoffel symbols (P*). Use another criterion, or distribute() the effort."
         )
-    valid, inverse = map_valid_members(problem.ok, failures, lambda members: problem.space(members).inverse())
+    inverse = problem.solve(lambda members: problem.space(members).inverse())
     quasi = problem.c.quasi.intersection(problem.coordinates)
-    left = Coefficients(
-        problem.coordinates, problem.labels, problem.restore(scatter(inverse, valid)), quasi=problem.c.quasi
-    )
+    left = Coefficients(problem.coordinates, problem.labels, inverse, quasi=problem.c.quasi)
     return dynamics.transfer(Coefficients.identity(problem.coordinates, quasi), left=left)

@@ -7,6 +7,7 @@ minimum that produces the effort, and a part that does no work.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,7 @@ def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
     return -np.einsum("...iba,...i->...ab", H, efforts)
 
 
+@dataclass(eq=False, repr=False)
 class InternalLoads(Printable):
     """Efforts of actuators that do no work in any motion: GᵀT = 0 with their coefficients G.
 
@@ -154,19 +156,13 @@ class InternalLoads(Printable):
     (1, True)
     """
 
-    def __init__(
-        self,
-        actuators: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        criterion: str,
-        basis: np.ndarray,
-        dual: np.ndarray,
-        G: np.ndarray,
-        H: np.ndarray,
-    ) -> None:
-        self.actuators, self.coordinates, self.criterion = actuators, coordinates, criterion
-        self.basis, self.G, self.H = basis, G, H
-        self._dual = dual
+    actuators: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    criterion: str
+    basis: np.ndarray
+    G: np.ndarray
+    H: np.ndarray
+    _dual: np.ndarray
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -190,7 +186,7 @@ class InternalLoads(Printable):
         -------
         (..., A)
         """
-        (a,) = self._checked(self.dimension, amounts=amounts)
+        a = self._checked("amounts", amounts, self.dimension)
         return np.einsum("...ik,...k->...i", self.basis, a)
 
     def amounts(self, efforts: Any) -> np.ndarray:
@@ -205,7 +201,7 @@ class InternalLoads(Printable):
         -------
         (..., K)
         """
-        (T,) = self._checked(len(self.actuators), efforts=efforts)
+        T = self._checked("efforts", efforts, len(self.actuators))
         return np.einsum("...ik,...i->...k", self._dual, T)
 
     def stiffness(self, efforts: Any) -> np.ndarray:
@@ -231,13 +227,14 @@ class InternalLoads(Printable):
         >>> K.shape, bool(abs(K - K.T).max() < 1e-12)
         ((3, 3), True)
         """
-        (T,) = self._checked(len(self.actuators), efforts=efforts)
+        T = self._checked("efforts", efforts, len(self.actuators))
         return stiffness(self.H, T)
 
-    def _checked(self, size: int, **given: Any) -> list[np.ndarray]:
-        arrays = [as_array(name, value, size) for name, value in given.items()]
-        broadcast_batches(loads=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
-        return arrays
+    def _checked(self, name: str, value: Any, size: int) -> np.ndarray:
+        """Return numbers (..., size) whose batch fits that of the loads."""
+        a = as_array(name, value, size)
+        broadcast_batches(loads=self.batch, **{name: a.shape[:-1]})
+        return a
 
     def sentences(self, index: tuple[int, ...] = ()) -> list[str]:
         """Return the actuators that act against each other in one member of the batch, in words."""
@@ -247,13 +244,9 @@ class InternalLoads(Printable):
         participates = np.abs(basis) > 1e3 * ROUNDOFF * np.abs(basis).max(initial=0.0)
         sentences = []
         for k in range(self.dimension):
+            signs = np.where(participates[:, k], np.sign(basis[:, k]), 0.0)
             one, other = (
-                [
-                    x
-                    for x, T, acts in zip(self.actuators, basis[:, k], participates[:, k], strict=True)
-                    if acts and s * T > 0
-                ]
-                for s in (1, -1)
+                [x for x, s in zip(self.actuators, signs, strict=True) if s == side] for side in (1, -1)
             )
             against = f" against {', '.join(other)}" if other else ", all of one sign"
             sentences.append(f"Internal load {k + 1}: {', '.join(one)}{against}.")

@@ -19,21 +19,11 @@ _TWIST = (*_AXES, "wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class ModelIndex:
-    """Names in a model file, read without validation.
-
-    Attributes
-    ----------
-    title : str
-        Title of the model.
-    coordinates : tuple of str
-        Default coordinates.
-    parts : dict of str to tuple of str
-        Rows of each joint, point, distance and body.
-    """
+    """Names in a model file, read without validation."""
 
     title: str = ""
-    coordinates: tuple[str, ...] = ()
-    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    coordinates: tuple[str, ...] = ()  # default coordinates
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rows of each part with a place or value
 
 
 def read_model_index(path: Path) -> ModelIndex:

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.cli import completion as completing
-from kic.cli.parsing import (
-    check_scalar_row,
-    configuration_of,
-    configuration_options,
-    load_model,
-    model_argument,
-    names_option,
-    parse_number,
-    split_names,
-    usage_error,
-)
+from kic.cli import parsing
+from kic.cli.parsing import usage_error
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -30,14 +21,16 @@ MOTION_SAMPLES = 49
 
 
 @click.command()
-@model_argument
-@configuration_options
+@parsing.model_argument
+@parsing.configuration_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="Output file: .png, .svg or .pdf for a picture, .gif or .mp4 for a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
               help="Move this coordinate, the others fixed, and show several configurations or an animation. "
                    "With one degree of freedom also another joint or a row, as in --at.")  # fmt: skip
-@names_option("--trace", "trace", "Draw the curves of these points and bodies, with --move; repeatable.")
+@parsing.names_option(
+    "--trace", "trace", "Draw the curves of these points and bodies, with --move; repeatable."
+)
 @click.option("--names", is_flag=True, help="Label joints, bodies and points.")
 @click.option("--view", metavar="VIEW", shell_complete=completing.views,
               help="top, front, side, or AZIMUTH,ELEVATION of the viewer in degrees.")  # fmt: skip
@@ -71,9 +64,9 @@ def draw(
     from kic.plotting.animate import FORMATS, animate
     from kic.plotting.draw import draw as drawn
 
-    mechanism = load_model(model)
-    view_angles, traced = _view(view), split_names(trace, "--trace")
-    configuration = configuration_of(mechanism, given, near, limits)
+    mechanism = parsing.load_model(model)
+    view_angles, traced = _view(view), parsing.split_names(trace, "--trace")
+    configuration = parsing.configuration_of(mechanism, given, near, limits)
     if traced and not move:
         raise usage_error("--trace requires a motion. Give --move NAME=FROM..TO.", "--trace")
     if move:
@@ -118,14 +111,14 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str, limits
             f"{text!r} is not a motion. Write it as NAME=FROM..TO, such as A=60deg..120deg.", "--move"
         )
     name, first, last = (part.strip() for part in found.groups())
-    check_scalar_row(mechanism, name)
+    parsing.check_scalar_row(mechanism, name)
     names = mechanism.coordinate_names
     if name not in names and mechanism.dof != 1:
         raise InputError(
             f"--move must name a coordinate of '{mechanism.name}', which has {mechanism.dof} degrees of "
             f"freedom, got '{name}'. Coordinates: {', '.join(names)}."
         )
-    start, end = (parse_number(mechanism, name, text, "--move") for text in (first, last))
+    start, end = (parsing.parse_number(mechanism, name, text, "--move") for text in (first, last))
     values = np.linspace(start, end, MOTION_SAMPLES)
     if name not in names:
         return mechanism.path({name: values}, near=configuration, limits=limits)

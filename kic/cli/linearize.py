@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.cli import completion as completing
-from kic.cli.parsing import (
-    configuration_of,
-    configuration_options,
-    json_option,
-    load_model,
-    model_argument,
-    names_option,
-    parse_numbers,
-    split_names,
-    usage_error,
-    width,
-)
+from kic.cli import parsing
+from kic.cli.parsing import usage_error
 
 if TYPE_CHECKING:
     from kic.linear.linearize import Linearization
@@ -26,15 +16,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@model_argument
-@configuration_options
-@names_option("--wrt", "wrt", "Coordinates of the result: joints, points or their rows; repeatable.")
+@parsing.model_argument
+@parsing.configuration_options
+@parsing.names_option("--wrt", "wrt", "Coordinates of the result: joints, points or their rows; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
               help="Rates of these coordinates, 0 for the others; repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
               help="Linearize about the nearest equilibrium without holding efforts.")  # fmt: skip
-@json_option
+@parsing.json_option
 def linearize(
     model: str,
     given: tuple[str, ...],
@@ -64,20 +54,18 @@ def linearize(
     [real, imaginary], natural (null if a motion grows or K is not symmetric), descriptions; state_space
     with A, B, C, D, states, inputs, outputs; stability (null unless --equilibrium). Floats are exact.
     """
-    mechanism = load_model(model)
-    names = split_names(wrt, "--wrt") or None
-    configuration = configuration_of(mechanism, given, near, limits)
+    mechanism = parsing.load_model(model)
+    names = parsing.split_names(wrt, "--wrt") or None
+    configuration = parsing.configuration_of(mechanism, given, near, limits)
     found = None
     if equilibrium:
         if rates:
             raise usage_error("an equilibrium is at rest; leave --rate out.", "--rate")
         found = mechanism.find_equilibrium(configuration, wrt=names, limits=limits)
         configuration = found.configuration
-    qd = (
-        parse_numbers(mechanism, configuration.linearize(wrt=names).coordinates, rates, "--rate")
-        if rates
-        else None
-    )
+    qd = None
+    if rates:
+        qd = parsing.parse_rates(mechanism, configuration.linearize(wrt=names).coordinates, rates)
     lin = configuration.linearize(qd, wrt=names)
     space = configuration.state_space(qd, wrt=names)
     if as_json:
@@ -86,7 +74,7 @@ def linearize(
         data = {"name": mechanism.name, "units": vars(mechanism.units), **_data(lin, space)}
         click.echo(json.dumps(data | {"stability": found.stability if found else None}, allow_nan=False))
         return
-    wide = width()
+    wide = parsing.width()
     if found:
         click.echo(found.summary().text(wide) + "\n")
     click.echo(lin.summary().text(wide))

@@ -27,11 +27,12 @@ def list_models(as_json: bool) -> None:
 
     found = {name: read_model_index(find(name)) for name in model_names()}
     if as_json:
-        keys = ("name", "dof", "coordinates", "title", "file")
-        rows = (
-            (name, len(o.coordinates), o.coordinates, o.title, str(find(name))) for name, o in found.items()
-        )
-        click.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows]))
+        rows = [
+            {"name": name, "dof": len(o.coordinates), "coordinates": o.coordinates, "title": o.title,
+             "file": str(find(name))}
+            for name, o in found.items()
+        ]  # fmt: skip
+        click.echo(json.dumps(rows))
         return
     lines = [("model", "dof", "title")]
     lines += [(name, str(len(o.coordinates)), o.title) for name, o in found.items()]

@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.cli.parsing import (
-    configuration_of,
-    configuration_options,
-    json_option,
-    load_model,
-    model_argument,
-    width,
-)
+from kic.cli import parsing
 
 if TYPE_CHECKING:
     from kic.analysis.mobility import Mobility
 
 
 @click.command()
-@model_argument
-@configuration_options
-@json_option
+@parsing.model_argument
+@parsing.configuration_options
+@parsing.json_option
 def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, as_json: bool) -> None:
     """Print the degrees of freedom of MODEL, a shipped name or a file, and their derivation.
 
@@ -41,13 +34,13 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: 
     in descending order); regular, finite (null if undecided), extends (null if not applicable);
     passive_freedoms, each with bodies, coordinates, summary.
     """
-    mechanism = load_model(model)
-    at = configuration_of(mechanism, given, near, limits) if given or near or limits else None
+    mechanism = parsing.load_model(model)
+    at = parsing.configuration_of(mechanism, given, near, limits) if given or near or limits else None
     account = mechanism.mobility(at)
     if as_json:
         click.echo(json.dumps({"name": mechanism.name, **_data(account)}, allow_nan=False))
         return
-    click.echo(textwrap.fill(account.summary(), width(), break_long_words=False))
+    click.echo(textwrap.fill(account.summary(), parsing.width(), break_long_words=False))
 
 
 def _data(account: Mobility) -> dict[str, Any]:

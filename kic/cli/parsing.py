@@ -217,29 +217,16 @@ def split_names(given: tuple[str, ...], option: str) -> list[str]:
 
 
 def parse_numbers(
-    mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...], option: str
-) -> list[float]:
-    """Return numbers of the coordinates from NAME=NUMBER entries, zero if not given."""
-    return _numbers_by_name(
-        "a coordinate", coordinates, given, option, lambda x, text: parse_number(mechanism, x, text, option)
-    )
-
-
-def parse_plain_numbers(
-    what: str, names: tuple[str, ...], given: tuple[str, ...], option: str
-) -> list[float]:
-    """Return efforts, voltages or currents from NAME=NUMBER entries, in the model's units."""
-    return _numbers_by_name(what, names, given, option, lambda name, text: float(text))
-
-
-def _numbers_by_name(
     what: str,
     names: tuple[str, ...],
     given: tuple[str, ...],
     option: str,
-    number: Callable[[str, str], float],
+    number: Callable[[str, str], float] = lambda name, text: float(text),
 ) -> list[float]:
-    """Return numbers in the order of `names`, zero if not given."""
+    """Return numbers in the order of `names` from NAME=NUMBER entries, zero if not given.
+
+    `number` converts the text of a name, by default a plain number in the model's units.
+    """
     values: dict[str, float] = {}
     for entry in (entry.strip() for text in given for entry in text.split(",")):
         name, _, text = (part.strip() for part in entry.partition("="))
@@ -253,9 +240,20 @@ def _numbers_by_name(
             raise InputError(f"{option} gives '{name}' twice.")
         try:
             values[name] = number(name, text)
-        except ValueError as error:
-            raise error if isinstance(error, InputError) else invalid from None
+        except InputError:
+            raise
+        except ValueError:
+            raise invalid from None
     return [values.get(name, 0.0) for name in names]
+
+
+def parse_rates(mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
+    """Return the rates of coordinates from the entries of ``--rate``, which may be in degrees."""
+
+    def number(name: str, text: str) -> float:
+        return parse_number(mechanism, name, text, "--rate")
+
+    return parse_numbers("a coordinate", coordinates, given, "--rate", number)
 
 
 def usage_error(message: str, option: str = "--at") -> click.BadParameter:

@@ -9,34 +9,24 @@ from pathlib import Path
 
 import click
 
-from kic.cli.parsing import (
-    configuration_of,
-    configuration_options,
-    json_option,
-    load_model,
-    model_argument,
-    model_file,
-    names_option,
-    split_names,
-    usage_error,
-    width,
-)
+from kic.cli import parsing
+from kic.cli.parsing import usage_error
 from kic.io.files import atomic_write
 
 
 @click.command()
-@model_argument
-@configuration_options
-@names_option("--of", "of", "Points, bodies, joints, distances or their rows (tool.x); repeatable. "
-                            "Default: the last point.")  # fmt: skip
-@names_option(
+@parsing.model_argument
+@parsing.configuration_options
+@parsing.names_option("--of", "of", "Points, bodies, joints, distances or their rows (tool.x); repeatable. "
+                                    "Default: the last point.")  # fmt: skip
+@parsing.names_option(
     "--wrt", "wrt", "Other coordinates of coefficients and dynamics, one per degree of freedom; repeatable."
 )
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
               help="1: G. 2: also H, and P* of any size. 3: also D.")  # fmt: skip
 @click.option("--html", "page", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
-@json_option
+@parsing.json_option
 def report(
     model: str,
     given: tuple[str, ...],
@@ -79,13 +69,13 @@ def report(
     """
     if page is not None and as_json:
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")
-    mechanism = load_model(model)
-    outputs, chosen = split_names(of, "--of"), split_names(wrt, "--wrt") or None
+    mechanism = parsing.load_model(model)
+    outputs, chosen = parsing.split_names(of, "--of"), parsing.split_names(wrt, "--wrt") or None
     from kic.report.report import default_outputs, report_data
     from kic.report.report import report as full_report
 
     outputs_shown = outputs or default_outputs(mechanism)
-    configuration = configuration_of(mechanism, given, near, limits)
+    configuration = parsing.configuration_of(mechanism, given, near, limits)
     if as_json:
         data = report_data(mechanism, configuration, outputs_shown, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
@@ -96,11 +86,11 @@ def report(
         options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
         words = [word for option, texts in options for text in texts for word in (option, text)]
         words += ["--limits"] * limits + ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
-        source = model_file(model).read_text(encoding="utf-8-sig")
+        source = parsing.model_file(model).read_text(encoding="utf-8-sig")
         repeat = shlex.join(["kic", "report", model, *words])
         _write(page, report_page(configuration, outputs_shown, order, chosen, source, repeat))
         return
-    click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(width()))
+    click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(parsing.width()))
     if not outputs and order == 1:
         from kic.description.description import VALUED_KINDS
 
@@ -110,7 +100,7 @@ def report(
             f"More: --of NAME selects another part ({', '.join(there)}), --order 2 adds H, --order 3 adds D, "
             "--at sets the configuration, --html FILE writes a page; see kic report --help."
         )
-        click.echo("\n" + textwrap.fill(hint, width()))
+        click.echo("\n" + textwrap.fill(hint, parsing.width()))
 
 
 def _write(file: str, text: str) -> None:

@@ -7,29 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from kic.cli import completion as completing
-from kic.cli.parsing import (
-    configuration_of,
-    configuration_options,
-    json_option,
-    load_model,
-    model_argument,
-    names_option,
-    parse_numbers,
-    parse_plain_numbers,
-    split_names,
-    width,
-)
+from kic.cli import parsing
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from kic.numerics.display import Summary
     from kic.simulation.result import Simulation
 
 
 @click.command()
-@model_argument
-@configuration_options
+@parsing.model_argument
+@parsing.configuration_options
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
               help="Duration in the model's unit of time.")  # fmt: skip
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
@@ -51,12 +38,14 @@ if TYPE_CHECKING:
               show_default=True,
               help="Continue smoothly through points at which branches of the loop closure meet, such as a "
                    "parallelogram with all links in line, or stop there.")  # fmt: skip
-@names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
-@names_option("--of", "of", "Also print values of points, joints, distances or their rows; repeatable.")
+@parsing.names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
+@parsing.names_option(
+    "--of", "of", "Also print values of points, joints, distances or their rows; repeatable."
+)
 @click.option("--moments", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
               help="Number of equally spaced output times.")  # fmt: skip
 @click.option("--save", "file", type=click.Path(dir_okay=False), help="Save the run to FILE (.npz).")
-@json_option
+@parsing.json_option
 def simulate(
     model: str,
     given: tuple[str, ...],
@@ -109,12 +98,12 @@ def simulate(
     from kic.errors import InputError, SimulationError
     from kic.simulation.simulate import simulate as run_simulation
 
-    mechanism = load_model(model)
+    mechanism = parsing.load_model(model)
     if not 0 < duration < float("inf"):
         raise InputError(f"--for must be a finite time larger than 0, got {duration:g}.")
-    names = split_names(wrt, "--wrt") or None
-    outputs = split_names(of, "--of")
-    start = configuration_of(mechanism, given, near, limits)
+    names = parsing.split_names(wrt, "--wrt") or None
+    outputs = parsing.split_names(of, "--of")
+    start = parsing.configuration_of(mechanism, given, near, limits)
     coordinates = mechanism.coordinate_names if names is None else start.dynamics(wrt=names).coordinates
     motors = tuple(motor.name for motor in mechanism.motors)
     for name in outputs:
@@ -124,11 +113,11 @@ def simulate(
             mechanism,
             start,
             np.linspace(0.0, duration, moments),
-            effort=parse_plain_numbers("a coordinate", coordinates, efforts, "--effort"),
-            qd=parse_numbers(mechanism, coordinates, rates, "--rate"),
+            effort=parsing.parse_numbers("a coordinate", coordinates, efforts, "--effort"),
+            qd=parsing.parse_rates(mechanism, coordinates, rates),
             wrt=names,
-            voltage=parse_plain_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
-            current=parse_plain_numbers("a motor", motors, currents, "--current") if currents else None,
+            voltage=parsing.parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
+            current=parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
             on_change_point=on_change_point,
             limits=limits,
@@ -144,7 +133,7 @@ def simulate(
 
         click.echo(json.dumps(_data(run, outputs), allow_nan=False))
         return
-    click.echo(_summary(run, outputs).text(width()))
+    click.echo(_summary(run, outputs).text(parsing.width()))
 
 
 def _summary(run: Simulation, outputs: list[str]) -> Summary:
@@ -168,24 +157,20 @@ def _summary(run: Simulation, outputs: list[str]) -> Summary:
 
 def _data(run: Simulation, outputs: list[str]) -> dict[str, Any]:
     """Return the numbers as plain lists."""
-    energy = run.energy
-    supplied, lost = ("work", "applied", "electrical"), ("dissipated", "heat")
-    lines = ("kinetic", "potential", "magnetic", *supplied, *lost, "residual")
+    from kic.report.report import plain_lists
+
+    energy = ["kinetic", "potential", "magnetic", "work", "applied", "electrical"]
+    energy += ["dissipated", "heat", "residual"]
     return {
         "name": run.mechanism.name,
         "units": vars(run.mechanism.units),
         "coordinates": list(run.coordinates),
         "motors": list(run.motors),
         **{key: getattr(run, key).tolist() for key in ("t", "q", "qd", "qdd", "effort")},
-        **{key: _known(getattr(run, key)) for key in ("current", "voltage", "torque")},
+        **{key: plain_lists(getattr(run, key)) for key in ("current", "voltage", "torque")},
         "values": {name: run[name].tolist() for name in outputs},
-        "energy": {key: getattr(energy, key).tolist() for key in lines},
+        "energy": {key: getattr(run.energy, key).tolist() for key in energy},
         "change_points": list(run.change_points),
         "stopped": run.stopped,
         "steps": run.steps,
     }
-
-
-def _known(table: np.ndarray) -> list[list[float | None]]:
-    """Return rows as lists with None for NaN."""
-    return [[None if x != x else x for x in row] for row in table.tolist()]

@@ -38,16 +38,12 @@ def warm_up() -> None:
 def compile_kernels() -> None:
     """Compile all kernels for real numbers, those of closed mechanisms in a second process, and load them."""
     # without room or rights for a second process, this one compiles them all
-    with suppress(OSError, ImportError, BrokenProcessPool), _second_process() as pool:
+    failures = suppress(OSError, ImportError, BrokenProcessPool)
+    with failures, ProcessPoolExecutor(1, get_context("spawn"), _silence) as pool:
         closed = pool.submit(_call_kernels, _CLOSED)
         _call_kernels(_OPEN)
         closed.result()
     _call_kernels(_OPEN | _CLOSED)
-
-
-def _second_process() -> ProcessPoolExecutor:
-    """Return an executor with one process."""
-    return ProcessPoolExecutor(1, get_context("spawn"), _silence)
 
 
 def _silence() -> None:

@@ -277,12 +277,9 @@ def _frame_in_world(frame: Frame, T: np.ndarray) -> Frame:
 
 def _body_in_world(body: Body, T: np.ndarray) -> Body:
     """Return a body of the frame of a link in world coordinates."""
-    changes: dict[str, Any] = {}
-    if body.com is not None:
-        changes["com"] = _point_in_world(body.com, T)
-    if body.at is not None:
-        changes["at"] = _point_in_world(body.at, T)
+    points = {key: getattr(body, key) for key in ("com", "at") if getattr(body, key) is not None}
+    changes: dict[str, Any] = {key: _point_in_world(p, T) for key, p in points.items()}
     if body.inertia is not None:
         turned = T[:3, :3] @ as_matrix(body.inertia) @ T[:3, :3].T  # type: ignore[arg-type]
         changes["inertia"] = tuple(turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist())
-    return replace(body, **changes) if changes else body
+    return replace(body, **changes)

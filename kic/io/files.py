@@ -34,21 +34,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     followed, and hard links to the old content are cut. Devices, pipes and the process's own streams are
     written directly, and so is an existing file in a folder where no other file may be created.
 
-    Parameters
-    ----------
-    path : path
-        File to write.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written; carries `path` and `errno`.
-    BrokenPipeError
-        If `path` is a pipe whose reader has gone.
+    Raise `FileError` with `path` and `errno` if the file cannot be written, and `BrokenPipeError` if `path`
+    is a pipe whose reader has gone.
 
     Examples
     --------
@@ -84,15 +71,21 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 os.unlink(temporary)
 
 
+def shortened(path: str | os.PathLike[str], most: int = 300) -> str:
+    """Return a path, or another text, shortened to its two ends if it is very long."""
+    text = os.fspath(path)
+    return text if len(text) <= most else f"{text[: most - 100]}…{text[-50:]}"
+
+
 def write_error(path: str | os.PathLike[str], error: OSError) -> FileError:
     """Return the error for a file that cannot be written."""
-    name = os.fspath(path)
-    if len(name) > 300:
-        name = f"{name[:200]}…{name[-50:]}"
     remedy = _REMEDIES.get(error.errno or 0, "Choose a place where you may write.")
     reason = error.strerror or str(error)
     return FileError(
-        f"{name}: cannot be written: {reason}. {remedy}", path=Path(path), errno=error.errno, strerror=reason
+        f"{shortened(path)}: cannot be written: {reason}. {remedy}",
+        path=Path(path),
+        errno=error.errno,
+        strerror=reason,
     )
 
 

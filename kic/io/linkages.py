@@ -66,17 +66,11 @@ class FourBarMotion(Printable):
     """
 
     type: FourBarType
-    """Class of the linkage."""
     grashof: bool
-    """True if a link rotates fully."""
     margin: float
-    """Sum of the two middle lengths, minus that of the shortest and longest."""
     crank: tuple[float, float]
-    """Range of the angle of the crank."""
     rocker: tuple[float, float]
-    """Range of the angle of the rocker."""
     transmission: tuple[float, float]
-    """Range of the transmission angle."""
 
     def summary(self) -> Summary:
         """Return a table of the ranges."""
@@ -122,18 +116,15 @@ def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) 
     type_: FourBarType = kinds[shortest] if margin > 0 else "triple-rocker"
     if abs(margin) <= CHANGE_POINT_RTOL * (g + c + p + r):
         type_ = "change-point"
-    low, high = _angles(g, r, p, c)
+    grashof = margin >= 0 or type_ == "change-point"
     # the rocker's angle is measured from the ground line continued beyond its pivot
-    diagonal = (max(abs(g - c), abs(p - r)), min(g + c, p + r))
-    transmission = [_corner(p, r, f) for f in diagonal]
-    return FourBarMotion(
-        type_,
-        margin >= 0 or type_ == "change-point",
-        margin,
-        _angles(g, c, p, r),
-        (pi - high, pi - low),
-        (transmission[0], transmission[1]),
+    low, high = _angles(g, r, p, c)
+    # the diagonal from the crank's end to the ground pivot of the rocker is shortest and longest there
+    transmission = (
+        _corner(p, r, max(abs(g - c), abs(p - r))),
+        _corner(p, r, min(g + c, p + r)),
     )
+    return FourBarMotion(type_, grashof, margin, _angles(g, c, p, r), (pi - high, pi - low), transmission)
 
 
 def _angles(base: float, arm: float, one: float, other: float) -> tuple[float, float]:
@@ -167,8 +158,10 @@ def _number(name: str, value: Any) -> float:
     return float(a)
 
 
-def _two(name: str, value: Any) -> tuple[float, float]:
-    """Return two finite numbers."""
+def _two(name: str, value: Any, repeat: bool = False) -> tuple[float, float]:
+    """Return two finite numbers, or one as both if it may `repeat`."""
+    if repeat and numbers(name, value).ndim == 0:
+        return (_number(name, value),) * 2
     a = real_array(name, value, 2)
     if a.ndim != 1:
         raise InputError(f"`{name}` must be two numbers, got {short_repr(value)}.", name=name)
@@ -197,6 +190,11 @@ def _apex(a: np.ndarray, b: np.ndarray, one: float, other: float, side: float) -
         return None
     normal = np.array([-d[1], d[0], 0.0]) / f
     return a + along * d / f + side * sqrt(max(square, 0.0)) * normal
+
+
+def _polar(length: float, angle: float) -> np.ndarray:
+    """Return the vector of a length and an angle in the plane."""
+    return length * np.array([cos(angle), sin(angle), 0.0])
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> float:
@@ -230,8 +228,15 @@ class _Parts:
         self.bodies.append(Body(name, mass, tuple(com), inertia))
 
     def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
-        """Add a revolute joint about z."""
-        self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=_wrapped(value)))
+        """Add a revolute joint about z, whose angle is within ±π."""
+        value = (value + pi) % (2 * pi) - pi
+        self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
+
+    def disc(self, name: str, radius: float, height: float) -> None:
+        """Add a uniform level disc about the z axis."""
+        mass = self.mass(name)
+        inertia = None if mass is None else mass * radius * radius / 4 * np.array([1.0, 1.0, 2.0])
+        self.add(name, mass, np.array([0.0, 0.0, height]), inertia)
 
     def mechanism(self, coordinates: list[str], rest: dict[str, Any]) -> Mechanism:
         """Return the mechanism; all masses must belong to bodies."""
@@ -241,11 +246,6 @@ class _Parts:
         given = {"coordinates": coordinates, **rest}
         given["points"] = [*self.points, *rest.get("points", ())]
         return Mechanism(self.name, bodies=tuple(self.bodies), joints=tuple(self.joints), **given)
-
-
-def _wrapped(angle: float) -> float:
-    """Return an angle within ±π."""
-    return (angle + pi) % (2 * pi) - pi
 
 
 def _on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
@@ -311,8 +311,7 @@ def four_bar(
     choice("branch", branch, ("open", "crossed"))
     low, high = four_bar_motion(g, c, p, r).crank
     theta = low + (high - low) / 3 if angle is None else _number("angle", angle)
-    A, D = np.zeros(3), np.array([g, 0.0, 0.0])
-    B = np.array([c * cos(theta), c * sin(theta), 0.0])
+    A, B, D = np.zeros(3), _polar(c, theta), np.array([g, 0.0, 0.0])
     C = _apex(B, D, p, r, 1.0 if branch == "open" else -1.0)
     if C is None:
         raise InputError(
@@ -378,7 +377,7 @@ def slider_crank(
     """
     c, p = _lengths(crank=crank, rod=rod)
     e, theta = _number("offset", offset), _number("angle", angle)
-    A, B = np.zeros(3), np.array([c * cos(theta), c * sin(theta), 0.0])
+    A, B = np.zeros(3), _polar(c, theta)
     square = p * p - (B[1] - e) ** 2
     if not square > 0:
         raise InputError(
@@ -447,9 +446,8 @@ def five_bar(
     >>> m.at().value("tip.x").round(6)
     np.float64(0.1)
     """
-    (g,) = _lengths(ground=ground)
-    a, b = _lengths(left=_pair("proximal", proximal)[0], right=_pair("proximal", proximal)[1])
-    p, r = _lengths(left_rod=_pair("distal", distal)[0], right_rod=_pair("distal", distal)[1])
+    (left, right), (left_rod, right_rod) = _two("proximal", proximal, True), _two("distal", distal, True)
+    g, a, b, p, r = _lengths(ground=ground, left=left, right=right, left_rod=left_rod, right_rod=right_rod)
     if angles is None:
         # elbows at the same height in the middle of the distances that the rods span
         least, largest = max(0.0, abs(p - r), g - a - b), min(p + r, g + a + b)
@@ -463,8 +461,7 @@ def five_bar(
         angles = (pi - acos(share), acos(share))
     one, two = _two("angles", angles)
     A, E = np.zeros(3), np.array([g, 0.0, 0.0])
-    B = np.array([a * cos(one), a * sin(one), 0.0])
-    D = E + np.array([b * cos(two), b * sin(two), 0.0])
+    B, D = _polar(a, one), E + _polar(b, two)
     C = _apex(B, D, p, r, 1.0)
     if C is None:
         raise InputError(
@@ -482,16 +479,6 @@ def five_bar(
     parts.hinge("E", ("ground", "right"), E, two)
     parts.points.append(Point("tip", "left_rod", tuple(C)))
     return parts.mechanism(["A", "E"], rest)
-
-
-def _pair(name: str, value: Any) -> tuple[float, float]:
-    """Return two numbers, from one for both or two."""
-    return (_number(name, value),) * 2 if numbers(name, value).ndim == 0 else _two(name, value)
-
-
-def _circle(radius: float, angles: np.ndarray, z: float) -> np.ndarray:
-    """Return points (n, 3) on a circle about the z axis."""
-    return np.stack([radius * np.cos(angles), radius * np.sin(angles), np.full(len(angles), z)], axis=1)
 
 
 def stewart(
@@ -550,10 +537,12 @@ def stewart(
     R, r = _lengths(base_radius=base_radius, platform_radius=platform_radius)
     if (height is None) == (leg_length is None):
         raise InputError("Give one of `height` and `leg_length`.")
-    pairs = np.repeat(np.arange(3) * 2 * pi / 3, 2)
-    sides = np.tile([-0.5, 0.5], 3)
-    base = _circle(R, pairs + sides * _number("base_angle", base_angle), 0.0)
-    top = _circle(r, pairs + sides * (2 * pi / 3 - _number("platform_angle", platform_angle)), 0.0)
+    pairs, sides = np.repeat(np.arange(3) * 2 * pi / 3, 2), np.tile([-0.5, 0.5], 3)
+    gaps = _number("base_angle", base_angle), 2 * pi / 3 - _number("platform_angle", platform_angle)
+    base, top = (
+        np.array([_polar(radius, angle) for angle in pairs + sides * gap])
+        for radius, gap in zip((R, r), gaps, strict=True)
+    )
     if leg_length is None:
         (h,) = _lengths(height=height)
     else:
@@ -564,13 +553,11 @@ def stewart(
         h = sqrt(L * L - flat * flat)
     top[:, 2] = h
     parts = _Parts(name, masses)
-    mass = parts.mass("platform")
-    disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
     names = [f"L{k}" for k in range(1, 7)]
     if choice("legs", legs, ("UPS", "distance")) == "distance":
         for k, (b, t) in enumerate(zip(base, top, strict=True), 1):
             parts.points += [Point(f"B{k}", "ground", tuple(b)), Point(f"P{k}", "platform", tuple(t))]
-        parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
+        parts.disc("platform", r, h)
         parts.joints.append(Joint("free", "free", ("ground", "platform"), (0.0, 0.0, h)))
         lengths = [Distance(name, (f"B{k}", f"P{k}")) for k, name in enumerate(names, 1)]
         return parts.mechanism(names, {**rest, "distances": [*lengths, *rest.get("distances", ())]})
@@ -578,21 +565,18 @@ def stewart(
         middle = (b + t) / 2
         parts.bar(f"cylinder{k}", b, middle)
         parts.bar(f"piston{k}", middle, t)
-        leg = t - b
-        tangent = np.array([-b[1], b[0], 0.0])
+        leg, tangent = t - b, np.array([-b[1], b[0], 0.0])
+        length = float(np.linalg.norm(leg))
         across = np.cross(leg, tangent)
         # the first axis is level and perpendicular to the second, which is perpendicular to the leg
         first = np.cross(across, leg)
         first, across = first / np.linalg.norm(first), across / np.linalg.norm(across)
         parts.joints += [
             Joint(f"U{k}", "universal", ("ground", f"cylinder{k}"), tuple(b), tuple(first), tuple(across)),
-            Joint(
-                f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), axis=tuple(leg),
-                value=float(np.linalg.norm(leg)),
-            ),
+            Joint(f"L{k}", "prismatic", (f"cylinder{k}", f"piston{k}"), axis=tuple(leg), value=length),
             Joint(f"S{k}", "spherical", (f"piston{k}", "platform"), tuple(t)),
-        ]  # fmt: skip
-    parts.add("platform", mass, np.array([0.0, 0.0, h]), disc)
+        ]
+    parts.disc("platform", r, h)
     return parts.mechanism(names, rest)
 
 
@@ -669,12 +653,9 @@ def delta(
             raise InputError(f"`height` must be within the reach of arm and forearm, got {-z:g}.")
         theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
     parts = _Parts(name, masses)
-    mass = parts.mass("platform")
-    disc = None if mass is None else mass * r * r / 4 * np.array([1.0, 1.0, 2.0])
     for k in range(3):
-        turn = 2 * pi * k / 3
-        out, side = np.array([cos(turn), sin(turn), 0.0]), np.array([-sin(turn), cos(turn), 0.0])
-        up = np.array([0.0, 0.0, 1.0])
+        out, up = _polar(1.0, 2 * pi * k / 3), np.array([0.0, 0.0, 1.0])
+        side = np.cross(up, out)
         hinge = R * out
         elbow = hinge + a * (cos(theta) * out - sin(theta) * up)
         end = r * out + z * up
@@ -687,13 +668,11 @@ def delta(
         for letter, shift in (("a", w / 2 * side), ("b", -w / 2 * side)):
             rod, start, stop = f"rod{k + 1}{letter}", elbow + shift, end + shift
             parts.bar(rod, start, stop)
+            axes = tuple(side), tuple(across)
             parts.joints += [
-                Joint(
-                    f"U{k + 1}{letter}", "universal", (arm_name, rod), tuple(start), tuple(side),
-                    tuple(across),
-                ),
+                Joint(f"U{k + 1}{letter}", "universal", (arm_name, rod), tuple(start), *axes),
                 Joint(f"S{k + 1}{letter}", "spherical", (rod, "platform"), tuple(stop)),
-            ]  # fmt: skip
-    parts.add("platform", mass, np.array([0.0, 0.0, z]), disc)
+            ]
+    parts.disc("platform", r, z)
     parts.points.append(Point("tip", "platform", (0.0, 0.0, z)))
     return parts.mechanism(["A1", "A2", "A3"], rest)

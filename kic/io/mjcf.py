@@ -23,12 +23,13 @@ from kic.io.robot import (
     RobotJoint,
     RobotLoop,
     RobotSpring,
+    frame_of,
     joint_motion,
     mechanism_of,
     part_names,
     transform,
 )
-from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_source
+from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
@@ -44,6 +45,8 @@ PARTS_MAX, BODIES_MAX = 40_000, 2_400
 TABLE_MAX, ROW_MAX = 4_000_000, 1_000
 # largest depth of files that include or attach others
 FILES_DEPTH_MAX = 8
+# types of joints in the order of mujoco.mjtJoint
+JOINT_TYPES = ("free", "spherical", "prismatic", "revolute")
 _TRUST = "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
 
 
@@ -87,35 +90,17 @@ def from_mujoco(
         If `mujoco` is not installed.
     """
     mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
+    lines, left, unknown = dict[tuple[str, str], int](), list[tuple[int, str]](), set[str]()
     if isinstance(model, mujoco.MjModel):
-        source = Source(None, b"", "MuJoCo model")
-        return _read(mujoco, source, (model, {}, [], set()), coordinates, start, strict)
-    if isinstance(model, str | os.PathLike):
-        return read_mjcf(parse(read_source(model, "MJCF")), coordinates, start, strict)
-    raise InputError(f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}.")
-
-
-def read_mjcf(
-    root: Element,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
-    mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
-    return _read(mujoco, root.source, _compiled(mujoco, root), coordinates, start, strict)
-
-
-def _read(
-    mujoco: Any,
-    source: Source,
-    model: tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]],
-    coordinates: Iterable[str] | None,
-    start: Mapping[str, float] | None,
-    strict: bool,
-) -> Mechanism:
-    """Return the robot of a compiled model, with what `_compiled` returns beside it."""
-    compiled, lines, left, unknown = model
+        compiled, source = model, Source(None, b"", "MuJoCo model")
+    elif isinstance(model, str | os.PathLike | Element):
+        root = read_root(model, "MJCF")
+        compiled, lines, left, unknown = _compiled(mujoco, root)
+        source = root.source
+    else:
+        raise InputError(
+            f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
+        )
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
     robot = Robot(source, name, strict=flag("strict", strict))
     for line, text in left:
@@ -165,13 +150,13 @@ class _Document:
     """A file with those that it includes: the main one, or a model that others attach."""
 
     folder: Path | None
-    lines: dict[tuple[str, str], int]
     counts: dict[str, int] = field(default_factory=lambda: {"parts": 0, "bodies": 0, "bytes": 0})
     paths: set[Path] = field(default_factory=set)
     """Files that are included, each once."""
     models: dict[str, dict[str, int]] = field(default_factory=dict)
     """Counts of models that can be attached."""
     attached: list[tuple[Element, int]] = field(default_factory=list)
+    """Elements that attach a model, and their copies."""
 
     def add(self, element: Element, counts: Mapping[str, int], copies: int = 1) -> None:
         """Add to the counts, which are bounded."""
@@ -193,10 +178,18 @@ class _Files:
         self.lines: dict[tuple[str, str], int] = {}
         self.known: dict[Path, dict[str, int]] = {}
         self.open: list[Path] = []
+        self.rows: list[tuple[int, Element, str]] = []
+        """Numbers that each part of a kind may have, with the attributes that give them."""
 
     def count(self, root: Element) -> None:
         """Count the parts of the model, and collect the lines of its named parts."""
-        self._document(root, self.lines, 0)
+        parts = self._document(root, 0)["parts"]
+        total = 0
+        for rows, element, key in self.rows:
+            total += rows * parts
+            if total > TABLE_MAX:
+                rule = f"numbers of {parts:,} parts, such as `{key}`, must be at most {TABLE_MAX:,}"
+                element.fail(f"{rule} to be a model, and are more. {_TRUST}")
 
     def is_inside(self, folder: Path, name: str) -> bool:
         """Return True if a file is in the folder of the model, after symbolic links are resolved."""
@@ -222,14 +215,14 @@ class _Files:
         paths = [folder / name.replace("\\", "/") for folder in folders]
         return read_source(next((path for path in paths if path.is_file()), paths[0]), "MJCF")
 
-    def _document(self, root: Element, lines: dict[tuple[str, str], int], level: int) -> dict[str, int]:
+    def _document(self, root: Element, level: int) -> dict[str, int]:
         """Return the counts of a file with those that it includes."""
         path = root.source.path
-        document = _Document(None if path is None else path.parent, lines)
+        document = _Document(None if path is None else path.parent)
         if path is not None:
             document.paths.add(path.resolve())
         document.add(root, {"bytes": len(root.source.data)})
-        self._walk(root, document, lines, 1, level, 0)
+        self._walk(root, document, 1, level, 0)
         largest = {
             kind: max((counts[kind] for counts in document.models.values()), default=0)
             for kind in ("parts", "bodies")
@@ -239,26 +232,18 @@ class _Files:
             document.add(element, {kind: counts[kind] for kind in largest}, copies)
         return document.counts
 
-    def _walk(
-        self,
-        element: Element,
-        document: _Document,
-        lines: dict[tuple[str, str], int],
-        copies: int,
-        level: int,
-        depth: int,
-    ) -> None:
+    def _walk(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
         """Count the parts below an element, at a level of elements and a depth of files."""
         if level > DEPTH_MAX:
             element.fail(f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper.")
         for child in element.children:
             tag = "joint" if child.tag == "freejoint" else child.tag
             name = child.attributes.get("name")
-            if name:
-                lines.setdefault((tag, name), child.line)
+            if name and child.source is self.source:
+                self.lines.setdefault((tag, name), child.line)
             if child.tag == "plugin":
                 child.fail("plugins cannot be read. Remove them.")
-            _check_tables(child)
+            self._check_tables(child)
             count, bodies = _copies(child)
             document.add(child, {"parts": count, "bodies": bodies}, copies)
             if child.tag == "flexcomp" and child.attributes.get("file"):
@@ -269,7 +254,7 @@ class _Files:
                 self._include(child, document, copies, level, depth)
             elif child.tag == "model" and "file" in child.attributes:
                 self._model(child, document, level)
-            self._walk(child, document, lines, copies * count, level + 1, depth)
+            self._walk(child, document, copies * count, level + 1, depth)
 
     def _include(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
         """Count the parts of an included file."""
@@ -281,24 +266,42 @@ class _Files:
             element.fail(f"files must include each other at most {FILES_DEPTH_MAX} levels deep.")
         document.paths.add(path)
         document.add(element, {"bytes": len(source.data)})
-        self._walk(parse(source), document, {}, copies, level, depth + 1)
+        self._walk(parse(source), document, copies, level, depth + 1)
 
     def _model(self, element: Element, document: _Document, level: int) -> None:
         """Count the parts of a model that can be attached, which mujoco reads for each reference."""
         source = self._read(element, document)
         path = Path(source.path or "").resolve()
         if path in self.open or len(self.open) >= FILES_DEPTH_MAX:
-            rule = (
-                f"models must contain each other at most {FILES_DEPTH_MAX} levels deep, and not themselves."
-            )
-            element.fail(rule)
+            rule = f"models must contain each other at most {FILES_DEPTH_MAX} levels deep"
+            element.fail(f"{rule}, and not themselves.")
         if path not in self.known:
             self.open.append(path)
             self.folders.append(Path(source.path or "").parent)
-            self.known[path] = self._document(parse(source), {}, level)
+            self.known[path] = self._document(parse(source), level)
             self.open.pop()
         document.add(element, self.known[path])
         document.models[element.attributes.get("name") or element.get("file")] = self.known[path]
+
+    def _check_tables(self, element: Element) -> None:
+        """Raise an error for a table with too many entries; collect the rows of those that parts have."""
+        whole = {"hfield": ("nrow", "ncol"), "numeric": ("size",), "size": ("nuserdata",)}
+        product = 1.0
+        for key, text in element.attributes.items():
+            rows = element.tag == "size" and (key == "nkey" or key.startswith("nuser_"))
+            if not rows and key not in whole.get(element.tag, ()):
+                continue
+            count, largest = 0.0, ROW_MAX if rows else TABLE_MAX
+            with suppress(ValueError):  # mujoco has an error for it
+                count = float(text)
+            product *= max(1.0, count) if element.tag == "hfield" else 1.0
+            if not count <= largest or not product <= TABLE_MAX:
+                rule = f"`{key}` must be at most {largest:,}"
+                if element.tag == "hfield":
+                    rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
+                element.fail(f"{rule} to be a model, and is more. {_TRUST}")
+            if rows:
+                self.rows.append((int(count), element, key))
 
 
 def _copies(element: Element) -> tuple[int, int]:
@@ -314,30 +317,6 @@ def _copies(element: Element) -> tuple[int, int]:
         element.fail("the number of its parts is too large to be a model.")
     has_bodies = element.tag == "flexcomp" and element.attributes.get("dof", "full") in ("full", "radial")
     return int(count), int(count) if has_bodies else 0
-
-
-def _check_tables(element: Element) -> None:
-    """Raise an error for a table with too many entries."""
-    sizes = {
-        "hfield": {"nrow": TABLE_MAX, "ncol": TABLE_MAX},
-        "numeric": {"size": TABLE_MAX},
-        "size": {"nuserdata": TABLE_MAX},
-    }.get(element.tag, {})
-    product = 1.0
-    for key, text in element.attributes.items():
-        rows = element.tag == "size" and (key == "nkey" or key.startswith("nuser_"))
-        largest = ROW_MAX if rows else sizes.get(key)
-        if largest is None:
-            continue
-        count = 0.0
-        with suppress(ValueError):  # mujoco has an error for it
-            count = float(text)
-        product *= max(1.0, count) if element.tag == "hfield" else 1.0
-        if not count <= largest or not product <= TABLE_MAX:
-            rule = f"`{key}` must be at most {largest:,}"
-            if element.tag == "hfield":
-                rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
-            element.fail(f"{rule} to be a model, and is more. {_TRUST}")
 
 
 def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
@@ -405,20 +384,14 @@ class _Reader:
         self, mujoco: Any, model: Any, robot: Robot, lines: Mapping[tuple[str, str], int], unknown: set[str]
     ) -> None:
         self.mj, self.m, self.robot, self.lines, self.unknown = mujoco, model, robot, lines, unknown
-        self.names: dict[str, list[str]] = {}
+        kinds = ("body", "joint", "site", "tendon", "equality", "actuator")
+        self.names = {kind: part_names(mujoco, model, kind) for kind in kinds}
+        self.joint_name, self.types = self.names["joint"], [JOINT_TYPES[t] for t in model.jnt_type]
         self.relations: list[RobotCoupling] = []
-        self.joint_name = self.all_names("joint")
-
-    def all_names(self, kind: str) -> list[str]:
-        """Return the names of all parts of a kind."""
-        found = self.names.get(kind)
-        if found is None:
-            found = self.names[kind] = part_names(self.mj, self.m, kind)
-        return found
-
-    def name(self, kind: str, index: int) -> str:
-        """Return the name of a part."""
-        return self.all_names(kind)[index]
+        disabled, flag = int(model.opt.disableflags), mujoco.mjtDisableBit
+        self.has_gravity = not disabled & int(flag.mjDSBL_GRAVITY)
+        self.has_springs = not disabled & int(getattr(flag, "mjDSBL_SPRING", 0))
+        self.has_dampers = not disabled & int(getattr(flag, "mjDSBL_DAMPER", 0))
 
     def line(self, kind: str, name: str) -> int:
         """Return the line of a part."""
@@ -430,36 +403,24 @@ class _Reader:
         for b in range(m.nbody):
             turns = np.stack([m.body_quat[b], m.body_iquat[b]])
             if not (np.isfinite(turns).all() and turns.any(axis=1).all()):
-                name = self.name("body", b)
+                name = self.names["body"][b]
                 rule = f"the orientation of body '{name}' is not finite or is zero."
                 text = f"{rule} Its numbers may be too large."
                 raise robot.source.error(self.line("body", name), text)
-        disabled = int(m.opt.disableflags)
-        flag = self.mj.mjtDisableBit
-        if disabled & int(flag.mjDSBL_GRAVITY):
-            robot.gravity = (0.0, 0.0, 0.0)
-        else:
-            robot.gravity = tuple(m.opt.gravity.tolist())
-        springs = not disabled & int(getattr(flag, "mjDSBL_SPRING", 0))
-        dampers = not disabled & int(getattr(flag, "mjDSBL_DAMPER", 0))
-        limited = (
-            m.jnt_actfrclimited,
-            m.actuator_forcelimited,
-            m.actuator_ctrllimited,
-            m.tendon_actfrclimited,
-        )
-        if any(map(np.any, limited)):
+        robot.gravity = tuple(m.opt.gravity.tolist()) if self.has_gravity else (0.0, 0.0, 0.0)
+        limited = ("jnt_actfrc", "actuator_force", "actuator_ctrl", "tendon_actfrc")
+        if any(np.any(getattr(m, f"{key}limited")) for key in limited):
             robot.remark_limits(0)
         self.links = [WORLD]
         for b in range(1, m.nbody):
-            self._body(b, springs, dampers)
+            self._body(b)
         if m.ngravcomp:
-            robot.remark(0, "gravity compensation of bodies is left out.", lost=True)
+            robot.remark_lost(0, "gravity compensation of bodies is left out.")
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
-            robot.remark(0, "forces of the fluid are left out.", lost=True)
+            robot.remark_lost(0, "forces of the fluid are left out.")
         for s in range(m.nsite):
-            name = self.name("site", s)
-            pose = transform(m.site_pos[s], _matrix(m.site_quat[s]))
+            name = self.names["site"][s]
+            pose = frame_of(m.site_pos[s], m.site_quat[s])
             robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name)))
         self._tendons()
         for e in range(m.neq):
@@ -472,81 +433,61 @@ class _Reader:
                 {
                     self.joint_name[j]: float(m.key_qpos[k, m.jnt_qposadr[j]])
                     for j in range(m.njnt)
-                    if self._type(j) in ("revolute", "prismatic")
+                    if self.types[j] in ("revolute", "prismatic")
                 }
             )
         if m.nflex:
-            robot.remark(0, "flexible bodies are left out.", lost=True)
+            robot.remark_lost(0, "flexible bodies are left out.")
 
-    def _type(self, j: int) -> str:
-        """Return the type of a joint."""
-        kinds = self.mj.mjtJoint
-        return {
-            int(kinds.mjJNT_FREE): "free",
-            int(kinds.mjJNT_BALL): "spherical",
-            int(kinds.mjJNT_SLIDE): "prismatic",
-            int(kinds.mjJNT_HINGE): "revolute",
-        }[int(self.m.jnt_type[j])]
-
-    def _body(self, b: int, springs: bool, dampers: bool) -> None:
+    def _body(self, b: int) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
         m, robot = self.m, self.robot
-        name = self.name("body", b)
+        name = self.names["body"][b]
         line = self.line("body", name)
-        R = _matrix(m.body_iquat[b])
-        link = Link(
-            name, line, float(m.body_mass[b]), m.body_ipos[b].copy(), R @ np.diag(m.body_inertia[b]) @ R.T
-        )
+        T = frame_of(m.body_ipos[b], m.body_iquat[b])
+        J = T[:3, :3] @ np.diag(m.body_inertia[b]) @ T[:3, :3].T
+        link = Link(name, line, float(m.body_mass[b]), T[:3, 3], J)
         if name in self.unknown:
             link.mass = None
-            robot.remark(
-                line, f"mass of body '{name}' is unknown: the file of its mesh is missing.", lost=True
-            )
-        pose = transform(m.body_pos[b], _matrix(m.body_quat[b]))
+            robot.remark_lost(line, f"mass of body '{name}' is unknown: the file of its mesh is missing.")
+        pose = frame_of(m.body_pos[b], m.body_quat[b])
         parent = self.links[m.body_parentid[b]]
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if m.body_mocapid[b] >= 0:
-            robot.remark(line, f"mocap body '{name}' is fixed to the world.", lost=True)
+            robot.remark_lost(line, f"mocap body '{name}' is fixed to the world.")
         if not joints:
             fixed = f"{name} fixed"
-            robot.add_joint(RobotJoint(fixed, "fixed", parent, name, pose, line))
+            robot.add(RobotJoint(fixed, "fixed", parent, name, pose, line))
         for k, j in enumerate(joints):
             child = name if j == joints[-1] else f"{name} before {self.joint_name[j + 1]}"
             if child != name:
-                robot.add_link(Link(child, line))
-            robot.add_joint(self._joint(j, parent, child, pose if k == 0 else np.eye(4), springs, dampers))
+                robot.add(Link(child, line))
+            robot.add(self._joint(j, parent, child, pose if k == 0 else np.eye(4)))
             parent = child
-        robot.add_link(link)
+        robot.add(link)
         self.links.append(name)
 
-    def _joint(
-        self, j: int, parent: str, child: str, pose: np.ndarray, springs: bool, dampers: bool
-    ) -> RobotJoint:
+    def _joint(self, j: int, parent: str, child: str, pose: np.ndarray) -> RobotJoint:
         """Return a joint. A free body is placed in the world's frame: its pose is that of the joint."""
-        m, robot, kind, name = self.m, self.robot, self._type(j), self.joint_name[j]
+        m, robot, kind, name = self.m, self.robot, self.types[j], self.joint_name[j]
         line = self.line("joint", name)
         dof, q = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
         if kind == "free":
-            pose = np.eye(4)
-        joint = RobotJoint(name, kind, parent, child, pose, line, at=tuple(m.jnt_pos[j].tolist()))
-        if kind == "free":
-            joint.at = (0.0, 0.0, 0.0)
+            joint = RobotJoint(name, kind, parent, child, np.eye(4), line)
+        else:
+            joint = RobotJoint(name, kind, parent, child, pose, line, at=tuple(m.jnt_pos[j].tolist()))
         if kind in ("revolute", "prismatic"):
             joint.axis, joint.zero = tuple(m.jnt_axis[j].tolist()), float(m.qpos0[q])
-            joint.rest = float(m.qpos_spring[q])
-        joint.armature = float(m.dof_armature[dof])
-        joint.damping = float(m.dof_damping[dof]) if dampers else 0.0
-        joint.friction = float(m.dof_frictionloss[dof])
-        joint.stiffness = float(m.jnt_stiffness[j]) if springs else 0.0
+            joint.rest[:] = m.qpos_spring[q]
+        joint.armature[:], joint.friction[:] = m.dof_armature[dof], m.dof_frictionloss[dof]
+        joint.damping[:] = m.dof_damping[dof] if self.has_dampers else 0.0
+        joint.stiffness[:] = m.jnt_stiffness[j] if self.has_springs else 0.0
         for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
             table = getattr(m, key, None)
             if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
-                robot.remark(
-                    line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.", lost=True
-                )
-        if joint.stiffness and kind in ("spherical", "free"):
-            robot.remark(line, f"the spring of joint '{name}', which is {kind}, is left out.", lost=True)
-            joint.stiffness = 0.0
+                robot.remark_lost(line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.")
+        if joint.stiffness.any() and kind in ("spherical", "free"):
+            robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is left out.")
         if m.jnt_limited[j] and joint.axis:
             joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
         return joint
@@ -555,7 +496,7 @@ class _Reader:
         """Add an equality constraint as a closing joint or a coupling."""
         m, robot, kinds = self.m, self.robot, self.mj.mjtEq
         kind, data = int(m.eq_type[e]), m.eq_data[e]
-        name = self.name("equality", e)
+        name = self.names["equality"][e]
         line = next(filter(None, (self.line(k, name) for k in ("connect", "weld", "joint", "tendon"))), 0)
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if not m.eq_active0[e]:
@@ -571,11 +512,11 @@ class _Reader:
             first, second = map(self._joint_coefficients, tendons)
             self._relation(name, line, first, second, data)
         else:
-            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is left out.")
 
     def _joint_coefficients(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
         """Return the coefficients by names of joints, which have one coordinate each, or None."""
-        known = terms is not None and all(self._type(j) in ("revolute", "prismatic") for j in terms)
+        known = terms is not None and all(self.types[j] in ("revolute", "prismatic") for j in terms)
         return {self.joint_name[j]: ratio for j, ratio in (terms or {}).items()} if known else None
 
     def _relation(
@@ -589,10 +530,10 @@ class _Reader:
         """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀ if the second is empty."""
         robot = self.robot
         if first is None or second is None:
-            robot.remark(line, f"equality '{name}' is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is left out.")
             return
         if second and np.any(data[2:5]):
-            robot.remark(line, f"equality '{name}' is a polynomial and left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' is a polynomial and left out.")
             return
         terms = dict(first)
         for joint, ratio in second.items():
@@ -602,7 +543,7 @@ class _Reader:
             names, ratios = tuple(terms), tuple(terms.values())
             self.relations.append(RobotCoupling(name, names, ratios, float(data[0]), line))
         else:
-            robot.remark(line, f"equality '{name}' relates no joints and is left out.", lost=True)
+            robot.remark_lost(line, f"equality '{name}' relates no joints and is left out.")
 
     def _relate(self) -> None:
         """Fix the joints that relations determine, and add the other relations as couplings."""
@@ -616,7 +557,7 @@ class _Reader:
                 terms = {j: r for j, r in terms.items() if j not in fixed}
                 if not terms:
                     text = f"equality '{one.name}' of joints that are fixed is left out."
-                    robot.remark(one.line, text, lost=True)
+                    robot.remark_lost(one.line, text)
                 elif len(terms) == 1:
                     joint, ratio = next(iter(terms.items()))
                     fixed[joint] = value / ratio
@@ -640,12 +581,12 @@ class _Reader:
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if int(m.eq_objtype[e]) == int(self.mj.mjtObj.mjOBJ_SITE):
             links = tuple(self.links[m.site_bodyid[s]] for s in (one, two))
-            frames = tuple(transform(m.site_pos[s], _matrix(m.site_quat[s])) for s in (one, two))
+            frames = tuple(frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two))
         else:
             links = tuple(self.links[b] for b in (one, two))
             if weld:
                 # data: anchor in the second body, point and orientation relative to the first
-                frames = transform(data[3:6], _matrix(data[6:10])), transform(data[:3])
+                frames = frame_of(data[3:6], data[6:10]), transform(data[:3])
             else:
                 frames = transform(data[:3]), transform(data[3:6])
         self.robot.loops.append(
@@ -665,7 +606,7 @@ class _Reader:
         m, robot = self.m, self.robot
         site = int(self.mj.mjtWrap.mjWRAP_SITE)
         for t in range(m.ntendon):
-            name = self.name("tendon", t)
+            name = self.names["tendon"][t]
             line = self.line("spatial", name) or self.line("fixed", name)
             span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
             numbers = [float(m.tendon_stiffness[t]), float(m.tendon_damping[t])]
@@ -674,13 +615,13 @@ class _Reader:
             others = m.tendon_frictionloss[t] or m.tendon_armature[t]
             if straight and low == high and not others:
                 if any(numbers):
-                    ends = [self.name("site", int(m.wrap_objid[w])) for w in span]
+                    ends = [self.names["site"][int(m.wrap_objid[w])] for w in span]
                     robot.springs.append(
                         RobotSpring(name, (ends[0], ends[1]), numbers[0], float(low), numbers[1], line)
                     )
             elif any(numbers) or others:
-                robot.remark(
-                    line, f"spring, damper, friction and armature of tendon '{name}' are left out.", lost=True
+                robot.remark_lost(
+                    line, f"spring, damper, friction and armature of tendon '{name}' are left out."
                 )
             elif self._tendon_terms(t) is None:
                 robot.remark(line, f"tendon '{name}' is left out.")
@@ -688,7 +629,7 @@ class _Reader:
     def _actuator(self, a: int) -> None:
         """Add an actuator of joints as an ideal motor."""
         m, robot, kinds = self.m, self.robot, self.mj.mjtTrn
-        name = self.name("actuator", a)
+        name = self.names["actuator"][a]
         line = next((line for (_, n), line in self.lines.items() if n == name and _ in _ACTUATORS), 0)
         kind, target, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
         terms: dict[str, float] | None = None
@@ -714,10 +655,10 @@ class _Reader:
         if (armature or damping) and len(terms) == 1:
             joint, ratio = next(iter(terms.items()))
             robot.joints[joint].armature += ratio**2 * armature
-            robot.joints[joint].damping += ratio**2 * damping  # type: ignore[operator]
+            robot.joints[joint].damping += ratio**2 * damping
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
-            robot.remark(line, text, lost=True)
+            robot.remark_lost(line, text)
         robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
 
 
@@ -725,10 +666,3 @@ _ACTUATORS = (
     "motor", "position", "velocity", "intvelocity", "general", "damper", "cylinder", "muscle", "adhesion",
     "dcmotor", "plugin",
 )  # fmt: skip
-
-
-def _matrix(quaternion: np.ndarray) -> np.ndarray:
-    """Return the rotation of a unit quaternion (w, x, y, z)."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_quat(np.asarray(quaternion)[[1, 2, 3, 0]]).as_matrix()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
-from kic.io.robot import clean_name, part_names
+from kic.io.robot import clean_name, frame_of, part_names, transform
 from kic.numerics.arrays import as_array
 
 if TYPE_CHECKING:
@@ -57,19 +58,14 @@ class JointOrder:
     def __init__(self, mechanism: Mechanism, peer: Any) -> None:
         self._mechanism = mechanism
         if hasattr(peer, "jointPlacements"):
-            self.package, joints, self._neutral, self.nv = (
-                "pinocchio",
-                _pinocchio(peer),
-                _neutral(peer),
-                peer.nv,
-            )
+            self.package, (joints, self._neutral) = "pinocchio", _pinocchio(peer)
         elif hasattr(peer, "qpos0"):
-            self.package, joints, self._neutral, self.nv = "mujoco", _mujoco(peer), peer.qpos0.copy(), peer.nv
+            self.package, (joints, self._neutral) = "mujoco", _mujoco(peer)
         else:
             raise InputError(
                 f"`peer` must be a pinocchio.Model or mujoco.MjModel, got {short_repr(type(peer).__name__)}."
             )
-        self.nq = len(self._neutral)
+        self.nq, self.nv = len(self._neutral), int(peer.nv)
         own = {joint.name: joint for joint in mechanism.joints}
         names = [joint.name for joint in joints]
         if len(set(names)) < len(names):
@@ -98,24 +94,20 @@ class JointOrder:
 
         q = np.broadcast_to(self._neutral, (*configuration.batch, self.nq)).copy()
         for joint in self._joints:
-            if joint.kind in ("single", "circle", "planar"):
-                value = configuration.value(joint.name)
-                if joint.kind == "single":
-                    q[..., joint.q] = value
-                    continue
-                angle = value[..., 2] if joint.kind == "planar" else value
-                at = joint.q + (2 if joint.kind == "planar" else 0)
-                q[..., at], q[..., at + 1] = np.cos(angle), np.sin(angle)
-                if joint.kind == "planar":
-                    q[..., joint.q : at] = value[..., :2]
-                continue
-            T = self._relative(configuration, joint)
             at = joint.q
-            if joint.kind == "free":
-                q[..., at : at + 3] = T[..., :3, 3]
-                at += 3
-            turn = Rotation.from_matrix(T[..., :3, :3].reshape(-1, 3, 3)).as_quat(canonical=True)
-            q[..., at : at + 4] = turn.reshape(*configuration.batch, 4)[..., list(joint.quaternion)]
+            if joint.kind == "single":
+                q[..., at] = configuration.value(joint.name)
+            elif joint.kind in ("circle", "planar"):
+                value = configuration.value(joint.name)
+                if joint.kind == "planar":
+                    q[..., at : at + 2], value, at = value[..., :2], value[..., 2], at + 2
+                q[..., at], q[..., at + 1] = np.cos(value), np.sin(value)
+            else:
+                T = self._relative(configuration, joint)
+                if joint.kind == "free":
+                    q[..., at : at + 3], at = T[..., :3, 3], at + 3
+                turn = Rotation.from_matrix(T[..., :3, :3].reshape(-1, 3, 3)).as_quat(canonical=True)
+                q[..., at : at + 4] = turn.reshape(*configuration.batch, 4)[..., list(joint.quaternion)]
         return q
 
     def v(self, configuration: Configuration, qd: Any, wrt: Any = None) -> np.ndarray:
@@ -126,12 +118,8 @@ class JointOrder:
         """Return the matrix S (..., nv, M) of v = S q̇; efforts of the package are mapped by its transpose."""
         rows = configuration.coefficients(list(self.joints), order=1, wrt=wrt)
         S = np.zeros((*configuration.batch, self.nv, rows.G.shape[-1]), rows.G.dtype)
-        start = 0
-        for joint in self._joints:
-            own = self._own[joint.name]
-            G = rows.G[..., start : start + own.dof, :]
-            start += own.dof
-            S[..., joint.v : joint.v + own.dof, :] = self._axes(configuration, joint) @ G
+        for joint, own, there in self._columns():
+            S[..., there, :] = self._axes(configuration, joint) @ rows.G[..., own, :]
         return S
 
     def effort(self, configuration: Configuration, tau: Any, wrt: Any = None) -> np.ndarray:
@@ -144,21 +132,24 @@ class JointOrder:
         qd, qdd = as_array("qd", qd), as_array("qdd", qdd)
         rate, own_rate = rows.velocity(qd), rows.acceleration(qd, qdd)
         out = np.zeros((*rate.shape[:-1], self.nv), rate.dtype)
+        for joint, own, there in self._columns():
+            v, a = rate[..., own], own_rate[..., own].copy()
+            # axes of v turn with the body
+            if joint.kind == "free" and self.package == "pinocchio":
+                a[..., :3] -= np.cross(v[..., 3:], v[..., :3])
+            elif joint.kind == "planar":
+                a[..., 0] += v[..., 2] * v[..., 1]
+                a[..., 1] -= v[..., 2] * v[..., 0]
+            out[..., there] = np.einsum("...ij,...j->...i", self._axes(configuration, joint), a)
+        return out
+
+    def _columns(self) -> Iterator[tuple[PeerJoint, slice, slice]]:
+        """Iterate over the joints with their entries in the rates of all of them, and in v."""
         start = 0
         for joint in self._joints:
-            own = self._own[joint.name]
-            some = slice(start, start + own.dof)
-            start += own.dof
-            R = self._axes(configuration, joint)
-            a = own_rate[..., some].copy()
-            if joint.kind == "free" and self.package == "pinocchio":  # axes of v turn with the body
-                a[..., :3] -= np.cross(rate[..., some][..., 3:], rate[..., some][..., :3])
-            if joint.kind == "planar" and self.package == "pinocchio":
-                vx, vy, w = np.moveaxis(rate[..., some], -1, 0)
-                a[..., 0] += w * vy
-                a[..., 1] -= w * vx
-            out[..., joint.v : joint.v + own.dof] = np.einsum("...ij,...j->...i", R, a)
-        return out
+            dof = self._own[joint.name].dof
+            yield joint, slice(start, start + dof), slice(joint.v, joint.v + dof)
+            start += dof
 
     def inputs(self, q: Any) -> dict[str, Any]:
         """Return values for `Mechanism.at` of the default coordinates, from q (nq,) of the package."""
@@ -189,8 +180,7 @@ class JointOrder:
         first, second = own.bodies
         below = self._link_frame(second, joint.link)
         if below is None:
-            below = np.eye(4)
-            below[:3, 3] = own.at
+            below = transform(own.at)
         above = self._link_frame(first, first.removesuffix("_body"))
         return (np.eye(4) if above is None else above) @ joint.pose, below
 
@@ -198,9 +188,7 @@ class JointOrder:
         """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
         for frame in self._mechanism.frames:
             if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
-                T = np.eye(4)
-                T[:3, :3], T[:3, 3] = np.array(frame.axes).T, frame.origin
-                return T
+                return transform(frame.origin, np.array(frame.axes).T)
         return None
 
     def _relative(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
@@ -222,8 +210,7 @@ class JointOrder:
         if joint.kind == "free":
             T[..., :3, 3] = q[..., at : at + 3]
             at += 3
-        turn = np.empty((*q.shape[:-1], 4))
-        turn[..., list(range(4))] = q[..., at : at + 4][..., [joint.quaternion.index(k) for k in range(4)]]
+        turn = q[..., [at + joint.quaternion.index(k) for k in range(4)]]
         T[..., :3, :3] = Rotation.from_quat(turn.reshape(-1, 4)).as_matrix().reshape(*q.shape[:-1], 3, 3)
         moved = above @ T @ np.linalg.inv(below)
         if joint.kind == "free":
@@ -253,15 +240,8 @@ class JointOrder:
         return out
 
 
-def _neutral(model: Any) -> np.ndarray:
-    """Return the neutral q of a Pinocchio model."""
-    import pinocchio
-
-    return np.asarray(pinocchio.neutral(model))
-
-
-def _pinocchio(model: Any) -> list[PeerJoint]:
-    """Return the joints of a Pinocchio model."""
+def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
+    """Return the joints and the neutral q of a Pinocchio model."""
     import pinocchio
 
     kinds = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
@@ -279,35 +259,21 @@ def _pinocchio(model: Any) -> list[PeerJoint]:
             for f in model.frames
             if f.parentJoint == k and f.type == pinocchio.FrameType.BODY and f.placement.isIdentity()
         ]
-        pose = np.asarray(model.jointPlacements[k].homogeneous)
-        made.append(
-            PeerJoint(clean_name(model.names[k]), kind, joint.idx_q, joint.idx_v, pose, (links or [""])[0])
-        )
-    return made
+        name, pose = clean_name(model.names[k]), np.asarray(model.jointPlacements[k].homogeneous)
+        made.append(PeerJoint(name, kind, joint.idx_q, joint.idx_v, pose, (links or [""])[0]))
+    return made, np.asarray(pinocchio.neutral(model))
 
 
-def _mujoco(model: Any) -> list[PeerJoint]:
-    """Return the joints of a MuJoCo model."""
+def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
+    """Return the joints and the reference q of a MuJoCo model."""
     import mujoco
-    from scipy.spatial.transform import Rotation
 
     made = []
     bodies = part_names(mujoco, model, "body")
     for k, name in enumerate(part_names(mujoco, model, "joint")):
-        kind = ("free", "spherical", "single", "single")[int(model.jnt_type[k])]
-        b = int(model.jnt_bodyid[k])
-        pose = np.eye(4)
-        if kind == "spherical":
-            pose[:3, :3] = Rotation.from_quat(model.body_quat[b][[1, 2, 3, 0]]).as_matrix()
-        made.append(
-            PeerJoint(
-                clean_name(name),
-                kind,
-                int(model.jnt_qposadr[k]),
-                int(model.jnt_dofadr[k]),
-                pose,
-                clean_name(bodies[b]),
-                (3, 0, 1, 2),
-            )
-        )
-    return made
+        kind, b = ("free", "spherical", "single", "single")[model.jnt_type[k]], model.jnt_bodyid[k]
+        # a free joint is placed in the world
+        pose = frame_of((0.0, 0.0, 0.0), model.body_quat[b]) if kind == "spherical" else np.eye(4)
+        q, v, link = int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), clean_name(bodies[b])
+        made.append(PeerJoint(clean_name(name), kind, q, v, pose, link, (3, 0, 1, 2)))
+    return made, model.qpos0.copy()

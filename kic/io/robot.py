@@ -6,7 +6,7 @@ Loops are usually open there. `mechanism_of` merges links without relative motio
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,14 +61,14 @@ class RobotJoint:
     axis: tuple[float, ...] | None = None
     axis2: tuple[float, ...] | None = None
     zero: float = 0.0
-    # one number, or one for each coordinate
-    stiffness: float | tuple[float, ...] = 0.0
-    rest: float | tuple[float, ...] = 0.0
-    damping: float | tuple[float, ...] = 0.0
-    armature: float = 0.0
-    friction: float | tuple[float, ...] = 0.0
     lower: float = -np.inf
     upper: float = np.inf
+
+    def __post_init__(self) -> None:
+        # arrays with a number for each coordinate
+        self.stiffness, self.rest, self.damping, self.armature, self.friction = np.zeros(
+            (5, len(JOINT_COORDINATES[self.type]))
+        )
 
 
 @dataclass
@@ -146,10 +146,17 @@ class Robot:
     has_limits_remark: bool = False
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
-        """Add a remark; if a part is lost, a strict reader raises instead."""
-        if lost and self.strict:
+        """Add a remark, on a part with an effect on motion if it is `lost`."""
+        if lost:
+            self.remark_lost(line, what)
+        else:
+            self.remarks.append(f"{self.source.location(line)}: {what}")
+
+    def remark_lost(self, line: int, what: str) -> None:
+        """Add a remark on a part that is lost; a strict reader raises instead."""
+        if self.strict:
             raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
-        self.remarks.append(f"{self.source.location(line)}: {what}")
+        self.remark(line, what)
 
     def remark_limits(self, line: int) -> None:
         """Add a remark, once, that limits of efforts and velocities are ignored."""
@@ -172,23 +179,13 @@ class Robot:
                 element.fail(f"`{name}` must be a number, got {short_repr(text)}.")
             self.remark_limits(element.line)
 
-    def free_name(self, name: str, others: Container[str] = ()) -> str:
-        """Return a name, with underscores if a joint, or another part, has it already."""
-        while name in self.joints or name in others:
-            name += "_"
-        return name
-
-    def add_link(self, link: Link) -> None:
-        """Add a link with a new name."""
-        if link.name in self.links:
-            raise self.source.error(link.line, f"two links are called '{link.name}'. Rename one.")
-        self.links[link.name] = link
-
-    def add_joint(self, joint: RobotJoint) -> None:
-        """Add a joint with a new name."""
-        if joint.name in self.joints:
-            raise self.source.error(joint.line, f"two joints are called '{joint.name}'. Rename one.")
-        self.joints[joint.name] = joint
+    def add(self, part: Link | RobotJoint) -> None:
+        """Add a link or a joint with a new name."""
+        kind = "links" if isinstance(part, Link) else "joints"
+        parts = getattr(self, kind)
+        if part.name in parts:
+            raise self.source.error(part.line, f"two {kind} are called '{part.name}'. Rename one.")
+        parts[part.name] = part
 
 
 def transform(at: Any = (0.0, 0.0, 0.0), axes: Any = None) -> np.ndarray:
@@ -198,6 +195,13 @@ def transform(at: Any = (0.0, 0.0, 0.0), axes: Any = None) -> np.ndarray:
     if axes is not None:
         T[:3, :3] = axes
     return T
+
+
+def frame_of(at: Any, wxyz: np.ndarray) -> np.ndarray:
+    """Return the frame (4, 4) at a point, with the axes of a quaternion w, x, y, z."""
+    from scipy.spatial.transform import Rotation
+
+    return transform(at, Rotation.from_quat(wxyz, scalar_first=True).as_matrix())
 
 
 def set_inertia(link: Link, T: np.ndarray, moments: Mapping[str, float]) -> None:
@@ -218,16 +222,11 @@ def joint_motion(joint: RobotJoint, value: float) -> np.ndarray:
     return transform(at - R @ at, R)
 
 
-def rpy(angles: Iterable[float]) -> np.ndarray:
+def rpy(angles: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the rotation of roll, pitch and yaw about fixed axes x, y, z."""
-    (cr, cp, cy), (sr, sp, sy) = np.cos(tuple(angles)), np.sin(tuple(angles))
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_euler("xyz", angles).as_matrix()
 
 
 def quaternion_axes(element: Element, xyzw: Iterable[float]) -> np.ndarray:
@@ -246,62 +245,41 @@ def clean_name(name: str) -> str:
     return "".join(c if c.isprintable() and c != "." else "_" for c in name).strip()
 
 
+class Names:
+    """Names in use. A new one that is taken gets a suffix, and then a number."""
+
+    def __init__(self, used: Iterable[str]) -> None:
+        self._used, self._counts = set(used), dict[str, int]()
+
+    def new(self, name: str, suffix: str = "_") -> str:
+        """Return a free name, and use it."""
+        found, suffixed = name, name + suffix
+        while found in self._used:
+            # counts start where the last ones with this name ended
+            count = self._counts[suffixed] = self._counts.get(suffixed, 0) + 1
+            found = suffixed if count == 1 else f"{suffixed}{count}"
+        self._used.add(found)
+        return found
+
+
 def part_names(mujoco: Any, model: Any, kind: str) -> list[str]:
     """Return the names of all parts of a kind in a MuJoCo model; those without get a new one."""
     count = {"joint": "njnt", "equality": "neq", "actuator": "nu"}.get(kind, f"n{kind}")
     tag = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-    names = [mujoco.mj_id2name(model, tag, k) or "" for k in range(getattr(model, count))]
-    used = set(names)
-    for k, name in enumerate(names):
-        if not name:
-            names[k] = f"{kind}{k}"
-            while names[k] in used:
-                names[k] += "_"
-            used.add(names[k])
-    return names
+    found = [mujoco.mj_id2name(model, tag, k) or "" for k in range(getattr(model, count))]
+    names = Names(found)
+    return [name or names.new(f"{kind}{k}") for k, name in enumerate(found)]
 
 
-class _Names:
-    """Names of one namespace: dots are replaced, and a name in use gets a suffix."""
-
-    def __init__(self, robot: Robot) -> None:
-        self.robot, self.used = robot, {GROUND}
-        self.counts: dict[tuple[str, str], int] = {}
-
-    def new(self, name: str, kind: str, line: int) -> str:
-        """Return a free name, with a remark if it differs from that of the file."""
-        if len(name) > NAME_MAX:
-            rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
-            raise self.robot.source.error(line, rule)
-        clean = clean_name(name) or kind
-        found = clean
-        while found in self.used:
-            # counts start where the last ones with this name ended
-            count = self.counts[clean, kind] = self.counts.get((clean, kind), 0) + 1
-            found = f"{clean}_{kind}" if count == 1 else f"{clean}_{kind}{count}"
-        self.used.add(found)
-        if found != name:
-            self.robot.remark(line, f"{kind} '{name}' is called '{found}'.")
-        return found
-
-
-@dataclass
-class _Placed:
-    """Links in the world: pose (4, 4) of each, and the body that carries it."""
-
-    pose: dict[str, np.ndarray]
-    carrier: dict[str, str]
-
-
-def _place(robot: Robot) -> _Placed:
-    """Return the poses of all links at the zero of the file, and the first link of each rigid group."""
+def _place(robot: Robot) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Return the poses (4, 4) of all links at the zero of the file, and the link that carries each."""
     below: dict[str, list[RobotJoint]] = {}
+    above: dict[str, RobotJoint] = {}
     for joint in robot.joints.values():
         for link in (joint.parent, joint.child):
             if link != WORLD and link not in robot.links:
                 raise robot.source.error(joint.line, f"joint '{joint.name}': there is no link '{link}'.")
         below.setdefault(joint.parent, []).append(joint)
-    above: dict[str, RobotJoint] = {}
     for joint in robot.joints.values():
         if joint.child in above or joint.child in (*robot.roots, WORLD):
             other = above[joint.child].name if joint.child in above else "the world"
@@ -311,8 +289,8 @@ def _place(robot: Robot) -> _Placed:
                 "joint, and give it in `loops`.",
             )
         above[joint.child] = joint
-    pose = {WORLD: np.eye(4), **{link: np.eye(4) for link in robot.roots}}
-    carrier = {WORLD: WORLD, **dict.fromkeys(robot.roots, WORLD)}
+    pose = {link: np.eye(4) for link in (WORLD, *robot.roots)}
+    carrier = dict.fromkeys(pose, WORLD)
     front = list(pose)
     while front:
         link = front.pop()
@@ -327,7 +305,7 @@ def _place(robot: Robot) -> _Placed:
             f"link '{lost[0]}' is in a cycle of joints that no root carries ({', '.join(lost[:5])}). Remove "
             "one joint, and give it in `loops`.",
         )
-    return _Placed(pose, carrier)
+    return pose, carrier
 
 
 def mechanism_of(
@@ -336,28 +314,9 @@ def mechanism_of(
     start: Mapping[str, float] | None = None,
     free_remedy: str = "",
 ) -> Mechanism:
-    """Return the mechanism of a robot, in a configuration that closes its loops.
+    """Return the mechanism of a robot, with its remarks, in a configuration that closes its loops.
 
-    Parameters
-    ----------
-    robot : Robot
-        Contents of the file.
-    coordinates : sequence of str, optional
-        Joints of the default coordinates.
-    start : dict of str to float, optional
-        Values of joints from which the loops are closed.
-    free_remedy : str
-        Remedy of a file without a joint that moves.
-
-    Returns
-    -------
-    Mechanism
-        With the remarks of the robot.
-
-    Raises
-    ------
-    ModelFileError
-        If the file contradicts itself, or a loop does not close.
+    `free_remedy` belongs to the error of a file without a joint that moves.
     """
     names = None if coordinates is None else names_of(coordinates, "coordinates")
     values = None if start is None else mapping("start", start, "joints to values")
@@ -377,43 +336,54 @@ class _Builder:
     """Parts of a mechanism, made from those of a file."""
 
     def __init__(self, robot: Robot, free_remedy: str) -> None:
-        self.robot, self.names = robot, _Names(robot)
-        self.placed = _place(robot)
-        moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
-        if not moving:
+        self.robot, self.names = robot, Names([GROUND])
+        self.pose, self.carrier = _place(robot)
+        self.moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
+        if not self.moving:
             raise robot.source.error(0, f"has no joint that moves. {free_remedy}".rstrip())
         conditions = 6 * len(robot.loops) + len(robot.couplings)
-        if conditions * len(moving) ** 2 > CLOSURE_MAX:
+        if conditions * len(self.moving) ** 2 > CLOSURE_MAX:
             raise robot.source.error(
                 0,
-                f"has too many joints and conditions of loops: {conditions:,} conditions × {len(moving):,}² "
-                f"joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer loops or joints.",
+                f"has too many joints and conditions of loops: {conditions:,} conditions × "
+                f"{len(self.moving):,}² joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer "
+                "loops or joints.",
             )
-        self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
-        self.moving = moving
+        self.joint_names = {j.name: self.new_name(j.name, "joint", j.line) for j in self.moving}
         self.bodies = {WORLD: GROUND}
         for name, link in robot.links.items():
-            if self.placed.carrier[name] == name:
-                self.bodies[name] = self.names.new(name, "body", link.line)
+            if self.carrier[name] == name:
+                self.bodies[name] = self.new_name(name, "body", link.line)
+
+    def new_name(self, name: str, kind: str, line: int) -> str:
+        """Return a free name without dots, with a remark if it differs from that of the file."""
+        if len(name) > NAME_MAX:
+            rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
+            raise self.robot.source.error(line, rule)
+        found = self.names.new(clean_name(name) or kind, f"_{kind}")
+        if found != name:
+            self.robot.remark(line, f"{kind} '{name}' is called '{found}'.")
+        return found
 
     def body_of(self, link: str) -> str:
         """Return the name of the body that carries a link."""
-        return self.bodies[self.placed.carrier[link]]
+        return self.bodies[self.carrier[link]]
 
     def mechanism(self, coordinates: tuple[str, ...] | None, start: Mapping[str, float] | None) -> Mechanism:
         """Return the mechanism."""
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
         frames, points, springs = self._frames()
-        name = self.names.new(robot.name, "mechanism", 0)
+        name = self.new_name(robot.name, "mechanism", 0)
         loops, rows = self._loops(), self._coupling_rows()
         couplings = [
-            Coupling(
-                self.names.new(c.name, "coupling", c.line), tuple(map(self.coordinate, c.joints)), c.ratios
-            )
+            Coupling(self.new_name(c.name, "coupling", c.line), (*map(self.coordinate, c.joints),), c.ratios)
             for c in robot.couplings
         ]
-        motors, actuators = tuple(self._motors()), self._actuators()
+        motors = [
+            Motor(self.new_name(a.name, "motor", a.line), self._driven([a]), a.ratios)
+            for a in robot.actuators
+        ]
         is_open = not loops and not rows
         made = Mechanism(
             name,
@@ -422,10 +392,10 @@ class _Builder:
             tuple(points),
             frames=tuple(frames),
             springs=tuple(springs),
-            motors=motors,
+            motors=tuple(motors),
             gravity=robot.gravity,  # type: ignore[arg-type]
             coordinates=coordinates if is_open else None,
-            actuators=actuators,
+            actuators=self._driven(robot.actuators) or None,
             remarks=tuple(robot.remarks),
         )
         if start is not None:
@@ -446,7 +416,7 @@ class _Builder:
         """Return the bodies, with the inertia of all links that they carry, in world axes."""
         robot, groups = self.robot, dict[str, list[Link]]()
         for name, link in robot.links.items():
-            carrier = self.placed.carrier[name]
+            carrier = self.carrier[name]
             groups.setdefault(carrier, []).append(link)
             if carrier != name and link.mass and carrier == WORLD:
                 robot.remark(link.line, f"link '{name}' is fixed to the ground; its mass has no effect.")
@@ -456,7 +426,7 @@ class _Builder:
         for carrier, links in groups.items():
             if carrier == WORLD:
                 continue
-            origin = tuple(self.placed.pose[carrier][:3, 3].tolist())
+            origin = tuple(self.pose[carrier][:3, 3].tolist())
             own = robot.links[carrier]
             unknown = [link for link in links if link.mass is None]
             if unknown:
@@ -477,7 +447,7 @@ class _Builder:
 
     def _merged(self, links: Sequence[Link]) -> tuple[float, np.ndarray, np.ndarray]:
         """Return mass, centre of mass and inertia about it of rigidly connected links, in world axes."""
-        poses = [self.placed.pose[link.name] for link in links]
+        poses = [self.pose[link.name] for link in links]
         mass, com, inertia = combined_inertia(
             (link.mass or 0.0, T[:3, :3] @ link.com + T[:3, 3], T[:3, :3] @ link.inertia @ T[:3, :3].T)
             for T, link in zip(poses, links, strict=True)
@@ -486,16 +456,17 @@ class _Builder:
 
     def _joint(self, joint: RobotJoint) -> Joint:
         """Return a joint in world axes."""
-        T = self.placed.pose[joint.child]
+        T = self.pose[joint.child]
         direction: dict[str, Any] = {
             key: tuple((T[:3, :3] @ value).tolist())
             for key, value in (("axis", joint.axis), ("axis2", joint.axis2))
             if value is not None
         }
         at = tuple((T[:3, :3] @ joint.at + T[:3, 3]).tolist())
-        kinds = JOINT_COORDINATES[joint.type]
-        single = len(kinds) == 1
-        angles = joint.type not in ("spherical", "free")
+        keys = ["damping", "armature", "friction"]
+        keys += [] if joint.type in ("spherical", "free") else ["stiffness", "rest"]
+        laws: dict[str, Any] = {key: tuple(getattr(joint, key).tolist()) for key in keys}
+        single = len(joint.rest) == 1
         try:
             return Joint(
                 self.joint_names[joint.name],
@@ -504,11 +475,7 @@ class _Builder:
                 at,
                 **direction,
                 value=joint.zero if single else 0.0,
-                stiffness=joint.stiffness if angles else 0.0,
-                rest=joint.rest if single or isinstance(joint.rest, tuple) else 0.0,
-                damping=joint.damping,
-                armature=joint.armature,
-                friction=joint.friction,
+                **laws,
                 limits=self._limits(joint) if single else None,
             )
         except ModelError as error:
@@ -529,12 +496,12 @@ class _Builder:
         """Return the frames of links and of the file, and springs between points at some of them."""
         robot, frames, carriers = self.robot, list[Frame](), dict[str, Frame]()
         for name, link in robot.links.items():
-            body = self.placed.carrier[name] == name
+            body = self.carrier[name] == name
             own = f"{name}_frame" if body else name
-            found = self.names.new(own, "frame", link.line)
+            found = self.new_name(own, "frame", link.line)
             frames.append(self._frame(found, name, np.eye(4)))
         for frame in robot.frames:
-            found = self.names.new(frame.name, "frame", frame.line)
+            found = self.new_name(frame.name, "frame", frame.line)
             frames.append(self._frame(found, frame.link, frame.pose))
             carriers[frame.name] = frames[-1]
         points, springs = list[Point](), list[Spring]()
@@ -542,15 +509,15 @@ class _Builder:
             ends = []
             for k, frame_name in enumerate(spring.frames):
                 end = carriers[frame_name]
-                ends.append(self.names.new(f"{spring.name}_{k + 1}", "point", spring.line))
+                ends.append(self.new_name(f"{spring.name}_{k + 1}", "point", spring.line))
                 points.append(Point(ends[-1], end.body, end.origin))
-            own = self.names.new(spring.name, "spring", spring.line)
+            own = self.new_name(spring.name, "spring", spring.line)
             springs.append(Spring(own, (ends[0], ends[1]), spring.stiffness, spring.rest, spring.damping))
         return frames, points, springs
 
     def _frame(self, name: str, link: str, pose: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
-        T = self.placed.pose[link] @ pose
+        T = self.pose[link] @ pose
         axes: Any = tuple(map(tuple, T[:3, :3].T.tolist()))
         return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), axes)
 
@@ -564,12 +531,12 @@ class _Builder:
                     raise self.robot.source.error(
                         loop.line, f"loop '{loop.name}': there is no link '{link}'."
                     )
-                ends.append(LoopFrame(self.body_of(link), self.placed.pose[link] @ pose))
+                ends.append(LoopFrame(self.body_of(link), self.pose[link] @ pose))
             if ends[0].body == ends[1].body:
                 raise self.robot.source.error(
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
                 )
-            name = self.names.new(loop.name, "joint", loop.line)
+            name = self.new_name(loop.name, "joint", loop.line)
             laws = {key: getattr(loop, key) for key in ("axis", "axis2", "damping", "friction")}
             made.append(Loop(name, loop.type, ends[0], ends[1], **laws))
         return made
@@ -595,24 +562,15 @@ class _Builder:
             return f"{self.joint_names[base]}.{component}"
         return self.joint_names[name]
 
-    def _actuators(self) -> tuple[str, ...] | None:
-        """Return the actuated joints; None if the file has no actuators."""
-        driven = [j for actuator in self.robot.actuators for j in actuator.joints]
-        return tuple(dict.fromkeys(self.joint_names[j] for j in driven)) or None
-
-    def _motors(self) -> list[Motor]:
-        """Return the actuators as ideal motors."""
-        made = []
-        for actuator in self.robot.actuators:
-            joints = tuple(self.joint_names[j] for j in actuator.joints)
-            made.append(Motor(self.names.new(actuator.name, "motor", actuator.line), joints, actuator.ratios))
-        return made
+    def _driven(self, actuators: Iterable[RobotActuator]) -> tuple[str, ...]:
+        """Return the joints of actuators."""
+        return tuple(dict.fromkeys(self.joint_names[j] for actuator in actuators for j in actuator.joints))
 
     def _coordinates(self, made: Mechanism, wanted: Iterable[str] | None) -> tuple[str, ...] | None:
         """Return the default coordinates: those given, the actuated joints, or the best conditioned."""
         if wanted is not None:
             return tuple(wanted)
-        actuated = self._actuators() or ()
+        actuated = self._driven(self.robot.actuators)
         free = tuple(j.name for j in made.joints if j.type == "free")
         sets = (tuple(dict.fromkeys((*free, *actuated))), actuated)
         names = default_coordinates(made, sets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
 
@@ -77,65 +77,58 @@ def to_urdf(mechanism: Mechanism) -> UrdfText:
     from scipy.spatial.transform import Rotation
 
     m = _checked(mechanism)
-    lines = [f"<robot name={quoteattr(m.name)}>", *_left_out(m, _URDF_LEFT)]
-    place = {GROUND: np.zeros(3)}
-    lines.append(f"  <link name={quoteattr(GROUND)}/>")
-    start_values: dict[str, float] = {}
+    root = Element("robot", name=m.name)
+    _note_left_out(root, m, _URDF_LEFT)
+    _add(root, "link", name=GROUND)
+    place, start = {GROUND: np.zeros(3)}, {}
     mimics, bodies = _mimics(m), {body.name: body for body in m.bodies}
     for joint, parent, child, backwards in _walk(m):
         made = steps(joint, backwards)
-        origin = _origin(joint, bodies[child])
-        place[child] = origin
-        if any(s.kind == BALL for s in made) and joint.type != "free":
+        origin = place[child] = _origin(joint, bodies[child])
+        above, at = parent, origin - place[parent]
+        if joint.type in ("free", "fixed"):
+            made = []
+            _urdf_joint(root, joint.name, "floating" if joint.type == "free" else "fixed", above, child, at)
+        if any(s.kind == BALL for s in made):
             raise ModelError(
                 f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use to_mjcf().",
                 joint=joint.name,
             )
-        above = parent
-        if joint.type in ("free", "fixed"):
-            kind = "floating" if joint.type == "free" else "fixed"
-            lines += _urdf_joint(joint.name, kind, above, child, origin - place[parent], np.eye(3))
-        for k, step in enumerate(made if joint.type != "free" else ()):
-            last = k == len(made) - 1
-            below = child if last else f"{joint.name} link {k + 1}"
-            if not last:
-                lines.append(f"  <link name={quoteattr(below)}/>")
-            value = joint.value[step.component]  # type: ignore[index]
-            shift, R = np.zeros(3), np.eye(3)
+        for k, step in enumerate(made):
+            below = child if step is made[-1] else f"{joint.name} link {k + 1}"
+            if below != child:
+                _add(root, "link", name=below)
+            name = joint.components[step.component].replace(".", "_")
+            start[name] = value = float(joint.value[step.component])  # type: ignore[index]
             if step.kind == PRISMATIC:
-                shift = -value * step.axis
+                own = _urdf_joint(root, name, "prismatic", above, below, at - value * step.axis)
             else:
                 R = Rotation.from_rotvec(-value * step.axis).as_matrix()
-            start = origin - place[parent] if k == 0 else np.zeros(3)
-            name = joint.components[step.component].replace(".", "_")
-            start_values[name] = float(value)
-            lines += _urdf_joint(
-                name, "prismatic" if step.kind == PRISMATIC else "revolute", above, below, start + shift, R,
-                step, joint, mimics.get(name),
-            )  # fmt: skip
-            above = below
-        lines += _urdf_link(m, bodies[child], origin)
+                own = _urdf_joint(root, name, "revolute", above, below, at, R)
+            _add_urdf_laws(own, joint, step)
+            if name in mimics:
+                other, factor, offset = mimics[name]
+                _add(own, "mimic", joint=other, multiplier=factor, offset=offset)
+            above, at = below, np.zeros(3)
+        _urdf_link(root, m, bodies[child], origin)
     loops = []
     every: tuple[Any, ...] = (*m.points, *m.frames)
     for frame in every:
         at, axes = _place_of(frame)
-        lines += _urdf_frame(frame.name, frame.body, at - place[frame.body], axes)
+        _urdf_frame(root, frame.name, frame.body, at - place[frame.body], axes)
     for joint in m._model.tree.cuts:
         ends = (f"{joint.name}_A", f"{joint.name}_B")
-        at = np.array(joint.at or (0.0, 0.0, 0.0))
         axes = np.eye(3)
         if joint.axis is not None:
-            axes = frame_axes(unit(joint.axis))
-            if joint.axis2 is not None:
-                x = unit(joint.axis2)
-                axes = np.stack([x, np.cross(unit(joint.axis), x), unit(joint.axis)], axis=1)
+            z = unit(joint.axis)
+            x = None if joint.axis2 is None else unit(joint.axis2)
+            axes = frame_axes(z) if x is None else np.stack([x, np.cross(z, x), z], axis=1)
         for end, body in zip(ends, joint.bodies, strict=True):
-            lines += _urdf_frame(end, body, at - place[body], axes)
-        lines.append(f"  <!-- loop: {escape(ends[0])} {escape(ends[1])} {joint.type} -->")
+            _urdf_frame(root, end, body, np.array(joint.at or (0.0, 0.0, 0.0)) - place[body], axes)
+        _note(root, f"loop: {ends[0]} {ends[1]} {joint.type}")
         loops.append((*ends, joint.type))
-    lines.append("</robot>\n")
     gravity = tuple(float(np.real(x)) for x in m.gravity)
-    return UrdfText("\n".join(lines), tuple(loops), gravity, start_values)  # type: ignore[arg-type]
+    return UrdfText(_text(root), tuple(loops), gravity, start)  # type: ignore[arg-type]
 
 
 def to_mjcf(mechanism: Mechanism) -> str:
@@ -166,32 +159,21 @@ def to_mjcf(mechanism: Mechanism) -> str:
     '<mujoco model="three-rrr">'
     """
     m = _checked(mechanism)
-    below: dict[str, list[tuple[Joint, str, bool]]] = {}
-    for joint, parent, child, backwards in _walk(m):
-        below.setdefault(parent, []).append((joint, child, backwards))
+    root = Element("mujoco", model=m.name)
+    _note_left_out(root, m, _MJCF_LEFT)
+    _add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+    _add(root, "option", gravity=m.gravity)
     bodies = {body.name: body for body in m.bodies}
-    lines = [
-        f"<mujoco model={quoteattr(m.name)}>",
-        *_left_out(m, _MJCF_LEFT),
-        '  <compiler angle="radian" autolimits="true" inertiafromgeom="false"/>',
-        f'  <option gravity="{_numbers(m.gravity)}"/>',
-        "  <worldbody>",
-        *_sites(m, GROUND, np.zeros(3), "    "),
-    ]
-
-    def add(parent: str, origin: np.ndarray, indent: str) -> None:
-        for joint, child, backwards in below.get(parent, ()):
-            own = _origin(joint, bodies[child])
-            lines.append(f'{indent}<body name={quoteattr(child)} pos="{_numbers(own - origin)}">')
-            lines.append(f"{indent}  {_mjcf_inertial(m, bodies[child], own)}")
-            lines.extend(f"{indent}  {text}" for text in _mjcf_joints(joint, backwards, own, parent))
-            lines.extend(_sites(m, child, own, f"{indent}  "))
-            add(child, own, f"{indent}  ")
-            lines.append(f"{indent}</body>")
-
-    add(GROUND, np.zeros(3), "    ")
-    lines += ["  </worldbody>", *_mjcf_tendons(m), *_mjcf_equalities(m), "</mujoco>\n"]
-    return "\n".join(lines)
+    made, origins = {GROUND: _add(root, "worldbody")}, {GROUND: np.zeros(3)}
+    _add_sites(made[GROUND], m, GROUND, origins[GROUND])
+    for joint, parent, child, backwards in _walk(m):
+        origin = origins[child] = _origin(joint, bodies[child])
+        own = made[child] = _add(made[parent], "body", name=child, pos=origin - origins[parent])
+        _add_mjcf_inertia(own, m, bodies[child], origin)
+        _add_mjcf_joints(own, joint, backwards, parent)
+        _add_sites(own, m, child, origin)
+    root.extend(part for part in _mjcf_relations(m, origins) if len(part))
+    return _text(root)
 
 
 def _checked(mechanism: Mechanism) -> Mechanism:
@@ -229,16 +211,35 @@ def _place_of(frame: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array(frame.at), np.eye(3)
 
 
-def _left_out(m: Mechanism, kinds: Iterable[str]) -> list[str]:
-    """Return a comment on parts without a counterpart."""
+def _add(parent: Element, tag: str, **attributes: Any) -> Element:
+    """Add an element with texts, and with numbers that have all digits; None is left out."""
+    return SubElement(
+        parent,
+        tag,
+        {
+            key: value if isinstance(value, str) else " ".join(repr(float(x)) for x in np.ravel(value))
+            for key, value in attributes.items()
+            if value is not None
+        },
+    )
+
+
+def _note(parent: Element, text: str) -> None:
+    """Add a comment, in which two hyphens are not allowed."""
+    parent.append(Comment(f" {text.replace('--', '- -')} "))
+
+
+def _note_left_out(root: Element, m: Mechanism, kinds: Iterable[str]) -> None:
+    """Add a comment on parts without a counterpart."""
     left = [f"{part.name} ({kind})" for kind in kinds for part in getattr(m, kind)]
-    words = escape(", ".join(left)).replace("--", "- -")
-    return [f"  <!-- not written: {words} -->"] if left else []
+    if left:
+        _note(root, f"not written: {', '.join(left)}")
 
 
-def _numbers(values: Iterable[float]) -> str:
-    """Return numbers with all digits."""
-    return " ".join(repr(float(x)) for x in values)
+def _text(root: Element) -> str:
+    """Return an element as indented text."""
+    indent(root)
+    return tostring(root, encoding="unicode") + "\n"
 
 
 def _inertia(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] | None:
@@ -250,76 +251,62 @@ def _inertia(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] |
     return combined_inertia(parts)
 
 
-def _euler(R: np.ndarray) -> np.ndarray:
-    """Return roll, pitch and yaw of a rotation."""
-    import warnings
-
-    from scipy.spatial.transform import Rotation
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # at a pitch of 90° roll is chosen
-        return Rotation.from_matrix(R).as_euler("xyz")
-
-
-def _urdf_link(m: Mechanism, body: Body, origin: np.ndarray) -> list[str]:
-    """Return a link with its inertia."""
-    made = _inertia(m, body)
-    if made is None:
-        return [f"  <link name={quoteattr(body.name)}/>"]
-    mass, com, J = made
-    moments = " ".join(f'i{"xyz"[i]}{"xyz"[j]}="{float(J[i, j])!r}"' for i in range(3) for j in range(i, 3))
-    return [
-        f"  <link name={quoteattr(body.name)}>",
-        f'    <inertial><origin xyz="{_numbers(com - origin)}"/><mass value="{mass!r}"/>',
-        f"    <inertia {moments}/></inertial>",
-        "  </link>",
-    ]
+def _urdf_link(root: Element, m: Mechanism, body: Body, origin: np.ndarray) -> None:
+    """Add a link with its inertia."""
+    link, made = _add(root, "link", name=body.name), _inertia(m, body)
+    if made is not None:
+        mass, com, J = made
+        own = _add(link, "inertial")
+        _add(own, "origin", xyz=com - origin)
+        _add(own, "mass", value=mass)
+        _add(own, "inertia", **{f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)})
 
 
-def _urdf_frame(name: str, body: str, at: np.ndarray, axes: np.ndarray) -> list[str]:
-    """Return a massless link fixed to a body."""
-    return [f"  <link name={quoteattr(name)}/>", *_urdf_joint(f"{name} fixed", "fixed", body, name, at, axes)]
+def _urdf_frame(root: Element, name: str, body: str, at: np.ndarray, axes: np.ndarray) -> None:
+    """Add a massless link fixed to a body."""
+    _add(root, "link", name=name)
+    _urdf_joint(root, f"{name} fixed", "fixed", body, name, at, axes)
 
 
 def _urdf_joint(
-    name: str,
-    kind: str,
-    parent: str,
-    child: str,
-    at: np.ndarray,
-    R: np.ndarray,
-    step: Step | None = None,
-    joint: Joint | None = None,
-    mimic: tuple[str, float, float] | None = None,
-) -> list[str]:
-    """Return a joint."""
-    lines = []
-    if step is not None and joint is not None:
-        k = step.component
-        lines.append(f'<axis xyz="{_numbers(step.axis)}"/>')
-        keys: tuple[tuple[str, str], ...] = tuple((x, x) for x in ("damping", "friction", "armature"))
-        keys += (("spring_stiffness", "stiffness"), ("spring_reference", "rest"))
-        numbers = {word: getattr(joint, key)[k] for word, key in keys}
-        if any(numbers.values()):
-            words = " ".join(f'{word}="{float(x)!r}"' for word, x in numbers.items() if x)
-            lines.append(f"<dynamics {words}/>")
-        limits: Any = joint.limits if joint.dof == 1 else None
-        if limits is not None and np.isfinite(limits).all():
-            lines.append(f'<limit lower="{limits[0]!r}" upper="{limits[1]!r}" effort="1e9" velocity="1e9"/>')
-        elif kind == "revolute":
-            kind = "continuous"
-        else:
-            lines.append('<limit lower="-1e9" upper="1e9" effort="1e9" velocity="1e9"/>')
-    if mimic is not None:
-        other, factor, offset = mimic
-        lines.append(f'<mimic joint={quoteattr(other)} multiplier="{factor!r}" offset="{offset!r}"/>')
-    return [
-        f'  <joint name={quoteattr(name)} type="{kind}">',
-        f"    <parent link={quoteattr(parent)}/><child link={quoteattr(child)}/>",
-        f'    <origin xyz="{_numbers(at)}" rpy="{_numbers(_euler(R))}"/>',
-        *(f"    {line}" for line in lines),
-        "  </joint>",
-    ]
+    root: Element, name: str, kind: str, parent: str, child: str, at: np.ndarray, R: Any = None
+) -> Element:
+    """Add a joint at a position and a rotation."""
+    from scipy.spatial.transform import Rotation
+
+    own = _add(root, "joint", name=name, type=kind)
+    _add(own, "parent", link=parent)
+    _add(own, "child", link=child)
+    turn = Rotation.from_matrix(np.eye(3) if R is None else R)
+    _add(own, "origin", xyz=at, rpy=turn.as_euler("xyz", suppress_warnings=True))
+    return own
+
+
+def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
+    """Add axis, springs, damping, friction, armature and limits of a coordinate."""
+    _add(own, "axis", xyz=step.axis)
+    laws = _laws(joint, step.component, spring_stiffness="stiffness", spring_reference="rest",
+                 damping="damping", friction="friction", armature="armature")  # fmt: skip
+    if laws:
+        _add(own, "dynamics", **laws)
+    limits = _finite_limits(joint)
+    if limits is None and own.get("type") == "revolute":
+        own.set("type", "continuous")
+    else:
+        lower, upper = limits or (-1e9, 1e9)
+        _add(own, "limit", lower=lower, upper=upper, effort=1e9, velocity=1e9)
+
+
+def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
+    """Return the numbers of a coordinate that are not zero, by the words of a format."""
+    numbers = {word: float(getattr(joint, key)[k]) for word, key in keys.items()}
+    return {word: x for word, x in numbers.items() if x}
+
+
+def _finite_limits(joint: Joint) -> tuple[float, float] | None:
+    """Return the limits of a joint with one coordinate, if both are finite."""
+    limits: Any = joint.limits if joint.dof == 1 else None
+    return limits if limits is not None and np.isfinite(limits).all() else None
 
 
 def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
@@ -341,8 +328,8 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
     return made
 
 
-def _mjcf_inertial(m: Mechanism, body: Body, origin: np.ndarray) -> str:
-    """Return the inertia of a body."""
+def _add_mjcf_inertia(own: Element, m: Mechanism, body: Body, origin: np.ndarray) -> None:
+    """Add the inertia of a body."""
     made = _inertia(m, body)
     if made is None or not made[0] > 0:
         raise ModelError(
@@ -357,107 +344,63 @@ def _mjcf_inertial(m: Mechanism, body: Body, origin: np.ndarray) -> str:
             "allows no such body. All must be positive, and none may exceed the sum of the others.",
             name=body.name,
         )
-    six = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
-    return f'<inertial pos="{_numbers(com - origin)}" mass="{mass!r}" fullinertia="{_numbers(six)}"/>'
+    six = J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    _add(own, "inertial", pos=com - origin, mass=mass, fullinertia=six)
 
 
-def _mjcf_joints(joint: Joint, backwards: bool, origin: np.ndarray, parent: str) -> list[str]:
-    """Return the joints of a body."""
+def _add_mjcf_joints(own: Element, joint: Joint, backwards: bool, parent: str) -> None:
+    """Add the joints of a body."""
+    made = steps(joint, backwards)
+    words = {"damping": "damping", "armature": "armature", "frictionloss": "friction"}
     if joint.type == "free" and parent == GROUND and not backwards:
         # the attributes of <freejoint> do not include damping and armature
-        return [
-            f'<joint name={quoteattr(joint.name)} type="free" {_mjcf_numbers(joint, 3, False)}/>'.replace(
-                " />", "/>"
-            )
-        ]
-    made = steps(joint, backwards)
-    if joint.type == "free" or (backwards and any(s.kind == BALL for s in made)):
+        _add(own, "joint", name=joint.name, type="free", **_laws(joint, 3, **words))
+        return
+    balls = [step.component for step in made if step.kind == BALL]
+    if joint.type == "free" or (backwards and balls):
         raise ModelError(
             f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name
         )
-    lines, balls = [], 0
+    if balls:
+        _add(own, "joint", name=joint.name, type="ball", **_laws(joint, balls[0], **words))
+    words |= {"stiffness": "stiffness", "springref": "rest"}
     for step in made:
-        if step.kind == BALL:
-            balls += 1
-            if balls == 1:
-                numbers = _mjcf_numbers(joint, step.component, False)
-                lines.append(f'<joint name={quoteattr(joint.name)} type="ball" {numbers}/>')
-            continue
-        name = joint.components[step.component] if joint.dof > 1 else joint.name
-        kind = "slide" if step.kind == PRISMATIC else "hinge"
-        lines.append(
-            f'<joint name={quoteattr(name)} type="{kind}" axis="{_numbers(step.axis)}" '
-            f'ref="{float(joint.value[step.component])!r}" {_mjcf_numbers(joint, step.component, True)}/>'  # type: ignore[index]
-        )
-    return lines
+        if step.kind != BALL:
+            k, kind = step.component, "slide" if step.kind == PRISMATIC else "hinge"
+            laws = {"ref": joint.value[k], **_laws(joint, k, **words)}  # type: ignore[index]
+            limits = _finite_limits(joint)
+            _add(own, "joint", name=joint.components[k], type=kind, axis=step.axis, **laws, range=limits)
 
 
-def _mjcf_numbers(joint: Joint, k: int, single: bool) -> str:
-    """Return spring, damping, armature, friction and limits of a coordinate."""
-    keys = [("damping", "damping"), ("armature", "armature"), ("frictionloss", "friction")]
-    if single:
-        keys += [("stiffness", "stiffness"), ("springref", "rest")]
-    values = [(word, float(getattr(joint, key)[k])) for word, key in keys]
-    made = [f'{word}="{x!r}"' for word, x in values if x]
-    limits: Any = joint.limits if single and joint.dof == 1 else None
-    if limits is not None and np.isfinite(limits).all():
-        made.append(f'range="{_numbers(limits)}"')
-    return " ".join(made)
-
-
-def _sites(m: Mechanism, body: str, origin: np.ndarray, indent: str) -> list[str]:
-    """Return points and frames of a body as sites."""
+def _add_sites(own: Element, m: Mechanism, body: str, origin: np.ndarray) -> None:
+    """Add points and frames of a body as sites."""
     from scipy.spatial.transform import Rotation
 
-    lines = []
     every: tuple[Any, ...] = (*m.points, *m.frames)
     for part in every:
         if part.body == body:
             at, axes = _place_of(part)
-            x, y, z, w = Rotation.from_matrix(axes).as_quat()
-            lines.append(
-                f'{indent}<site name={quoteattr(part.name)} pos="{_numbers(at - origin)}" '
-                f'quat="{_numbers((w, x, y, z))}"/>'
-            )
-    return lines
+            quat = Rotation.from_matrix(axes).as_quat(scalar_first=True)
+            _add(own, "site", name=part.name, pos=at - origin, quat=quat)
 
 
-def _mjcf_tendons(m: Mechanism) -> list[str]:
-    """Return springs between points as straight tendons, and couplings of several joints as fixed ones."""
-    lines = []
-    for name, terms in m.terms.items():
-        if len(terms) == 2:
-            continue
-        joints = "".join(f'<joint joint={quoteattr(j)} coef="{float(r)!r}"/>' for j, r in terms)
-        lines.append(f"    <fixed name={quoteattr(name)}>{joints}</fixed>")
-    for spring in m.springs:
-        sites = "".join(f"<site site={quoteattr(name)}/>" for name in spring.points)
-        lines.append(
-            f'    <spatial name={quoteattr(spring.name)} stiffness="{spring.stiffness!r}" '
-            f'damping="{spring.damping!r}" springlength="{spring.rest!r} {spring.rest!r}">{sites}</spatial>'
-        )
-    return ["  <tendon>", *lines, "  </tendon>"] if lines else []
+def _mjcf_relations(m: Mechanism, origins: dict[str, np.ndarray]) -> tuple[Element, Element]:
+    """Return springs between points as straight tendons; loops and couplings as equality constraints.
 
-
-def _mjcf_equalities(m: Mechanism) -> list[str]:
-    """Return loops and couplings as equality constraints."""
-    lines = []
-    origins = {
-        child: _origin(joint, next(b for b in m.bodies if b.name == child)) for joint, _, child, _ in _walk(m)
-    }
-    origins[GROUND] = np.zeros(3)
+    Couplings of more than two joints have a fixed tendon each.
+    """
+    tendons, equalities = Element("tendon"), Element("equality")
     for joint in m._model.tree.cuts:
-        bodies = [body if body != GROUND else "world" for body in joint.bodies]
-        pair = f"body1={quoteattr(bodies[0])} body2={quoteattr(bodies[1])}"
+        one, two = (body if body != GROUND else "world" for body in joint.bodies)
+        pair = {"body1": one, "body2": two}
         at = np.array(joint.at or (0.0, 0.0, 0.0)) - origins[joint.bodies[0]]
         if joint.type == "fixed":
-            lines.append(f"    <weld name={quoteattr(joint.name)} {pair}/>")
+            _add(equalities, "weld", name=joint.name, **pair)
         elif joint.type in ("spherical", "revolute"):
-            lines.append(f'    <connect name={quoteattr(joint.name)} {pair} anchor="{_numbers(at)}"/>')
+            _add(equalities, "connect", name=joint.name, **pair, anchor=at)
             if joint.type == "revolute":
                 other = at + m._model.length * unit(joint.axis)
-                name = quoteattr(f"{joint.name} axis")
-                lines.append(f'    <connect name={name} {pair} anchor="{_numbers(other)}"/>')
+                _add(equalities, "connect", name=f"{joint.name} axis", **pair, anchor=other)
         else:
             raise ModelError(
                 f"Joint '{joint.name}' is {joint.type} and closes a loop, which MJCF cannot express. Name "
@@ -465,12 +408,18 @@ def _mjcf_equalities(m: Mechanism) -> list[str]:
                 joint=joint.name,
             )
     for name, terms in m.terms.items():  # of changes from the reference values
-        own, ends = quoteattr(name), [quoteattr(joint) for joint, _ in terms]
         if len(terms) == 2:
-            factor = float(-terms[1][1] / terms[0][1])
-            lines.append(
-                f'    <joint name={own} joint1={ends[0]} joint2={ends[1]} polycoef="0 {factor!r} 0 0 0"/>'
-            )
+            (first, r), (second, s) = terms
+            ratio = (0, -s / r, 0, 0, 0)
+            _add(equalities, "joint", name=name, joint1=first, joint2=second, polycoef=ratio)
         else:
-            lines.append(f'    <tendon name={own} tendon1={own} polycoef="0 0 0 0 0"/>')
-    return ["  <equality>", *lines, "  </equality>"] if lines else []
+            fixed = _add(tendons, "fixed", name=name)
+            for first, r in terms:
+                _add(fixed, "joint", joint=first, coef=r)
+            _add(equalities, "tendon", name=name, tendon1=name, polycoef=np.zeros(5))
+    for spring in m.springs:
+        laws = {"stiffness": spring.stiffness, "damping": spring.damping, "springlength": [spring.rest] * 2}
+        own = _add(tendons, "spatial", name=spring.name, **laws)
+        for point in spring.points:
+            _add(own, "site", site=point)
+    return tendons, equalities

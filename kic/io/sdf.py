@@ -14,6 +14,7 @@ from kic.io.robot import (
     FREE_JOINT,
     WORLD,
     Link,
+    Names,
     Robot,
     RobotCoupling,
     RobotFrame,
@@ -25,7 +26,7 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
@@ -33,6 +34,7 @@ from kic.numerics.arguments import flag
 GRAVITY = (0.0, 0.0, -9.8)
 # size of a limit that is none
 NO_LIMIT = 1e16
+TRUE = ("true", "1")
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -99,18 +101,7 @@ def from_sdf(
     >>> kic.from_sdf(text).at([0.0]).dynamics().I.tolist()
     [[1.5]]
     """
-    root = parse(read_source(model, "SDF"))
-    return read_sdf(root, floating_base, coordinates, start, strict)
-
-
-def read_sdf(
-    root: Element,
-    floating_base: bool = True,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
+    root = read_root(model, "SDF")
     if root.tag != "sdf":
         root.fail("the root of an SDF file must be <sdf>.")
     world = root.find("world")
@@ -152,13 +143,13 @@ class _Model:
             elif child.tag in ("model", "include"):
                 child.fail("models in models cannot be read. Merge them into one.")
             elif child.tag not in _QUIET:
-                robot.remark(child.line, f"<{child.tag}> is left out.", lost=True)
+                robot.remark_lost(child.line, f"<{child.tag}> is left out.")
         links = [child for child in element.all("link")]
         if not links:
             element.fail("the model has no links.")
         self._place(links)
         for one in links:
-            robot.add_link(self._link(one))
+            robot.add(self._link(one))
         for tag in ("visual", "collision", "sensor"):
             line = next((x.line for one in links for x in one.all(tag)), 0)
             if line:
@@ -173,8 +164,7 @@ class _Model:
             robot.frames.append(
                 RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
             )
-        static = element.find("static")
-        fixed = static is not None and static.text.strip() in ("true", "1")
+        static, fixed = element.find("static"), element.word("static") in TRUE
         if static is not None and fixed:
             robot.remark(static.line, "<static> fixes the first link; joints can move.", lost=bool(joints))
         self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
@@ -186,8 +176,7 @@ class _Model:
         if carrier not in names:
             self.element.fail(f"`canonical_link` {short_repr(carrier)} must be a link of the model.")
         self.carriers |= {name: name for name in names} | {"__model__": carrier}
-        own, frame = self.element.find("pose"), self.element.get("placement_frame", "")
-        T = np.eye(4) if own is None else self._numbers(own)
+        T, frame = _own_pose(self.element), self.element.get("placement_frame", "")
         if frame:
             T = T @ np.linalg.inv(self.pose(frame))
         self.poses = {"world": np.eye(4), "__model__": T}
@@ -195,9 +184,7 @@ class _Model:
     def pose(self, name: str) -> np.ndarray:
         """Return the pose (4, 4) of a part in the world."""
         for part in reversed(self._chain(name, self.poses, self._base)):
-            own = part.find("pose")
-            T = np.eye(4) if own is None else self._numbers(own)
-            self.poses[part.get("name")] = self.poses[self._base(part)] @ T
+            self.poses[part.get("name")] = self.poses[self._base(part)] @ _own_pose(part)
         return self.poses[name]
 
     def _base(self, part: Element) -> str:
@@ -215,8 +202,7 @@ class _Model:
     def _above(self, part: Element) -> str:
         """Return the name of the part that carries a joint or frame; empty for links, and by default."""
         if part.tag == "joint":
-            child = part.find("child")
-            return "" if child is None else child.text.strip()
+            return part.word("child")
         return part.get("attached_to", "") if part.tag == "frame" else ""
 
     def _chain(self, name: str, known: Mapping[str, Any], above: Callable[[Element], str]) -> list[Element]:
@@ -231,18 +217,6 @@ class _Model:
             chain[name] = part
             name = above(part) or "__model__"
         return list(chain.values())
-
-    def _numbers(self, element: Element) -> np.ndarray:
-        """Return the frame (4, 4) of a <pose>."""
-        form = element.get("rotation_format", "euler_rpy")
-        if form == "quat_xyzw":
-            seven = element.numbers(element.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
-            return transform(seven[:3], quaternion_axes(element, seven[3:]))
-        if form != "euler_rpy":
-            element.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
-        six = np.array(element.numbers(element.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
-        angles = np.radians(six[3:]) if element.get("degrees", "false") in ("true", "1") else six[3:]
-        return transform(six[:3], rpy(angles))
 
     def _link(self, element: Element) -> Link:
         """Return a link. The format's defaults are a mass of 1 and moments of 1."""
@@ -266,16 +240,14 @@ class _Model:
         x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
         if moments is not None:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
-        if own.get("auto", "false") in ("true", "1"):
+        if own.get("auto", "false") in TRUE:
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
-            self.robot.remark(own.line, text, lost=True)
+            self.robot.remark_lost(own.line, text)
         if own.find("fluid_added_mass") is not None:
             text = f"<fluid_added_mass> of link '{link.name}' is left out."
-            self.robot.remark(own.line, text, lost=True)
-        own_pose = own.find("pose")
-        T = np.eye(4) if own_pose is None else self._numbers(own_pose)
-        set_inertia(link, T, x)
+            self.robot.remark_lost(own.line, text)
+        set_inertia(link, _own_pose(own), x)
         return link
 
     def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
@@ -299,26 +271,20 @@ class _Model:
                 self._limits(own, joint, tag, kind == "continuous")
             elif own is not None and kind != "fixed" and self._acts(own):
                 text = f"limits and dynamics of <{tag}> of the {kind} joint '{name}' are left out."
-                self.robot.remark(own.line, text, lost=True)
+                self.robot.remark_lost(own.line, text)
             mimic = None if own is None else own.find("mimic")
             if mimic is not None:
                 self._mimic(mimic, joint, tag)
         if kind == "screw":
-            pitch = element.content("screw_thread_pitch", 1, "1")[0]
+            # the translation is the thread's pitch for each turn
+            rate = element.content("screw_thread_pitch", 1, "1")[0] / (2 * np.pi)
             if element.find("thread_pitch") is not None and element.find("screw_thread_pitch") is None:
                 turns = element.content("thread_pitch", 1)[0]
                 if not turns:
                     element.fail("<thread_pitch> must not be zero.")
-                pitch = -2 * np.pi / turns
-            # the translation is the thread's pitch for each turn
+                rate = -1 / turns
             self.robot.couplings.append(
-                RobotCoupling(
-                    f"{name} thread",
-                    (f"{name}.2", f"{name}.1"),
-                    (1.0, -pitch / (2 * np.pi)),
-                    0.0,
-                    element.line,
-                )
+                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -rate), 0.0, element.line)
             )
         return joint, element
 
@@ -329,33 +295,20 @@ class _Model:
         if other is None or other.tag != "joint" or leader == joint.name:
             element.fail(f"joint '{joint.name}' mimics '{leader}', which is not another joint of the model.")
         names = []
-        for kind, name, which in (
-            (joint.type, joint.name, tag),
-            (_TYPES.get(other.get("type")), leader, axis),
-        ):
-            if kind not in ("revolute", "prismatic", "universal") or (
-                which == "axis2" and kind != "universal"
-            ):
+        kinds = {"axis": ("revolute", "prismatic", "universal"), "axis2": ("universal",)}
+        followed = (_TYPES.get(other.get("type")), leader, axis)
+        for kind, name, which in ((joint.type, joint.name, tag), followed):
+            if kind not in kinds.get(which, kinds["axis"]):
                 element.fail(f"joint '{joint.name}' mimics '{leader}'; each must have the axis `{which}`.")
             names.append(f"{name}.{2 if which == 'axis2' else 1}" if kind == "universal" else name)
-        factor, offset, reference = (
-            element.content(key, 1, default)[0]
-            for key, default in (("multiplier", "1"), ("offset", "0"), ("reference", "0"))
-        )
+        defaults = {"multiplier": "1", "offset": "0", "reference": "0"}
+        factor, offset, reference = (element.content(key, 1, x)[0] for key, x in defaults.items())
         if not factor:
-            self.robot.remark(
-                element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.", lost=True
-            )
+            self.robot.remark_lost(element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.")
             return
-        self.robot.couplings.append(
-            RobotCoupling(
-                f"{joint.name} mimics {leader}",
-                (names[0], names[1]),
-                (1.0, -factor),
-                offset - factor * reference,
-                element.line,
-            )
-        )
+        name, ratios = f"{joint.name} mimics {leader}", (1.0, -factor)
+        offset -= factor * reference
+        self.robot.couplings.append(RobotCoupling(name, tuple(names), ratios, offset, element.line))
 
     def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
         """Add a gearbox: θ₂ = −ratio θ₁, by the specification (sdf/1.12/joint.sdf, gearbox_ratio).
@@ -363,15 +316,14 @@ class _Model:
         θ₁ is the angle from the reference body to the parent about `axis`, θ₂ to the child about `axis2`.
         """
         name = element.get("name")
-        words = [element.find(tag) for tag in ("parent", "child", "gearbox_reference_body")]
-        parent, child, base = ("" if word is None else word.text.strip() for word in words)
+        parent, child, base = map(element.word, ("parent", "child", "gearbox_reference_body"))
         ratio = element.content("gearbox_ratio", 1, "1")[0]
         terms = []
         for link, tag in ((child, "axis2"), (parent, "axis")):
             found = [j for j in joints if {j.parent, j.child} == {base, link} and j.type == "revolute"]
             if not found or not ratio:
                 text = f"gearbox '{name}' is left out: no revolute joint connects '{link}' with '{base}'."
-                self.robot.remark(element.line, text, lost=True)
+                self.robot.remark_lost(element.line, text)
                 return
             along = np.array(self._axis(element.find(tag), name)) @ np.array(found[0].axis)
             sign = float(np.sign(along)) * (1.0 if found[0].parent == base else -1.0)
@@ -384,8 +336,7 @@ class _Model:
         xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
         frame = name
         if element is not None and (own := element.find("xyz")) is not None:
-            old = element.find("use_parent_model_frame")
-            of_model = old is not None and old.text.strip() in ("1", "true")
+            of_model = element.word("use_parent_model_frame") in TRUE
             frame = own.get("expressed_in", "") or ("__model__" if of_model else name)
         axis = self.pose(frame)[:3, :3] @ xyz
         size = float(np.linalg.norm(axis))
@@ -424,14 +375,10 @@ class _Model:
                 )
             self.robot.remark_limits_of(limit)
         if dynamics is not None:
-            names = ("damping", "friction", "spring_stiffness", "spring_reference")
-            numbers = [dynamics.content(name, 1, "0")[0] for name in names]
-            for key, x in zip(("damping", "friction", "stiffness", "rest"), numbers, strict=True):
-                if joint.type == "universal":
-                    old = getattr(joint, key) or (0.0, 0.0)
-                    setattr(joint, key, (old[0], x) if tag == "axis2" else (x, old[1]))
-                else:  # a screw has them at its rotation
-                    setattr(joint, key, (x, 0.0) if joint.type == "cylindrical" else x)
+            words = ("damping", "friction", "spring_stiffness", "spring_reference")
+            for key, word in zip(("damping", "friction", "stiffness", "rest"), words, strict=True):
+                # a screw has them at its rotation
+                getattr(joint, key)[int(tag == "axis2")] = dynamics.content(word, 1, "0")[0]
 
     def _span(
         self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool, static: bool
@@ -446,7 +393,7 @@ class _Model:
         for k, (joint, _) in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
-        taken = {joint.name for joint, _ in joints}
+        names = Names(joint.name for joint, _ in joints)
         reached, left = set[str](), dict(enumerate(joints))
         forwards, backwards = list[int](), list[int]()
 
@@ -468,19 +415,19 @@ class _Model:
 
         first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
         if first:
-            self._add_root(robot.free_name(FREE_JOINT, taken), links[0], pose, floating)
+            self._add_root(names.new(FREE_JOINT), links[0], pose, floating)
             reach(links[0])
         base = links[0] if first else "world"
         reach("world")
         span()
         for link in links:
             if link not in reached:
-                name = robot.free_name(f"{FREE_JOINT}_{link}", taken)
+                name = names.new(f"{FREE_JOINT}_{link}")
                 self._add_root(name, link, pose, floating)
                 if not static:
                     how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
                     text = f"no joint connects link '{link}' with '{base}'; {how}."
-                    robot.remark(self.parts[link].line, text, lost=True)
+                    robot.remark_lost(self.parts[link].line, text)
                 reach(link)
                 span()
         for joint, element in left.values():
@@ -488,7 +435,9 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            laws: dict[str, Any] = {"damping": joint.damping, "friction": joint.friction}
+            laws: dict[str, Any] = {
+                key: tuple(getattr(joint, key).tolist()) for key in ("damping", "friction")
+            }
             for key in ("axis", "axis2"):
                 axis = getattr(joint, key)
                 if axis is not None:
@@ -498,12 +447,12 @@ class _Model:
             )
             if np.any(joint.stiffness):
                 text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
-                robot.remark(element.line, text, lost=True)
+                robot.remark_lost(element.line, text)
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""
         T = np.eye(4) if floating else pose[link]
-        self.robot.add_joint(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
+        self.robot.add(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
 
     def _add(self, joint: RobotJoint, above: str, below: str, pose: Mapping[str, np.ndarray]) -> None:
         """Add a joint of the tree between two links, turned round if the upper one is its child."""
@@ -520,6 +469,20 @@ class _Model:
         if backwards and joint.type == "universal":
             joint.axis, joint.axis2 = joint.axis2, joint.axis
             for key in ("stiffness", "rest", "damping", "friction"):
-                value = getattr(joint, key)
-                setattr(joint, key, value[::-1] if isinstance(value, tuple) else value)
-        self.robot.add_joint(joint)
+                setattr(joint, key, getattr(joint, key)[::-1])
+        self.robot.add(joint)
+
+
+def _own_pose(element: Element) -> np.ndarray:
+    """Return the frame (4, 4) of the <pose> of an element."""
+    own = element.find("pose")
+    if own is None:
+        return np.eye(4)
+    form = own.get("rotation_format", "euler_rpy")
+    if form == "quat_xyzw":
+        seven = own.numbers(own.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
+        return transform(seven[:3], quaternion_axes(own, seven[3:]))
+    if form != "euler_rpy":
+        own.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
+    six = np.array(own.numbers(own.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
+    return transform(six[:3], rpy(np.radians(six[3:]) if own.get("degrees", "false") in TRUE else six[3:]))

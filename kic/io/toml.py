@@ -20,7 +20,7 @@ from kic.description.parts import Six
 from kic.description.validation import STRICT, Vector
 from kic.errors import FileError, InputError, KicError, ModelFileError, short_repr
 from kic.io.dh import DH, from_dh
-from kic.io.files import atomic_write, kind_of
+from kic.io.files import atomic_write, kind_of, shortened
 from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
 
@@ -52,9 +52,15 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     """
     path = find(model)
     if path.suffix.lower() in SUFFIXES[1:]:
-        from kic.io.robot_files import load_robot
+        from kic.io import mjcf, sdf, urdf, xml
 
-        return load_robot(path)
+        root = xml.read_root(path, "robot")
+        readers: dict[str, Any] = {
+            "robot": urdf.from_urdf, "sdf": sdf.from_sdf, "mujoco": mjcf.from_mujoco,
+        }  # fmt: skip
+        if root.tag not in readers:
+            root.fail("the root must be <robot> (URDF), <sdf> or <mujoco>.")
+        return readers[root.tag](root)
     return _mechanism(path, _read(path))
 
 
@@ -76,7 +82,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise
     except ValueError as error:  # an invalid path
         rule = f"cannot be read: {error}"
-    raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
+    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path)
 
 
 # a file within these bounds loads, or fails, in about 2 s and 200 MB; a chain of 13,000 joints is within them
@@ -114,13 +120,7 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
             known = path.suffix.lower() in SUFFIXES
             kinds = "" if known else f". Files of mechanisms end in {', '.join(SUFFIXES)}"
             rule = kind_of(text.encode()) or f"is not TOML: {error}{kinds}"
-    raise ModelFileError(f"{_short(path)}: {rule}.", path=path)
-
-
-def _short(path: Path) -> str:
-    """Return a path, shortened to its two ends if it is very long."""
-    text = str(path)
-    return text if len(text) <= 300 else f"{text[:200]}…{text[-50:]}"
+    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path)
 
 
 @dataclass(frozen=True)
@@ -190,12 +190,10 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         if dh:  # keys of joints made by `from_dh` become keys of rows
             key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
             key = re.sub(r"^(rows|convention)", r"dh.\1", key)
-        place, words = f"{key}: " if key else "", str(error)
-        if len(words) > 3000:  # a name may be as long as the file
-            words = f"{words[:2000]}…{words[-300:]}"
-        raise ModelFileError(
-            f"{path}: {place}{words}", **{**error.numbers, "path": path, "key": key}
-        ) from None
+        place = f"{key}: " if key else ""
+        words = shortened(str(error), 3000)  # a name may be as long as the file
+        numbers = {**error.numbers, "path": path, "key": key}
+        raise ModelFileError(f"{path}: {place}{words}", **numbers) from None
 
 
 def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) -> ModelFileError:
@@ -205,28 +203,23 @@ def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) ->
         if error["type"] == "json_invalid":  # the depth limit of the schema library
             return ModelFileError(f"{path}: {_TOO_DEEP}.", path=path)
         key, here, hint, value = _place(form, data, error["loc"])
-        if len(seen) >= 4:
-            # further findings are only counted
-            if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
-                key = _joined(key, str(error["loc"][-1]))
-            seen.setdefault(key, "")
-            continue
-        if error["type"] in ("unexpected_keyword_argument", "missing") and here is not None:
-            name = str(error["loc"][-1])
-            if error["type"] == "missing":
-                message = f"`{name}` is missing."
-            else:
-                keys = [f.name for f in fields(here)] + (["dh"] if here is _file_type(False) else [])
-                close = get_close_matches(name, keys, n=1)
-                guess = f" Did you mean '{close[0]}'?" if close else ""
-                message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
+        name, kind, message = str(error["loc"][-1]), error["type"], ""
+        is_key = kind in ("unexpected_keyword_argument", "missing") and here is not None
+        if is_key:
             key = _joined(key, name)
-        elif error["type"] == "value_error":
-            cause = error["ctx"]["error"]
-            message = str(cause)
-            key = (
-                _joined(key, *cause.numbers.get("key", "").split(".")) if isinstance(cause, KicError) else key
-            )
+        if len(seen) >= 4:
+            pass  # further findings are only counted
+        elif is_key and kind == "missing":
+            message = f"`{name}` is missing."
+        elif is_key:
+            keys = [f.name for f in fields(here)] + (["dh"] if here is _file_type(False) else [])
+            close = get_close_matches(name, keys, n=1)
+            guess = f" Did you mean '{close[0]}'?" if close else ""
+            message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
+        elif kind == "value_error":
+            message = str(cause := error["ctx"]["error"])
+            if isinstance(cause, KicError):
+                key = _joined(key, *cause.numbers.get("key", "").split("."))
         else:
             came = f"the date {value}" if hasattr(value, "isoformat") else short_repr(value)
             message = f"must be {_rule(key, hint)}, got {came}.{_angles(value)}"
@@ -340,14 +333,14 @@ def schema() -> dict[str, Any]:
             loop = TypeAdapter(OpenLoop).json_schema()
         finally:
             del STRICT["use_attribute_docstrings"]
-    description["$defs"].update(dh.pop("$defs"))
-    description["$defs"]["DH"] = dh
-    description["properties"]["dh"] = {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."}
-    description["$defs"]["OpenLoop"] = loop
-    description["properties"]["loops"] = {
-        "type": "array",
-        "items": {"$ref": "#/$defs/OpenLoop"},
-        "description": "Loops that are open in the description.",
+    description["$defs"] |= {**dh.pop("$defs"), "DH": dh, "OpenLoop": loop}
+    description["properties"] |= {
+        "dh": {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."},
+        "loops": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/OpenLoop"},
+            "description": "Loops that are open in the description.",
+        },
     }
     description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
     description["title"] = "kic model"

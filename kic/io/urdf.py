@@ -15,6 +15,7 @@ from kic.io.robot import (
     GRAVITY,
     WORLD,
     Link,
+    Names,
     Robot,
     RobotActuator,
     RobotCoupling,
@@ -27,7 +28,7 @@ from kic.io.robot import (
     set_inertia,
     transform,
 )
-from kic.io.xml import Element, parse, read_source
+from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag
 
@@ -99,32 +100,18 @@ def from_urdf(
     >>> kic.from_urdf(text).at([0.0]).dynamics().I.round(6).tolist()
     [[0.7]]
     """
-    root = parse(read_source(model, "URDF"))
-    return read_urdf(root, loops, floating_base, gravity, coordinates, start, strict)
-
-
-def read_urdf(
-    root: Element,
-    loops: Iterable[Any] = (),
-    floating_base: bool = False,
-    gravity: Any = GRAVITY,
-    coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
-    strict: bool = False,
-) -> Mechanism:
-    """Return the robot of a file that has been parsed."""
-    source = root.source
+    root = read_root(model, "URDF")
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
-    robot = Robot(source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
+    robot = Robot(root.source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
     dropped: dict[str, int] = {}
     for element in root.all("link"):
-        robot.add_link(_link(element))
+        robot.add(_link(element))
         for child in element.children:
             if child.tag != "inertial":
                 dropped.setdefault(child.tag, child.line)
     for element in root.all("joint"):
-        robot.add_joint(_joint(element, robot))
+        robot.add(_joint(element, robot))
     for tag, line in dropped.items():
         text = f"<{tag}> elements of links are ignored."
         robot.remark(line, text, lost=tag not in ("visual", "collision"))
@@ -132,7 +119,7 @@ def read_urdf(
         if element.tag == "gazebo":
             _gazebo(element, robot)
         elif element.tag not in _QUIET:
-            robot.remark(element.line, f"<{element.tag}> is left out.", lost=True)
+            robot.remark_lost(element.line, f"<{element.tag}> is left out.")
     _mimics(root, robot)
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
@@ -207,14 +194,15 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         joint.axis, joint.axis2 = tuple(first.tolist()), tuple(np.cross(axis, first).tolist())
     dynamics, limit = element.find("dynamics"), element.find("limit")
     if dynamics is not None:
-        joint.damping, joint.friction = dynamics.number("damping", "0"), dynamics.number("friction", "0")
-        joint.armature = dynamics.number("armature", "0")
-        joint.stiffness = dynamics.number("spring_stiffness", "0")
-        joint.rest = dynamics.number("spring_reference", "0")
-        for key in ("damping", "friction", "armature", "stiffness"):
-            if getattr(joint, key) < 0:
-                robot.remark(dynamics.line, f"joint '{name}': negative {key} is left out.", lost=True)
-                setattr(joint, key, 0.0)
+        rest = dynamics.number("spring_reference", "0")
+        if len(joint.rest) == 1:
+            joint.rest[:] = rest
+        words = {key: key for key in ("damping", "friction", "armature")} | {"stiffness": "spring_stiffness"}
+        for key, word in words.items():
+            law = dynamics.number(word, "0")
+            if law < 0:
+                robot.remark_lost(dynamics.line, f"joint '{name}': negative {key} is left out.")
+            getattr(joint, key)[:] = max(law, 0.0)
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
     if limit is not None:
@@ -267,15 +255,13 @@ def _transmissions(root: Element, robot: Robot) -> None:
                 float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
             ]
         except ModelFileError:  # other readers leave transmissions out, and templates have words there
-            robot.remark(element.line, f"transmission '{name}' without a number is left out.", lost=True)
+            robot.remark_lost(element.line, f"transmission '{name}' without a number is left out.")
             continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
         if joint is None or len(list(element.all("joint"))) > 1:
-            robot.remark(element.line, f"transmission '{name}' is left out.", lost=True)
+            robot.remark_lost(element.line, f"transmission '{name}' is left out.")
         elif joint.type not in ("revolute", "prismatic"):
-            robot.remark(
-                element.line, f"transmission '{name}' of a {joint.type} joint is left out.", lost=True
-            )
+            robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is left out.")
         else:
             reduction = (reductions or [1.0])[0] or 1.0
             robot.actuators.append(RobotActuator(name, (joint.name,), (reduction,), element.line))
@@ -313,7 +299,7 @@ def _roots(robot: Robot, floating_base: bool) -> None:
         robot.roots = roots
     elif roots:
         root = roots[0]
-        name = robot.free_name(FREE_JOINT)
+        name = Names(robot.joints).new(FREE_JOINT)
         robot.joints = {
             name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
             **robot.joints,

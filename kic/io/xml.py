@@ -96,6 +96,11 @@ class Element:
         """Return the number of an attribute."""
         return self.vector(key, default, 1)[0]
 
+    def word(self, tag: str) -> str:
+        """Return the text of a child without blanks, empty if there is none."""
+        child = self.find(tag)
+        return "" if child is None else child.text.strip()
+
     def content(self, tag: str, count: int, default: str | None = None) -> tuple[float, ...]:
         """Return the numbers in the text of a child."""
         child = self.find(tag)
@@ -105,13 +110,7 @@ class Element:
 
 
 def read_source(given: object, kind: str) -> Source:
-    """Return the text of a path, or a text that starts with "<".
-
-    Raises
-    ------
-    InputError, ModelFileError
-        For another type, or a file that cannot be read or is too large.
-    """
+    """Return the text of a path, or a text that starts with "<"."""
     if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
         data = given.encode("utf-8", "surrogatepass")
         source = Source(None, data, kind)
@@ -131,14 +130,13 @@ def read_source(given: object, kind: str) -> Source:
     return source
 
 
-def parse(source: Source) -> Element:
-    """Return the root element.
+def read_root(given: object, kind: str) -> Element:
+    """Return the root element of a path, of a text, or one that has been parsed."""
+    return given if isinstance(given, Element) else parse(read_source(given, kind))
 
-    Raises
-    ------
-    ModelFileError
-        For malformed text, document types, entities, and too many or too deeply nested elements.
-    """
+
+def parse(source: Source) -> Element:
+    """Return the root element; raise an error for document types, entities and texts beyond the bounds."""
     if not source.data.strip():
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
 
 
+@dataclass(eq=False, repr=False)
 class Wrench:
     """Force and moment of one joint, exerted by its first body on its second, in world axes.
 
@@ -36,24 +38,17 @@ class Wrench:
         NaN where the model leaves a component undetermined and no `split` was given.
     """
 
-    def __init__(
-        self,
-        name: str,
-        bodies: tuple[str, str],
-        point: np.ndarray,
-        loads: np.ndarray,
-        variations: np.ndarray,
-        variation_atol: np.ndarray,
-        length: float,
-        split: Split,
-    ) -> None:
-        self.name = name
-        self.bodies = bodies
-        self.point = point
-        # forces · length and moments at the joint's point: one solution (..., 6), variations (..., 6, k)
-        self._loads, self._variations = loads, variations
-        self._variation_atol, self._length, self._split = variation_atol, length, split
-        self._to_point = np.eye(6)  # transforms the loads from the joint's point to `point`
+    name: str
+    bodies: tuple[str, str]
+    point: np.ndarray
+    # forces · length and moments at the joint's point: one solution (..., 6), variations (..., 6, k)
+    _loads: np.ndarray
+    _variations: np.ndarray
+    _variation_atol: np.ndarray
+    _length: float
+    _split: Split
+    # transform of the loads from the joint's point to `point`
+    _to_point: np.ndarray = field(default_factory=lambda: np.eye(6))
 
     @property
     def force(self) -> np.ndarray:
@@ -107,18 +102,7 @@ class Wrench:
         shift = np.broadcast_to(np.eye(6), (*arm.shape[:-1], 6, 6)).copy()
         shift[..., 3:, :3] = np.cross(np.eye(3), arm[..., None, :])  # its columns are arm × e
         point = np.broadcast_to(place, arm.shape)
-        shifted = Wrench(
-            self.name,
-            self.bodies,
-            point,
-            self._loads,
-            self._variations,
-            self._variation_atol,
-            self._length,
-            self._split,
-        )
-        shifted._to_point = shift @ self._to_point
-        return shifted
+        return replace(self, point=point, _to_point=shift @ self._to_point)
 
     def __repr__(self) -> str:
         first, second = self.bodies

@@ -24,7 +24,7 @@ from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import flag
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, ordinary
+from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, real_array
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
@@ -109,9 +109,8 @@ def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
     Q, R = np.linalg.qr(rows, mode="complete")
     R = R[:, :width]
     condition = np.linalg.cond(R) if count and width else np.ones(count)
-    R = np.where(
-        (condition < DETERMINED_CONDITION_MAX)[:, None, None], R, np.eye(width)
-    )  # larger ones raise later
+    # larger ones raise later
+    R = np.where((condition < DETERMINED_CONDITION_MAX)[:, None, None], R, np.eye(width))
     smallest = np.linalg.solve(np.swapaxes(R, 1, 2), needed[..., None])
     return LoadSolution((Q[..., :width] @ smallest)[..., 0], Q[..., width:], condition)
 
@@ -164,7 +163,7 @@ def joint_forces(
     labels = transfer.labels
     actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
-        name: _real_array(name, np.zeros(len(labels)) if value is None else value, len(labels))
+        name: ordinary(name, real_array(name, np.zeros(len(labels)) if value is None else value, len(labels)))
         for name, value in (("qd", qd), ("qdd", qdd))
     }
     force, loaded = free.loads.applied(applied, model.description.name)
@@ -172,7 +171,8 @@ def joint_forces(
         raise InputError(f"`applied` must hold real numbers in joint_forces(), got {force.dtype}.")
     prescribed = np.zeros(0)
     if effort is not None:
-        prescribed = _real_array("effort", effort, len(actuator_rows.labels), finite=False)
+        size = len(actuator_rows.labels)
+        prescribed = ordinary("effort", real_array("effort", effort, size, finite=False))
     batch = broadcast_batches(
         configuration=states.shape[:-1],
         applied=loaded,
@@ -255,14 +255,6 @@ def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, 
 def _variation_error(model: CompiledModel) -> float:
     """Return the error of variations, for a condition of one."""
     return max(100 * EPS, model.description.closure_tolerance)
-
-
-def _real_array(name: str, value: Any, size: int, finite: bool = True) -> np.ndarray:
-    """Return real numbers (..., size)."""
-    a = as_array(name, value, size, finite=finite)
-    if a.dtype != np.float64:
-        raise InputError(f"`{name}` must hold real numbers in joint_forces(), got {a.dtype}.")
-    return ordinary(name, a)
 
 
 def _member_loads(
@@ -388,7 +380,7 @@ def _rotor_efforts(
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:
     """Raise an error for prescribed efforts that do not produce the motion."""
     failed = np.flatnonzero(residual > EFFORT_RTOL)
-    which = f" (members {', '.join(map(str, failed[:4]))} of {len(residual)})" if len(residual) > 1 else ""
+    which = _members(failed, residual)
     raise InputError(
         f"`effort` at {', '.join(labels)} does not produce this motion of '{model.description.name}'{which}: "
         f"the relative residual is {residual.max():.2g}. Use the efforts of distribute() for this motion, or "
@@ -396,6 +388,11 @@ def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], r
         residual=float(residual.max()),
         failed=failed.tolist(),
     )
+
+
+def _members(failed: np.ndarray, of: np.ndarray) -> str:
+    """Return the first failed members of a batch in words; '' for a single one."""
+    return f" (members {', '.join(map(str, failed[:4]))} of {len(of)})" if len(of) > 1 else ""
 
 
 def _raise_insufficient(
@@ -408,7 +405,7 @@ def _raise_insufficient(
     scaled = own.values_and_rates(states[b : b + 1])[1] / own.scale[:, None] * own.column_scale
     others = own.admissible_inputs(scaled[0])
     hint = f" Possible here: {'; '.join(others)}." if others else ""
-    which = f" (members {', '.join(map(str, failed[:4]))} of {len(condition)})" if len(condition) > 1 else ""
+    which = _members(failed, condition)
     raise SingularError(
         f"Actuators {', '.join(labels)} cannot hold '{model.description.name}' here{which} (condition "
         f"{condition[b]:.0e}): some motion needs none of their efforts.{hint}",

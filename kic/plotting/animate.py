@@ -14,8 +14,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.errors import FileError, InputError, MissingExtraError, short_repr
 from kic.io.files import atomic_write
-from kic.numerics.arguments import names_of
-from kic.numerics.arrays import reals
+from kic.numerics.arguments import names_of, positive
 from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
 from kic.plotting.canvas import Canvas, fit_to_page
@@ -226,10 +225,7 @@ def animate(
     import_optional("matplotlib", "plot", "Pictures need Matplotlib")
     if not isinstance(fps, int | float | np.number) or fps not in RATES:
         raise InputError(f"`fps` must be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
-    pace = reals(speed)
-    if pace is None or pace.ndim or not pace > 0:
-        raise InputError(f"`speed` must be a positive number, got {short_repr(speed)}.")
-    frames, t = _frames(motion, fps, float(pace))
+    frames, t = _frames(motion, fps, positive("speed", speed))
     scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
         scene.description.part(name, *PLACED)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kic.plotting.link_shapes import within
 from kic.plotting.symbols import Shape
 
 
@@ -52,15 +53,5 @@ def _insert(row: list[int], face: int, front: set[int], behind: set[int]) -> Non
 
 def _meet(xy: np.ndarray, face: np.ndarray) -> bool:
     """Return True if a corner or the centre of one outline lies within the other."""
-    return bool(
-        _within(np.vstack([xy, xy.mean(axis=0)]), face).any() or (len(xy) > 2 and _within(face, xy).any())
-    )
-
-
-def _within(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Return a mask of the points (n, 2) within a convex polygon (k, 2)."""
-    edge = np.roll(corners, -1, axis=0) - corners
-    to = places[:, None] - corners
-    side = edge[:, 0] * to[..., 1] - edge[:, 1] * to[..., 0]
-    inside: np.ndarray = (side > 0).all(axis=1) | (side < 0).all(axis=1)
-    return inside
+    corners = np.vstack([xy, xy.mean(axis=0)])
+    return bool(within(corners, face).any() or (len(xy) > 2 and within(face, xy).any()))

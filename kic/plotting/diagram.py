@@ -7,7 +7,7 @@ Marks are made once for the reference configuration and refer to the bodies that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.parts import Distance, Joint, Spring
 from kic.description.validation import GROUND
-from kic.plotting.joint_offsets import JointPlacement, unit_of
+from kic.kinematics.tree import frame_axes, unit
+from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.link_shapes import LinkEnd, distinct, links
 from kic.transfer.compiled_model import CompiledModel
 
@@ -42,7 +43,7 @@ class Mark:
     places: np.ndarray
     # (k,) names, (k, 3): unit vectors, and the bodies that carry them
     direction_bodies: tuple[str, ...] = ()
-    directions: np.ndarray | None = None
+    directions: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
     driven: bool = False  # True if it belongs to an actuator of the mechanism
     grounded: bool = False  # True if it is attached to ground
     # radii of pulleys; or radius, number of teeth and phase of a gear, a tooth at the second direction
@@ -60,22 +61,18 @@ def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.nda
     bodies the last entry belongs to the reference configuration, which makes their length equal in all
     pictures. For a ram they are its lengths, the last one again that of the reference configuration.
     """
-    if mark.kind == "ram":
-        T = [displacements[body] for body in mark.place_bodies]
-        one, other = (t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True))
-        drawn = float(np.linalg.norm(mark.places[1] - mark.places[0]))
-        return np.append(np.linalg.norm(other - one, axis=1), drawn)
-    if mark.directions is None or not (
-        mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
-    ):
-        return None
-    axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
     T = [displacements[body] for body in mark.place_bodies]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
+    drawn = mark.places[-1] - mark.places[0]
+    if mark.kind == "ram":
+        return np.append(np.linalg.norm(ends[1] - ends[0], axis=1), np.linalg.norm(drawn))
+    slides = mark.kind in _SLIDING_KINDS or (mark.kind == "prismatic" and mark.grounded)
+    if not (slides and len(mark.directions)):
+        return None
+    axis = displacements[mark.direction_bodies[0]][:, :3, :3] @ mark.directions[0]
     if len(ends) == 1:
         return np.einsum("ni,ni->n", axis, ends[0])
-    drawn = float((mark.places[-1] - mark.places[0]) @ mark.directions[0])
-    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn)
+    return np.append(np.einsum("ni,ni->n", axis, ends[-1] - ends[0]), drawn @ mark.directions[0])
 
 
 def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -> list[Mark]:
@@ -84,11 +81,8 @@ def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -
     for mark in marks:
         T = np.stack([displacements[body] for body in mark.place_bodies])
         places = np.einsum("nij,nj->ni", T[:, :3, :3], mark.places) + T[:, :3, 3]
-        directions = mark.directions
-        if directions is not None:
-            R = np.stack([displacements[body][:3, :3] for body in mark.direction_bodies])
-            directions = np.einsum("nij,nj->ni", R, directions)
-        moved.append(replace(mark, places=places, directions=directions))
+        R = np.reshape([displacements[body][:3, :3] for body in mark.direction_bodies], (-1, 3, 3))
+        moved.append(replace(mark, places=places, directions=np.einsum("nij,nj->ni", R, mark.directions)))
     return moved
 
 
@@ -210,10 +204,7 @@ class KinematicDiagram:
             and name in mine[0].bodies[1]
             and mine[0].axis
         ):
-            axis = unit_of(mine[0].axis)
-            side = np.eye(3)[np.argmin(np.abs(axis))]
-            side = unit_of(side - (side @ axis) * axis)
-            directions = np.stack([side, np.cross(axis, side), axis])
+            directions = frame_axes(unit(mine[0].axis)).T
             at = np.array(mine[0].at or (0.0, 0.0, 0.0))
             tip = max(tips, key=lambda p: float(np.linalg.norm(np.array(p.at) - at)))
             self._add("frame", tip.name, name, [tip.at], direction_bodies=(name,) * 3, directions=directions)
@@ -246,7 +237,7 @@ class KinematicDiagram:
             if any(joint.at is None or joint.axis is None for joint in pair):
                 continue
             shared = set(pair[0].bodies) & set(pair[1].bodies)
-            centres, axes = [np.array(j.at, float) for j in pair], [unit_of(j.axis) for j in pair]
+            centres, axes = [np.array(j.at, float) for j in pair], [unit(j.axis) for j in pair]
             apart = centres[1] - centres[0]
             if coupling.pitch_point is not None:
                 pitch = np.array(coupling.pitch_point, float)
@@ -332,7 +323,7 @@ class KinematicDiagram:
     def _add_contacts(self) -> None:
         for contact in self.description.contacts:
             first, second = contact.bodies
-            normal = unit_of(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
+            normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
             self._add(
                 "touch" if contact.closed else "lifted", contact.name, first, [contact.at],
                 direction_bodies=(second,), directions=normal[None], grounded=GROUND in contact.bodies,

@@ -11,7 +11,6 @@ from kic.configuration import Configuration
 from kic.errors import InputError, short_repr
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.products import form
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import broadcast_batches, real_array
@@ -21,7 +20,7 @@ from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
 from kic.plotting.labels import OccupancyGrid, labels_of, leader_line, place_labels
 from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, common_scales, curve_shapes
-from kic.plotting.scene import PLACED, Scene, check_path_batch
+from kic.plotting.scene import PLACED, Scene
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
 
@@ -80,8 +79,8 @@ class MechanismPicture(Picture):
         >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
         """
         names, motion = self._motion(of, 1)
-        values = form(motion.G, self._rates("qd", qd))
-        return self._arrows(("v =", f"{self._units.length}/{self._units.time}", GREEN), names, values, scale)
+        unit, values = f"{self._units.length}/{self._units.time}", motion.velocity(self._rates("qd", qd))
+        return self._arrows(("v =", unit, GREEN), names, values, scale)
 
     def acceleration(
         self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None, scale: float | None = None
@@ -98,12 +97,9 @@ class MechanismPicture(Picture):
             Drawing length per unit of acceleration, as in `velocity`.
         """
         names, motion = self._motion(of, 2)
-        rates = self._rates("qd", qd)
-        assert motion.H is not None  # for the type checker: the order is 2
-        values = form(motion.G, self._rates("qdd", qdd)) + form(motion.H, rates, rates)
-        return self._arrows(
-            ("a =", f"{self._units.length}/{self._units.time}²", PURPLE), names, values, scale
-        )
+        values = motion.acceleration(self._rates("qd", qd), self._rates("qdd", qdd))
+        unit = f"{self._units.length}/{self._units.time}²"
+        return self._arrows(("a =", unit, PURPLE), names, values, scale)
 
     def forces(self, of: JointForces | Wrench | None = None, scale: float | None = None) -> Self:
         """Add joint forces, exerted by the first body on the second, or the applied forces of the model.
@@ -183,26 +179,22 @@ class MechanismPicture(Picture):
         name, rows = owners.pop(), [_XYZ.index(letter) for letter in letters]
         count = len(self._scene.members)
         image = np.zeros((count, 3, len(rows)))
-        image[:, rows] = self._drawn_members(
-            "ellipsoid", ellipsoid.axes * ellipsoid.semi_axes[..., None, :], 2
-        )
+        axes = ellipsoid.axes * ellipsoid.semi_axes[..., None, :]
+        image[:, rows] = self._drawn_members("ellipsoid", axes, 2)
         centre = np.zeros((count, 3))
         centre[:, rows] = self._drawn_members("ellipsoid", ellipsoid.center)
-        speed = f"{self._units.length}/{self._units.time}"
-        unit = {
-            "velocity": speed,
-            "force": self._units.force,
-            "inertia": f"/√{self._units.mass}",
-            "acceleration": f"{speed}²",
+        u, speed = self._units, f"{self._units.length}/{self._units.time}"
+        unit, colour = {
+            "velocity": (speed, GREEN),
+            "force": (u.force, BLUE),
+            "inertia": (f"/√{u.mass}", VERMILION),
+            "acceleration": (f"{speed}²", PURPLE),
         }[ellipsoid.kind]
         at, given = self._drawn_positions(name), check_scale(scale)
-        colour = {"velocity": GREEN, "force": BLUE, "acceleration": PURPLE}.get(ellipsoid.kind, VERMILION)
-        for k in sorted({0, count - 1}):
-            self._added.append(
-                EllipsoidOverlay(ellipsoid.kind, unit, colour, at[k], centre[k], image[k], given)
-            )
-        self._paint()
-        return self
+        kind, ends = ellipsoid.kind, sorted({0, count - 1})
+        return self._add(
+            *(EllipsoidOverlay(kind, unit, colour, at[k], centre[k], image[k], given) for k in ends)
+        )
 
     def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
         """Add curves of points through all members of a batch, such as a coupler curve.
@@ -225,7 +217,13 @@ class MechanismPicture(Picture):
                 f"`along` must hold configurations of '{self._scene.configuration.name}', got "
                 f"{short_repr(along)}."
             )
-        check_path_batch(c.batch)
+        if len(c.batch) != 1:
+            raise InputError(
+                f"`along` must have a batch shape (B,), got {c.batch}. Create a path, such as "
+                'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: '
+                'trace("tip", turn).',
+                batch=c.batch,
+            )
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
         self._paint()
@@ -235,8 +233,8 @@ class MechanismPicture(Picture):
     def _units(self) -> Any:
         return self._scene.description.units
 
-    def _add(self, overlay: VectorOverlay | EllipsoidOverlay) -> Self:
-        self._added.append(overlay)
+    def _add(self, *overlays: VectorOverlay | EllipsoidOverlay) -> Self:
+        self._added += overlays
         self._paint()
         return self
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
+from kic.kinematics.tree import unit
 from kic.transfer.compiled_model import CompiledModel
 
 _ROTARY_TYPES = ("revolute", "universal", "spherical", "cylindrical")
@@ -19,12 +19,6 @@ _OFFSET_FACTOR, _DISTANCE_MIN_FACTOR = 3.6, 2.2
 _OFFSET_STEPS = (0, 1, -1, 2, -2, 3, -3)
 # number of joints whose offsets are combined exhaustively
 _GROUP_SIZE_MAX = 3
-
-
-def unit_of(v: Any) -> np.ndarray:
-    """Return the real unit vector along v."""
-    a = np.array(v, dtype=float)
-    return a / np.linalg.norm(a)
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class JointPlacement:
     ) -> None:
         self.description, self.size, self.down = model.description, size, down
         joints = self.description.joints
-        self.axes = {j.name: unit_of(j.axis) for j in joints if j.axis is not None}
+        self.axes = {j.name: unit(j.axis) for j in joints if j.axis is not None}
         self.positions = {
             j.name: np.array(j.at, float) for j in joints if j.at is not None and j.type != "prismatic"
         }
@@ -57,14 +51,10 @@ class JointPlacement:
         if normal is None:
             self._offset_coincident()
 
-    def directions(self, joint: Joint) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    def directions(self, joint: Joint) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the axes of a joint and the bodies that carry them."""
-        if joint.axis is None:
-            return None, ()
-        first, second = joint.bodies
-        if joint.axis2 is None:
-            return self.axes[joint.name][None], (first,)
-        return np.stack([self.axes[joint.name], unit_of(joint.axis2)]), (first, second)
+        axes = [unit(axis) for axis in (joint.axis, joint.axis2) if axis is not None]
+        return np.reshape(axes, (-1, 3)), joint.bodies[: len(axes)]
 
     def _anchors(self, body: str, but: Joint) -> list[tuple[np.ndarray, bool, bool]]:
         """Return the other connections of a body as (position, is rotary joint, is sliding joint)."""
@@ -163,21 +153,18 @@ class JointPlacement:
                 toward_link = any(np.sign(k) * d > (abs(k) + 0.6) * reach for d in outward)
                 based = GROUND in j.bodies and k * float(self.axes[j.name] @ self.down) > 0.5
                 costs[j.name][k] = abs(k) * (0.5 if toward_link or based else 2.5) + (abs(k) > 1) * 0.6
-        best, least = (0,) * len(group), np.inf
+        best, least = [start[j.name] for j in group], np.inf
         for steps in product(_OFFSET_STEPS, repeat=len(group)):
-            moved = [
-                start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name]
-                for j, k in zip(group, steps, strict=True)
-            ]
-            cost = sum(costs[j.name][k] for j, k in zip(group, steps, strict=True))
+            chosen = list(zip(group, steps, strict=True))
+            moved = [start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name] for j, k in chosen]
+            cost = sum(costs[j.name][k] for j, k in chosen)
             every = [*moved, *near]
-            for a in range(len(moved)):
-                for b in range(a + 1, len(every)):
-                    cost += 20.0 * (np.linalg.norm(every[a] - every[b]) < _DISTANCE_MIN_FACTOR * self.size)
+            for a, place in enumerate(moved):
+                for other in every[a + 1 :]:
+                    cost += 20.0 * (np.linalg.norm(place - other) < _DISTANCE_MIN_FACTOR * self.size)
             if cost < least - 1e-9:
-                best, least = steps, cost
-        for j, k in zip(group, best, strict=True):
-            self.positions[j.name] = start[j.name] + k * _OFFSET_FACTOR * self.size * self.axes[j.name]
+                best, least = moved, cost
+        self.positions |= {j.name: place for j, place in zip(group, best, strict=True)}
 
     def _others(self, body: str, but: set[str]) -> list[np.ndarray]:
         """Return positions of a body's other joints and points."""

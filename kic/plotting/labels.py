@@ -92,14 +92,11 @@ class OccupancyGrid:
         line = np.repeat(np.arange(len(a)), counts)
         step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
         samples = a[line] + (step / counts[line])[:, None] * d[line]
-        self.low, size = low, np.ceil(high - low).astype(int)
-        cells = np.floor(samples - low).astype(int)
-        inside = ((cells >= 0) & (cells < size)).all(axis=1)
-        cells = cells[inside]
-        grid = np.zeros(size + 1)
-        np.add.at(grid, (cells[:, 0] + 1, cells[:, 1] + 1), weight[line][inside])
+        self.low = low
+        edges = [np.arange(n + 1) for n in np.ceil(high - low)]
+        density = np.histogramdd(samples - low, edges, weights=weight[line])[0]
         # cumulative sums: the sum of any box needs four entries
-        self._sums = grid.cumsum(axis=0).cumsum(axis=1)
+        self._sums = np.pad(density.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
     def within(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sum of samples in boxes with corners a, b (n, 2)."""

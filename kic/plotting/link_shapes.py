@@ -25,13 +25,10 @@ def distinct(
     place: np.ndarray, among: Iterable[np.ndarray], tolerance: float, normal: np.ndarray | None = None
 ) -> bool:
     """Return True if a point differs from all others; differences along a normal are ignored."""
-    for other in among:
-        d = place - other
-        if normal is not None:
-            d = d - (d @ normal) * normal
-        if np.linalg.norm(d) < tolerance:
-            return False
-    return True
+    d = place - np.reshape(list(among), (-1, 3))
+    if normal is not None:
+        d = d - np.outer(d @ normal, normal)
+    return not (np.linalg.norm(d, axis=1) < tolerance).any()
 
 
 def links(
@@ -182,6 +179,15 @@ def hull(flat: np.ndarray) -> np.ndarray:
     return flat[_hull_indices(flat)]
 
 
+def within(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Return a mask of the points (n, 2) within a convex polygon (k, 2)."""
+    edge = np.roll(corners, -1, axis=0) - corners
+    to = places[:, None] - corners
+    side = edge[:, 0] * to[..., 1] - edge[:, 1] * to[..., 0]
+    inside: np.ndarray = (side > 0).all(axis=1) | (side < 0).all(axis=1)
+    return inside
+
+
 def _nearest_on_path(p: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the nearest point of a path (n, 3) and its distance."""
     a, d = path[:-1], np.diff(path, axis=0)
@@ -201,10 +207,7 @@ def _stem_foot(p: np.ndarray, made: list[tuple[str, np.ndarray]]) -> tuple[np.nd
     axes = np.linalg.svd(places - middle)[2]
     foot = p - ((p - middle) @ axes[2]) * axes[2]
     flat = (places - middle) @ axes[:2].T
-    f = (foot - middle) @ axes[:2].T
-    edge, to = np.roll(flat, -1, axis=0) - flat, f - flat
-    side = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
-    if kind == "plate" and ((side > 0).all() or (side < 0).all()):
+    if kind == "plate" and within((foot - middle)[None] @ axes[:2].T, flat)[0]:
         return foot, float(np.linalg.norm(p - foot))
     corner = places[np.linalg.norm(places - p, axis=1).argmin()]
     return corner, float(np.linalg.norm(p - corner))

@@ -27,8 +27,9 @@ from kic.plotting.figures import (
 # multiple of the range of the others
 OUTLIER_PERCENT, OUTLIER_RANGE_FACTOR = 2.0, 2.0
 COLOUR_MAP = "viridis"
-UNREACHED_FACE, UNREACHED_HATCH = "#ececec", "#b4b4b4"
-SINGULAR_COLOURS = (VERMILION, ORANGE)
+# cells that are not reached; colours and dashes of singular curves
+_HATCHED = {"facecolor": "#ececec", "edgecolor": "#b4b4b4", "hatch": "/////", "linewidth": 0}
+_SINGULAR_STYLES = ((VERMILION, "-"), (ORANGE, "--"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,32 +72,23 @@ def draw_map(
     colours, `contours` is the approximate number of contour lines and `width` is in inches.
     """
     with style():
-        handles = matplotlib_part("patches")
-        lines = matplotlib_part("lines")
+        Patch = matplotlib_part("patches").Patch
         equal_scales = x.unit == y.unit and x.unit != "rad"
         figure = new_figure(check_width(width), width * 0.95)
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=y.label, title=literal(title))
         # hatch the background; reached cells cover it
-        axes.patch.set(facecolor=UNREACHED_FACE, edgecolor=UNREACHED_HATCH, hatch="/////", linewidth=0)
-        legend: list[Any] = []
-        if not reached.all():
-            legend.append(
-                handles.Patch(
-                    facecolor=UNREACHED_FACE,
-                    edgecolor=UNREACHED_HATCH,
-                    hatch="/////",
-                    lw=0,
-                    label="not reached",
-                )
-            )
+        axes.patch.set(**_HATCHED)
+        legend: list[Any] = [] if reached.all() else [Patch(**_HATCHED, label="not reached")]
         known = np.isfinite(values)
         low, high, extend = colour_limits(values[known], bounds)
-        if (reached & ~known).any():
-            _cells(axes, x, y, np.where(reached & ~known, 0.0, np.nan), cmap=_single_colour("#ffffff"))
-            shade = {"facecolor": "#ffffff", "edgecolor": INK, "hatch": "....", "lw": 0}
-            _dotted(axes, x, y, reached & ~known)
-            legend.append(handles.Patch(**shade, label="no value"))
+        empty = reached & ~known
+        if empty.any():
+            white = matplotlib_part("colors").ListedColormap(["#ffffff"])
+            _cells(axes, x, y, np.where(empty, 0.0, np.nan), cmap=white)
+            i, j = np.nonzero(empty)
+            axes.plot(x.values[i], y.values[j], ".", color=INK, ms=1.2, mew=0, zorder=3)
+            legend.append(Patch(facecolor="#ffffff", edgecolor=INK, hatch="....", lw=0, label="no value"))
         mesh = _cells(axes, x, y, np.where(known, values, np.nan), cmap=COLOUR_MAP, vmin=low, vmax=high)
         bar = figure.colorbar(mesh, ax=axes, label=label, extend=extend, shrink=0.9 if equal_scales else 1.0)
         if contours and min(values.shape) > 1 and high > low:
@@ -107,19 +99,18 @@ def draw_map(
                 masked = np.ma.masked_invalid(values)
                 axes.contour(x.values, y.values, masked.T, levels, colors="white", linewidths=0.5, alpha=0.7)
                 bar.add_lines(levels, ["white"] * len(levels), [0.5] * len(levels))
-        for (name, side), colour, dash in zip(singular.items(), SINGULAR_COLOURS, ("-", "--"), strict=False):
+        for (name, side), (colour, dash) in zip(singular.items(), _SINGULAR_STYLES, strict=False):
             if has_both_signs(side):
-                masked = np.ma.masked_invalid(side)
-                axes.contour(
-                    x.values, y.values, masked.T, [0.0], colors=colour, linewidths=1.6, linestyles=dash
-                )
-                legend.append(lines.Line2D([], [], color=colour, lw=1.6, ls=dash, label=literal(name)))
+                line = {"linewidths": 1.6, "linestyles": dash, "colors": colour}
+                axes.contour(x.values, y.values, np.ma.masked_invalid(side).T, [0.0], **line)
+                handle = matplotlib_part("lines").Line2D([], [], color=colour, lw=1.6, ls=dash)
+                handle.set_label(literal(name))
+                legend.append(handle)
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
         axes.set_ylim(np.sort(y.edges[[0, -1]]))
         if equal_scales:
             axes.set_aspect("equal")
-        if legend:
-            figure.legend(handles=legend, loc="outside lower center", ncols=len(legend), handlelength=1.8)
+        _add_legend(figure, legend)
     return Picture(figure, axes)
 
 
@@ -138,26 +129,17 @@ def draw_line(
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=label, title=literal(title))
         axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)
-        legend = []
+        legend: list[Any] = []
         edges = x.edges
         for first, last in true_runs(~reached):
-            patch = axes.axvspan(
-                *np.sort(edges[[first, last]]),
-                facecolor=UNREACHED_FACE,
-                edgecolor=UNREACHED_HATCH,
-                hatch="/////",
-                lw=0,
-            )
-            patch.set_label("not reached")
-            legend = [patch]
-        for (name, side), colour, dash in zip(singular.items(), SINGULAR_COLOURS, ("-", "--"), strict=False):
-            line = None
-            for place in zero_crossings(x.values, side):
-                line = axes.axvline(place, color=colour, ls=dash, label=literal(name))
-            legend += [line] if line else []
+            legend = [axes.axvspan(*np.sort(edges[[first, last]]), **_HATCHED, label="not reached")]
+        for (name, side), (colour, dash) in zip(singular.items(), _SINGULAR_STYLES, strict=False):
+            lines = [axes.axvline(place, color=colour, ls=dash) for place in zero_crossings(x.values, side)]
+            for line in lines[-1:]:
+                line.set_label(literal(name))
+                legend.append(line)
         axes.set_xlim(np.sort(edges[[0, -1]]))
-        if legend:
-            figure.legend(handles=legend, loc="outside lower center", ncols=len(legend), handlelength=1.8)
+        _add_legend(figure, legend)
     return Picture(figure, axes)
 
 
@@ -223,12 +205,7 @@ def _cells(axes: Any, x: Axis, y: Axis, values: np.ndarray, **how: Any) -> Any:
     return axes.pcolormesh(x.edges, y.edges, shown, shading="flat", rasterized=True, **how)
 
 
-def _dotted(axes: Any, x: Axis, y: Axis, held: np.ndarray) -> None:
-    """Draw dots in cells."""
-    i, j = np.nonzero(held)
-    axes.plot(x.values[i], y.values[j], ".", color=INK, ms=1.2, mew=0, zorder=3)
-
-
-def _single_colour(colour: str) -> Any:
-    """Return a colour map of one colour."""
-    return matplotlib_part("colors").ListedColormap([colour])
+def _add_legend(figure: Any, handles: list[Any]) -> None:
+    """Add a legend below the axes, if there are handles."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.8)

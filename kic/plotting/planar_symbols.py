@@ -118,13 +118,8 @@ class PlanarSymbols(Symbols):
 
     def _ram(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a cylinder with its piston rod between two pins."""
-        d = p[1] - p[0]
-        length = float(np.linalg.norm(d))
-        shortest = length + min(0.0, *mark.travel)
-        start, end = (p[0] + share * shortest * d / length for share in (0.1, 0.62))
-        self._line(mark, p, _ROD, BOLD)
-        colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
-        self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
+        shortest = float(np.linalg.norm(p[1] - p[0])) + min(0.0, *mark.travel)
+        self._barrel(mark, p, 0.1 * shortest, 0.62 * shortest)
         for pin in p:
             self._put(mark, pin + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
 
@@ -143,13 +138,18 @@ class PlanarSymbols(Symbols):
     def _telescope(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a cylinder and its piston rod."""
         d = p[1] - p[0]
-        length = float(np.linalg.norm(d))
         # constant length of the barrel, limited by the shortest configuration
-        shortest = min(abs(length * np.sign(d @ self._along(mark)) + t) for t in mark.travel)
-        start, end = (p[0] + share * shortest * d / length for share in (0.12, 0.55))
+        length = float(np.linalg.norm(d)) * np.sign(d @ self._along(mark))
+        shortest = min(abs(length + t) for t in mark.travel)
+        self._barrel(mark, p, 0.12 * shortest, 0.55 * shortest)
+
+    def _barrel(self, mark: Mark, p: np.ndarray, start: float, end: float) -> None:
+        """Draw a piston rod with a barrel between two distances from its first end."""
+        u = (p[1] - p[0]) / float(np.linalg.norm(p[1] - p[0]))
         colour = rgba(DRIVEN, 0.25) if mark.driven else rgba(FLOOR)
         self._line(mark, p, _ROD, BOLD)
-        self._put(mark, self._strip(start, end, 0.75), _ROD, colour, width=LINE, named=True, sub=1)
+        barrel = self._strip(p[0] + start * u, p[0] + end * u, 0.75)
+        self._put(mark, barrel, _ROD, colour, width=LINE, named=True, sub=1)
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
@@ -157,7 +157,6 @@ class PlanarSymbols(Symbols):
         return np.stack([a + across, b + across, b - across, a - across])
 
     def _along(self, mark: Mark) -> np.ndarray:
-        assert mark.directions is not None  # for the type checker: sliding pairs have an axis
         d = self.view.project(mark.directions[0])
         return d / np.linalg.norm(d)
 
@@ -167,7 +166,6 @@ class PlanarSymbols(Symbols):
         face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
         self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
-            assert mark.directions is not None  # for the type checker
             self._turn(mark, p[0], float(np.sign(mark.directions[0] @ self.view.toward)), stand)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
@@ -292,7 +290,6 @@ class PlanarSymbols(Symbols):
             self._put(mark, p[0] + radius * circle(96), _WHEEL, face, rim, LINE)
             return
         teeth = int(mark.sizes[1])
-        assert mark.directions is not None  # for the type checker: gears have an axis and a tooth
         along = self.view.project(mark.directions[1])
         outline = gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, perpendicular(along)])
         if teeth < 0:

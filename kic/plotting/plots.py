@@ -43,12 +43,9 @@ def by_unit(what: str, units: Sequence[str], names: Sequence[str], values: np.nd
     >>> [panel.label for panel in by_unit("value", ["rad", "m", "rad"], ["a", "b", "c"], np.zeros((2, 3)))]
     ['value (rad)', 'value (m)']
     """
+    lines = {name: (values[:, k], units[k]) for k, name in enumerate(names)}
     return [
-        Panel(
-            what,
-            unit,
-            {n: values[:, k] for k, (n, u) in enumerate(zip(names, units, strict=True)) if u == unit},
-        )
+        Panel(what, unit, {name: y for name, (y, own) in lines.items() if own == unit})
         for unit in dict.fromkeys(units)
     ]
 
@@ -158,24 +155,13 @@ def _name_lines(axes: Any, height: float) -> None:
         known = y[np.isfinite(y)]
         ends.append((known[-1] - low) / (high - low) if known.size else 0.0)
     for line, end, place in zip(lines, ends, separate(np.array(ends), NAME_HEIGHT / height), strict=True):
+        colour = line.get_color()
+        leader = {"arrowstyle": "-", "lw": 0.5, "color": colour, "shrinkA": 1, "shrinkB": 0}
         axes.annotate(
-            line.get_label(),
-            (1.0, end),
-            (1.05, place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            color=line.get_color(),
-            va="center",
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "lw": 0.5,
-                "color": line.get_color(),
-                "shrinkA": 1,
-                "shrinkB": 0,
-                "relpos": (0.0, 0.5),
-            },
-        )
+            line.get_label(), (1.0, end), (1.05, place), xycoords="axes fraction",
+            textcoords="axes fraction", color=colour, va="center", annotation_clip=False,
+            arrowprops={**leader, "relpos": (0.0, 0.5)},
+        )  # fmt: skip
 
 
 # names of derivatives by order

@@ -39,16 +39,6 @@ def evenly_spaced(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def check_path_batch(batch: tuple[int, ...]) -> None:
-    """Check that the batch is a path of configurations (B,)."""
-    if len(batch) != 1:
-        raise InputError(
-            f"`along` must have a batch shape (B,), got {batch}. Create a path, such as "
-            'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: trace("tip", turn).',
-            batch=batch,
-        )
-
-
 def body_order(drawing: MechanismDescription) -> dict[str, int]:
     """Return increasing numbers of bodies in their order, from which neighbours get different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
@@ -95,18 +85,15 @@ class Scene:
         self.description = self.model.description
         # indexing copies: the kernels require contiguous members
         self.shown = Configuration(self.model, (len(self.members),), states[self.members])
-        self.displacements = self._displacements()
+        # of every body, including ground, in the drawn members
+        self.displacements = {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4))}
+        self.displacements |= {b.name: self.shown.displacement(b.name) for b in self.description.bodies}
         self.normal = self.model.tree.planar_normal
         # positions of sliding pairs and fixed joints do not depend on the size of symbols
         self._placement = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))
         self.anchors = self._anchors()
         self.view = view_of(view, self.normal, np.array(self.description.gravity, float), self.anchors[0])
         self.down = self._down()
-
-    def _displacements(self) -> dict[str, np.ndarray]:
-        """Return the displacements (n, 4, 4) of every body, including ground, in the drawn members."""
-        found = {body.name: self.shown.displacement(body.name) for body in self.description.bodies}
-        return {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4)), **found}
 
     def _anchors(self) -> np.ndarray:
         """Return the positions (members, n, 3) of all joints, points and contacts."""
@@ -145,13 +132,10 @@ class Scene:
         if part is None or part.at is not None:
             return None
         slide = self._placement.sliders.get(joint)
-        ends = (
-            [(part.bodies[1], self._placement.positions[joint])]
-            if slide is None
-            else [(slide.slider, slide.place)]
-        )
-        if slide is not None and slide.telescopic:
-            ends.append((slide.guide, slide.foot))
+        if slide is None:
+            ends = [(part.bodies[1], self._placement.positions[joint])]
+        else:
+            ends = [(slide.slider, slide.place), (slide.guide, slide.foot)][: 1 + slide.telescopic]
         found = [
             self.displacements[body][:, :3, :3] @ p + self.displacements[body][:, :3, 3] for body, p in ends
         ]

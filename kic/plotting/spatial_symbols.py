@@ -45,6 +45,7 @@ _LINK_HALF_WIDTH = 0.42
 # minimum aspect ratio of the circle of a turning arrow
 _ARROW_ASPECT_MIN = 0.35
 _CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+_SQUARE = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
 _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
@@ -133,8 +134,7 @@ class SpatialSymbols(Symbols):
         named: bool = True,
     ) -> None:
         r = self.size
-        one, two = perpendicular_axes(axis)
-        ring = radius * r * circle(40) @ np.stack([one, two])
+        ring = radius * r * circle(40) @ perpendicular_axes(axis)
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
             ends = ends[::-1]
@@ -175,11 +175,16 @@ class SpatialSymbols(Symbols):
         foot = p + (1.3 if upright else reach) * r * down
         if not upright:
             self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        one, two = perpendicular_axes(down)
-        plate = foot + 1.9 * r * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        sides = 1.9 * r * perpendicular_axes(down)
+        plate = foot + _SQUARE @ sides
         depth = float(self.view.depth(foot)) - 1.5 * r
         self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
-        self._strokes(mark, foot, 1.9 * r * np.stack([one, two]), depth)
+        self._strokes(mark, foot, sides, depth)
+
+    def _ground(self, mark: Mark, p: np.ndarray, axis: np.ndarray | None = None) -> None:
+        """Add a pedestal below a joint on ground."""
+        if mark.grounded:
+            self._pedestal(mark, p, axis)
 
     def _strokes(self, mark: Mark, middle: np.ndarray, sides: np.ndarray, near: float) -> None:
         """Add hatching of a square with half sides (2, 3)."""
@@ -208,7 +213,7 @@ class SpatialSymbols(Symbols):
             self._ball(mark, end, 0.65)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         reach = float((p[1] - p[0]) @ axis)
         end = reach + np.copysign(4 * self.size, reach)
         start = -end if mark.sizes[0] else 0.0
@@ -241,8 +246,7 @@ class SpatialSymbols(Symbols):
         colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark) if mark.body else rgba(FLOOR)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
-        one, two = perpendicular_axes(u)
-        ring = 0.75 * self.size * circle(32) @ np.stack([one, two])
+        ring = 0.75 * self.size * circle(32) @ perpendicular_axes(u)
         for end in (far, near):
             depth = float(self.view.depth(end)) + 0.3 * self.size
             face = rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR)
@@ -274,11 +278,10 @@ class SpatialSymbols(Symbols):
                 self._line(mark, edge, None, *style)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
-        if mark.grounded:
-            self._pedestal(mark, p[0], axis)
+        axis = mark.directions[0]
+        self._ground(mark, p[0], axis)
         self._centre_line(mark, p[0], axis)
-        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.3, rgba(DRIVEN if mark.driven else STEEL))
         if mark.driven:
             self._turn(mark, p[0], axis)
 
@@ -311,34 +314,30 @@ class SpatialSymbols(Symbols):
         self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
-        if mark.grounded:
-            self._pedestal(mark, p[0], axis)
+        axis = mark.directions[0]
+        self._ground(mark, p[0], axis)
         self._bar(mark, p[0] - 3.2 * self.size * axis, p[0] + 3.2 * self.size * axis, 0.4, rgba(STEEL))
-        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN) if mark.driven else rgba(STEEL))
+        self._cylinder(mark, p[0], axis, 1.0, 1.8, rgba(DRIVEN if mark.driven else STEEL))
         if mark.driven:
             self._turn(mark, p[0] + 0.6 * self.size * axis, axis)
 
     def _spherical(self, mark: Mark, p: np.ndarray) -> None:
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
+        self._ground(mark, p[0])
         self._ball(mark, p[0], 1.0, named=True)
 
     def _universal(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a cross of two pins."""
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
-        colour = rgba(DRIVEN) if mark.driven else rgba(STEEL)
-        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):  # type: ignore[arg-type]
+        self._ground(mark, p[0])
+        colour = rgba(DRIVEN if mark.driven else STEEL)
+        for axis in sorted(mark.directions, key=lambda a: -abs(float(a @ self.view.toward))):
             self._cylinder(mark, p[0], axis, 0.5, 1.5, colour)
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
-        if mark.grounded:
-            self._pedestal(mark, p[0], None)
+        self._ground(mark, p[0])
         self._box(mark, p[0], np.eye(3), np.full(3, 0.55), rgba(INK, 0.3))
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
-        axis = mark.directions[0]  # type: ignore[index]
+        axis = mark.directions[0]
         one, two = perpendicular_axes(axis)
         r = self.size
         if mark.grounded:
@@ -380,10 +379,9 @@ class SpatialSymbols(Symbols):
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley as a disc, a gear with teeth."""
-        assert mark.directions is not None  # for the type checker: wheels have an axis
         colour = self._colour(mark, 0.45)
         if len(mark.sizes) == 1:
-            ring = mark.sizes[0] * circle(96) @ np.stack(perpendicular_axes(mark.directions[0]))
+            ring = mark.sizes[0] * circle(96) @ perpendicular_axes(mark.directions[0])
         else:
             axis, along = mark.directions
             radius, teeth, phase = mark.sizes
@@ -401,7 +399,7 @@ class SpatialSymbols(Symbols):
         """Draw an open belt around both pulleys, in pieces that are sorted independently."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])  # type: ignore[index]
+        axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])
         path = p[0] + belt_outline(mark.sizes, between) @ axes
         for one, other in zip(path, np.roll(path, -1, axis=0), strict=True):
             self._line(mark, np.stack([one, other]), None, BOLD)
@@ -412,14 +410,13 @@ class SpatialSymbols(Symbols):
 
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
-        normal = mark.directions[0]  # type: ignore[index]
-        one, two = perpendicular_axes(normal)
-        side = 1.7 * self.size
-        plane = p[0] + side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.stack([one, two])
+        normal = mark.directions[0]
+        sides = 1.7 * self.size * perpendicular_axes(normal)
+        plane = p[0] + _SQUARE @ sides
         depth = float(self.view.depth(p[0]))
         self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
         if mark.grounded:
-            self._strokes(mark, p[0], side * np.stack([one, two]), depth - self.size)
+            self._strokes(mark, p[0], sides, depth - self.size)
         self._disc(mark, p[0], 1.0, INK_RGBA)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:

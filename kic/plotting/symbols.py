@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.kinematics.tree import frame_axes
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from kic.plotting.view import View
@@ -39,37 +40,17 @@ def tint(index: int, alpha: float = 1.0) -> Colour:
 
 @dataclass(frozen=True)
 class Shape:
-    """Polygon or line of a picture.
+    """Polygon or line of a picture."""
 
-    Attributes
-    ----------
-    xy : (n, 2)
-        Corners in units of length.
-    face, edge : rgba or None
-        Colours of the interior and the outline.
-    width : float
-        Width of the outline in points.
-    closed : bool
-        True if the last corner is connected to the first.
-    key : tuple of float
-        Sort key of the painting order.
-    of : str
-        Kind of the mark to which the shape belongs.
-    name : str
-        Part at which the shape is located; empty for secondary shapes of a mark.
-    plane : (float, float, float) or None
-        Depth a + b x + c y of a face in space.
-    """
-
-    xy: np.ndarray
-    face: Colour | None
-    edge: Colour | None
-    width: float
-    closed: bool
-    key: tuple[float, ...]
-    of: str = ""
-    name: str = ""
-    plane: tuple[float, float, float] | None = None
+    xy: np.ndarray  # (n, 2): corners in units of length
+    face: Colour | None  # colour of the interior
+    edge: Colour | None  # colour of the outline
+    width: float  # width of the outline in points
+    closed: bool  # True if the last corner is connected to the first
+    key: tuple[float, ...]  # sort key of the painting order
+    of: str = ""  # kind of the mark to which the shape belongs
+    name: str = ""  # part at which it is located; empty for secondary shapes of a mark
+    plane: tuple[float, float, float] | None = None  # depth a + b x + c y of a face in space
 
     def translucent(self) -> Shape:
         """Return the shape; translucent if it is a face of a plate."""
@@ -229,12 +210,9 @@ def arrow_head(tip: np.ndarray, along: np.ndarray, length: float) -> np.ndarray:
     return np.stack([tip, back + across, back + 0.25 * length * along, back - across])
 
 
-def perpendicular_axes(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit vectors (3,) perpendicular to an axis and to each other."""
-    one = np.eye(3)[np.argmin(np.abs(axis))]
-    one = one - (one @ axis) * axis
-    one = one / np.linalg.norm(one)
-    return one, np.cross(axis, one)
+def perpendicular_axes(axis: np.ndarray) -> np.ndarray:
+    """Return two unit vectors (2, 3) perpendicular to an axis and to each other."""
+    return frame_axes(axis).T[:2]
 
 
 def extent(shapes: Iterable[Shape]) -> tuple[np.ndarray, np.ndarray]:

@@ -51,9 +51,8 @@ def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mech
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
     units = {row: row_unit(mechanism, row) for row in known}
-    plots = _panels_by_unit(
-        span, known, {row: "°" if unit == "rad" else unit for row, unit in units.items()}, ""
-    )
+    shown = {row: "°" if unit == "rad" else unit for row, unit in units.items()}
+    plots = _panels_by_unit(span, known, shown, "")
     try:
         dynamics = span.configuration.dynamics(failures="mask")
     except KicError:  # no masses, or a spring of zero length; the report prints the reason
@@ -83,16 +82,15 @@ def _panels_by_unit(
     for unit in dict.fromkeys(units.values()):
         alike = {name: y for name, y in lines.items() if units[name] == unit}
         size = max(map(largest_of, alike.values()))
-        own = {
-            name: y
-            for name, y in alike.items()
-            if _changes(y, size, VISIBLE_CHANGE_RTOL if from_zero else CHANGE_RTOL)
-        }
+        share = VISIBLE_CHANGE_RTOL if from_zero else CHANGE_RTOL
+        own = {name: y for name, y in alike.items() if _changes(y, size, share)}
         first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[:LINES_MAX]
         shown = {name: (np.degrees(y) if unit == "°" else y) for name, y in own.items() if name in first}
         more = f" and {len(own) - LINES_MAX} more with smaller changes" if len(own) > LINES_MAX else ""
         if shown:
-            quantity = what if what and len(shown) > 1 else " of ".join(filter(None, (what, _listed(shown))))
+            quantity = (
+                what if what and len(shown) > 1 else " of ".join(filter(None, (what, ", ".join(shown))))
+            )
             plots.append(_panel(span, shown, unit, quantity + more, from_zero))
     return plots
 
@@ -159,18 +157,17 @@ def _degrees(span: CoordinateRange) -> Any:
 def _set_ordinate(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
     """Set limits of the ordinate that cut off poles; return True if they do."""
     typical, finite = max(float(np.nanmedian(np.abs(line))) for line in y), y[np.isfinite(y)]
-    low, high = (
-        max(float(finite.min()), -ORDINATE_MAX_FACTOR * typical),
-        min(float(finite.max()), ORDINATE_MAX_FACTOR * typical),
-    )
     if not typical:
         return False
+    largest = ORDINATE_MAX_FACTOR * typical
+    low, high = max(float(finite.min()), -largest), min(float(finite.max()), largest)
+    cuts = bool(low > finite.min() or high < finite.max())
     if from_zero:
         axes.set_ylim(0.0, 1.08 * high)
-    elif low > finite.min() or high < finite.max():
+    elif cuts:
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
-    return bool(low > finite.min() or high < finite.max())
+    return cuts
 
 
 def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: Sequence[str]) -> list[Plot]:
@@ -185,9 +182,7 @@ def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: 
     for name in points:
         curves = {span.name: span.configuration.value(name) for span in spans}
         size = max(map(largest_of, curves.values()), default=0.0)
-        curves = {
-            q: curve for q, curve in curves.items() if any(_changes(curve[:, k], size) for k in range(3))
-        }
+        curves = {q: xyz for q, xyz in curves.items() if any(_changes(x, size) for x in xyz.T)}
         if curves:
             here = spans[0].configuration.value(name)[spans[0].index]
             plots += [_curve(mechanism, name, curves, here, pair) for pair in _views(mechanism)]
@@ -260,19 +255,9 @@ def closure_condition_plots(mechanism: Mechanism, configuration: Configuration) 
         axes.set_xlabel("closure condition, in descending order")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0.0, 0.1))
-    alt = (
-        f"{kept} conditions are independent, the smallest contribution {shares[kept - 1]:.2g} of the largest"
-    )
+    least = f"the smallest contribution {shares[kept - 1]:.2g} of the largest"
+    alt = f"{kept} conditions are independent, {least}"
     if kept < len(shares):
         alt += f"; {len(shares) - kept} are redundant, the largest contribution {shares[kept]:.2g}"
-    return [
-        Plot(
-            Picture(figure, axes),
-            "contribution of each closure condition, relative to the largest",
-            f"{alt}.",
-        )
-    ]
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(names)
+    caption = "contribution of each closure condition, relative to the largest"
+    return [Plot(Picture(figure, axes), caption, f"{alt}.")]

@@ -19,22 +19,12 @@ STEPS_PER_SIDE = 60
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRange:
-    """Configurations along one coordinate, the others fixed.
-
-    Attributes
-    ----------
-    name, unit : str
-        The coordinate and its unit.
-    values : (n,) ndarray
-        Values of the coordinate, the given one in the middle.
-    configuration : Configuration
-        The configurations (n,); members that were not reached are masked.
-    """
+    """Configurations along one coordinate, the others fixed."""
 
     name: str
     unit: str
-    values: np.ndarray
-    configuration: Configuration
+    values: np.ndarray  # (n,): values of the coordinate, the given one in the middle
+    configuration: Configuration  # (n,); members that were not reached are masked
 
     @property
     def index(self) -> int:
@@ -77,11 +67,8 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
         steps = half * np.linspace(-1, 1, 2 * STEPS_PER_SIDE + 1)
         path = np.tile(start, (len(steps), 1))
         path[:, k] += steps
-        found.append(
-            CoordinateRange(
-                name, units[name], path[:, k].copy(), _follow_path(mechanism, configuration, path)
-            )
-        )
+        followed = _follow_path(mechanism, configuration, path)
+        found.append(CoordinateRange(name, units[name], path[:, k].copy(), followed))
     return found
 
 
@@ -90,13 +77,11 @@ def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.nd
     model = mechanism._model
     if model.is_open_chain:
         return mechanism.at(path)
-    middle = len(path) // 2
-    up = mechanism.path(_by_name(mechanism, path[middle:]), configuration, failures="mask")
-    down = mechanism.path(_by_name(mechanism, path[middle::-1]), configuration, failures="mask")
+    middle, names = len(path) // 2, mechanism.coordinate_names
+    down, up = (
+        mechanism.path(dict(zip(names, half.T, strict=True)), configuration, failures="mask")
+        for half in (path[middle::-1], path[middle:])
+    )
     states = np.concatenate([down.state[:0:-1], up.state])
     ok = np.concatenate([down.ok[:0:-1], up.ok])
     return Configuration(model, ok.shape, states, ok)
-
-
-def _by_name(mechanism: Mechanism, path: np.ndarray) -> dict[str, np.ndarray]:
-    return dict(zip(mechanism.coordinate_names, path.T, strict=True))

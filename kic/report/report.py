@@ -88,18 +88,9 @@ def other_loads(mechanism: Mechanism) -> list[str]:
 class ReportBuilder:
     """Tables of a report on one configuration, written to a `Summary`."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        configuration: Configuration,
-        output: Summary,
-        wrt: list[str] | None = None,
-    ) -> None:
-        self.mechanism = mechanism
-        self.configuration = configuration
-        self.output = output
+    def __init__(self, mechanism: Mechanism, configuration: Configuration, output: Summary, wrt: Any) -> None:
+        self.mechanism, self.configuration, self.output, self.wrt = mechanism, configuration, output, wrt
         self.names = configuration.coordinates
-        self.wrt = wrt
         self.units = coordinate_units(mechanism)
         places = [getattr(part, key, None) for part in mechanism.parts.values() for key in ("at", "com")]
         # largest reference length, the scale of round-off
@@ -116,9 +107,7 @@ class ReportBuilder:
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
-        owner: dict[str, tuple[str, tuple[str, str]]] = {
-            d.name: ("distance", d.points) for d in self.mechanism.distances
-        }
+        owner = {d.name: ("distance", d.points) for d in self.mechanism.distances}
         owner |= {c: (joint.type, joint.bodies) for joint in joints for c in joint.components}
         owner = {c: owner[c] for c in names} | {j.name: (j.type, j.bodies) for j in joints if not j.dof}
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
@@ -174,23 +163,16 @@ class ReportBuilder:
             poses = [self.configuration.pose(f.name) for f in frames]
             angles = np.degrees([pose.rotation.as_euler("xyz", suppress_warnings=True) for pose in poses])
             turned = [list(line) for line in zip(*(column(a) for a in angles.T), strict=True)]
-            cells = [
-                [f.body, *xyz, *turns]
-                for f, xyz, turns in zip(
-                    frames, self._xyz([pose.translation for pose in poses]), turned, strict=True
-                )
-            ]
+            places = self._xyz([pose.translation for pose in poses])
+            each = zip(frames, places, turned, strict=True)
+            cells = [[f.body, *xyz, *turns] for f, xyz, turns in each]
             heads = ["of", "x", "y", f"z ({unit})", "roll", "pitch", "yaw (degrees)"]
             self.output.texts("frames", [f.name for f in frames], heads, cells)
         if distances:
             lengths = column([self.configuration.value(d.name) for d in distances])
-            cells = [
-                [x, " – ".join(d.points) + ", fixed" * d.fixed]
-                for x, d in zip(lengths, distances, strict=True)
-            ]
-            self.output.texts(
-                "distances", [d.name for d in distances], [f"length ({unit})", "between"], cells
-            )
+            ends = [" – ".join(d.points) + ", fixed" * d.fixed for d in distances]
+            cells, heads = [list(line) for line in zip(lengths, ends, strict=True)], [f"length ({unit})"]
+            self.output.texts("distances", [d.name for d in distances], [*heads, "between"], cells)
         contacts.add_contacts(self.output, self.mechanism.contacts)
         couplings.add_couplings(self.output, self.mechanism.terms)
         list_motors(self.output, self.mechanism.motors)
@@ -215,11 +197,9 @@ class ReportBuilder:
         values = np.asarray(c.values)
         cells = [[value, BAR] for value in _blank_nan(column(values, max(largest_of(values), self.size)))]
         # with many coordinates, columns without influence are left out
-        influencing = [
-            n
-            for n in range(len(units))
-            if len(units) <= FULL_TABLES_MAX or largest_of(c.G[:, n]) > ROUNDOFF * top
-        ]
+        influencing = list(range(len(units)))
+        if len(units) > FULL_TABLES_MAX:
+            influencing = [n for n in influencing if largest_of(c.G[:, n]) > ROUNDOFF * top]
         for n in influencing:
             for line, entry in zip(cells, column(c.G[:, n], top), strict=True):
                 line.append(entry)
@@ -269,9 +249,8 @@ class ReportBuilder:
                 "or use dynamics().P in Python."
             )
         if damped:
-            output.matrix(
-                f"damping B (efforts in {', '.join(dict.fromkeys(efforts))})", names, names, d.damping
-            )
+            unit = ", ".join(dict.fromkeys(efforts))
+            output.matrix(f"damping B (efforts in {unit})", names, names, d.damping)
         self._load(d, [f"{c} ({effort})" for c, effort in zip(names, efforts, strict=True)])
 
     def _load(self, d: Dynamics, labels: list[str]) -> None:
@@ -304,13 +283,8 @@ class ReportBuilder:
             return
         shared = ", shared by the least sum of squares" if len(names) > mechanism.dof else ""
         rows = [f"{name} ({effort_unit(mechanism, name)})" for name in names]
-        self.output.matrix(
-            f"static efforts of {len(names)} actuators{shared}",
-            rows,
-            ["effort"],
-            efforts[:, None],
-            largest=top,
-        )
+        caption = f"static efforts of {len(names)} actuators{shared}"
+        self.output.matrix(caption, rows, ["effort"], efforts[:, None], largest=top)
 
 
 def report(
@@ -322,31 +296,8 @@ def report(
 ) -> Summary:
     """Return a report on a mechanism in one configuration: parts, positions, coefficients, dynamics.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    configuration : Configuration
-        A single configuration of the mechanism.
-    of : str or sequence of str
-        Outputs, as in `Configuration.coefficients`; none by default.
-    order : {1, 2, 3}
-        Highest order of the coefficients. P* of more than six coordinates is included from order 2.
-    wrt : str or list of str, optional
-        Coordinates of the coefficients and the dynamics, as in `Configuration.coefficients`; by default those
-        of the mechanism.
-
-    Returns
-    -------
-    Summary
-        With ``text(width)`` for a terminal and ``html()`` for a notebook. If the dynamics are not available,
-        such as without masses, it contains the reason.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        If an output or coordinate does not exist, `order` is out of range, or `configuration` is a batch.
-    SingularError
-        If the coordinates cannot drive the mechanism.
+    Arguments are those of `report_page`. P* of more than six coordinates is included from order 2. If the
+    dynamics are not available, such as without masses, the report contains the reason.
 
     Examples
     --------
@@ -390,25 +341,8 @@ def report_data(
 ) -> dict[str, Any]:
     """Return the content of `report` in plain lists and exact numbers, for JSON.
 
-    Parameters
-    ----------
-    mechanism, configuration, of, order, wrt
-        As in `report`.
-
-    Returns
-    -------
-    dict
-        name, title, units, dof, mobility (text); coordinates, coordinate_units, phi (their values; None for
-        spherical joints in a loop); gravity; points {name: [x, y, z]}; poses {body: 4×4, displacement from
-        the reference configuration}; rows, row_units, values (None for quasi-velocities), holonomic; wrt,
-        wrt_units (coordinates of the following arrays); G, H, D (None above the order); I, P, load,
-        gravity_load, damping (None if not available; dynamics_left_out states the reason). The
-        differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
-
-    Raises
-    ------
-    UnknownNameError, InputError, SingularError
-        As `report`.
+    The keys are listed in ``kic report --help``. Values are None for spherical joints in a loop and for
+    quasi-velocities. The differentiating index comes first: H[p][m][n], D[p][l][m][n], P[k][a][b].
 
     Examples
     --------
@@ -441,7 +375,9 @@ def report_data(
     }
     data |= {key: plain_lists(getattr(rows, key, None)) for key in ("values", "G", "H", "D")}
     dynamics, why = dynamics_or_reason(configuration, chosen)
-    columns = _column_names(configuration, chosen)
+    columns = list(configuration.coordinates)
+    if chosen is not None:
+        columns = list(configuration.coefficients(chosen, 1, chosen).columns)
     data |= {"wrt": columns, "wrt_units": [row_unit(mechanism, q) for q in columns]}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     if dynamics is not None:
@@ -511,10 +447,3 @@ def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] 
     names = _unique_names([wrt] if isinstance(wrt, str) else list(wrt))
     configuration.coefficients(names, 1, names)  # raises for invalid coordinates
     return names
-
-
-def _column_names(configuration: Configuration, chosen: list[str] | None) -> list[str]:
-    """Return the names of the coordinates, one for each degree of freedom."""
-    if chosen is None:
-        return list(configuration.coordinates)
-    return list(configuration.coefficients(chosen, 1, chosen).columns)

@@ -28,23 +28,9 @@ FIRST_TRIED, GROWTH = 1, 8
 
 
 class GridContinuation:
-    """Closed configurations of the cells of a grid, as far as they are known.
+    """Closed configurations of the cells of a grid: `states` (cells, S), or `reasons` why there is none."""
 
-    Attributes
-    ----------
-    states : (cells, S)
-        NaN for cells without a configuration.
-    reasons : list of str
-        Why a cell has no configuration; '' for the others.
-    """
-
-    def __init__(
-        self,
-        model: CompiledModel,
-        grid: Grid,
-        targets: Targets,
-        limits: MotionLimits,
-    ) -> None:
+    def __init__(self, model: CompiledModel, grid: Grid, targets: Targets, limits: MotionLimits) -> None:
         self.model, self.grid, self.limits = model, grid, limits
         self.values = targets.values.reshape(grid.size, -1)
         self.states = np.full((grid.size, model.tree.state_size), np.nan)
@@ -83,10 +69,8 @@ class GridContinuation:
                 break
             cells, direction = candidates[able], ready[able].argmax(axis=1)
             tried[step][cells, direction] = True
-            states, reasons = continue_cells(
-                self.states[neighbours[cells, direction]], self.values[cells], step
-            )
-            self._store(cells, states, reasons)
+            starts = self.states[neighbours[cells, direction]]
+            self._store(cells, *continue_cells(starts, self.values[cells], step))
             new = cells[self.ok[cells]]
             report(self.done.mean())
         for cell in np.flatnonzero(~self.done):
@@ -95,16 +79,12 @@ class GridContinuation:
 
     def _store(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
         """Store the results of some cells."""
-        over = self._limit_reasons(states)
+        over = [self.limits.reason(violation) for violation in self.limits.violations(states)]
         for cell, state, reason, limit in zip(cells.tolist(), states, reasons, over, strict=True):
             self.reasons[cell] = reason or limit
             if not self.reasons[cell]:
                 self.states[cell] = state
         self.done[cells] = True
-
-    def _limit_reasons(self, states: np.ndarray) -> list[str]:
-        """Describe the limits that states (B, S) exceed; '' for none."""
-        return [self.limits.reason(violation) for violation in self.limits.violations(states)]
 
     def set(self, states: np.ndarray) -> None:
         """Store states (cells, S) that are already closed."""
@@ -121,12 +101,8 @@ class GridContinuation:
         while begin < len(order):
             cells = order[begin : begin + count]
             begin, count = begin + count, count * GROWTH
-            self._store(
-                cells,
-                *continue_cells(
-                    np.repeat(start.reshape(1, -1), len(cells), axis=0), self.values[cells], False
-                ),
-            )
+            starts = np.repeat(start.reshape(1, -1), len(cells), axis=0)
+            self._store(cells, *continue_cells(starts, self.values[cells], False))
             reached = np.flatnonzero(self.ok[cells])
             if reached.size:
                 # the other cells of this round are closed from neighbours like all others
@@ -142,6 +118,6 @@ class GridContinuation:
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),
             configuration=Configuration(
-                self.model, self.grid.shape, self.states, np.zeros(self.grid.shape, dtype=bool)
+                self.model, self.grid.shape, self.states, np.zeros(self.grid.shape, bool)
             ),
         )

@@ -36,8 +36,8 @@ class Metric:
         Function of a `Configuration` and the arguments.
     arguments : dict
         Arguments of the function.
-    unit_function : callable
-        Function of the description and the arguments that returns the unit.
+    unit_function : callable or None
+        Function of the description and the arguments that returns the unit; None without a unit.
     singular : dict of str to (tuple of str or None)
         Rows ("inputs", "outputs") that are linearly dependent where the metric vanishes or is undefined; None
         for the mechanism's coordinates.
@@ -46,7 +46,7 @@ class Metric:
     name: str
     function: Callable[..., np.ndarray]
     arguments: Mapping[str, Any]
-    unit_function: Callable[..., str]
+    unit_function: Callable[..., str] | None = None
     singular: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     @property
@@ -60,7 +60,7 @@ class Metric:
 
     def unit(self, description: MechanismDescription) -> str:
         """Return the unit; '' for none."""
-        return self.unit_function(description, **self.arguments)
+        return self.unit_function(description, **self.arguments) if self.unit_function else ""
 
 
 def value(row: str) -> Metric:
@@ -68,7 +68,7 @@ def value(row: str) -> Metric:
 
     In `kic.sweep` the bare name of the row means this metric.
     """
-    return Metric(row, _value, {"row": row}, _unit_of_value)
+    return Metric(row, _value, {"row": row}, row_unit)
 
 
 def inverse_condition_number(
@@ -86,7 +86,7 @@ def inverse_condition_number(
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
-    return _of_task(_inverse_condition_number, _no_unit, of, wrt, limits, length)
+    return _of_task(_inverse_condition_number, None, of, wrt, limits, length)
 
 
 def manipulability(
@@ -133,13 +133,8 @@ def transmission(*inputs: str) -> Metric:
     (2,)
     """
     given = tuple(inputs) or None
-    return Metric(
-        "transmission",
-        _min_singular_value,
-        {"inputs": given, "kinds": ("inputs",)},
-        _no_unit,
-        {"inputs": given},
-    )
+    arguments = {"inputs": given, "kinds": ("inputs",)}
+    return Metric("transmission", _min_singular_value, arguments, singular={"inputs": given})
 
 
 def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
@@ -148,11 +143,9 @@ def min_singular_value(inputs: Names | None = None, outputs: Names | None = None
     Arguments are those of `Configuration.singularities`.
     """
     given, wanted = _given(inputs), _given(outputs)
-    singular: dict[str, tuple[str, ...] | None] = {"inputs": given}
-    if wanted:
-        singular["outputs"] = wanted
-    arguments = {"inputs": given, "outputs": wanted, "kinds": None}
-    return Metric("smallest singular value", _min_singular_value, arguments, _no_unit, singular)
+    singular = {"inputs": given, **({"outputs": wanted} if wanted else {})}
+    arguments = {"inputs": given, "outputs": wanted}
+    return Metric("smallest singular value", _min_singular_value, arguments, singular=singular)
 
 
 def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
@@ -172,8 +165,7 @@ def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
     >>> kic.metrics.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3333)
     """
-    given = _given(wrt)
-    coordinate = _coordinate(coordinate)
+    given, coordinate = _given(wrt), _coordinate(coordinate)
     arguments = {"coordinate": coordinate, "wrt": given}
     return Metric(f"inertia of {coordinate}", _inertia, arguments, _unit_of_inertia, {"inputs": given})
 
@@ -324,14 +316,6 @@ def _force(
     return np.where((high >= low) & np.isfinite(upper).all(axis=-1), high, np.nan)
 
 
-def _no_unit(description: MechanismDescription, **arguments: Any) -> str:
-    return ""
-
-
-def _unit_of_value(description: MechanismDescription, row: str) -> str:
-    return row_unit(description, row)
-
-
 def _unit_of_product(
     description: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any
 ) -> str:
@@ -399,21 +383,12 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
 
 # functions that make metrics
 MAKERS = (
-    value,
-    inverse_condition_number,
-    manipulability,
-    transmission,
-    min_singular_value,
-    inertia,
-    mass,
-    static_effort,
-    force,
-)
+    value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass,
+    static_effort, force,
+)  # fmt: skip
 # metrics that `kic.sweep` accepts by name
 BY_NAME: dict[str, Callable[[], Metric]] = {
-    "transmission": transmission,
-    "min_singular_value": min_singular_value,
-    "static_effort": static_effort,
+    maker.__name__: maker for maker in (transmission, min_singular_value, static_effort)
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kic.plotting.maps import Axis, draw_line, draw_map
 from kic.sweeps.metrics import Metric
 
 
+@dataclass(eq=False, repr=False)
 class Sweep(Printable, Tabular):
     """Metrics of a mechanism over a grid; made by `sweep`. ``s["name"]`` gives the values of one metric.
 
@@ -54,23 +56,17 @@ class Sweep(Printable, Tabular):
     ([2.779, 2.043, 0.843, nan], [True, True, True, False])
     """
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        axes: dict[str, np.ndarray],
-        fixed: dict[str, Any],
-        states: np.ndarray,
-        values: dict[str, np.ndarray],
-        units: dict[str, str],
-        reasons: np.ndarray,
-        sides: dict[tuple[str, str], np.ndarray],
-        stopped: str = "",
-    ) -> None:
-        self.mechanism, self.axes, self.fixed, self.values, self.units = mechanism, axes, fixed, values, units
-        self.reasons, self.sides, self.stopped = reasons, sides, stopped
-        self._states = states
-        # names of metrics by the functions that make them
-        self._aliases: dict[str, str] = {}
+    mechanism: Mechanism
+    axes: dict[str, np.ndarray]
+    fixed: dict[str, Any]
+    _states: np.ndarray
+    values: dict[str, np.ndarray]
+    units: dict[str, str]
+    reasons: np.ndarray
+    sides: dict[tuple[str, str], np.ndarray]
+    stopped: str = ""
+    # names of metrics by the functions that make them
+    _aliases: dict[str, str] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -168,27 +164,14 @@ class Sweep(Printable, Tabular):
             raise InputError(f"'{name}' has no value in any cell shown; see `reasons`.")
         axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
         label = axis_label(name, self.units.get(name))
-        reached, singular = self.reached[where], self._singular(name, where)
-        if len(axes) == 1:
-            return draw_line(axes[0], label, values[where], reached, singular, cut_label, width)
-        return draw_map(
-            axes[0],
-            axes[1],
-            label,
-            values[where],
-            reached,
-            singular,
-            cut_label,
-            _bounds(bounds),
-            contours,
-            width,
-        )
-
-    def _singular(self, name: str, where: tuple[Any, ...]) -> dict[str, np.ndarray]:
-        """Return labels and determinants of the curves where a metric is singular."""
-        return {
-            f"{rows} singular": side[where] for (metric, rows), side in self.sides.items() if metric == name
+        reached = self.reached[where]
+        singular = {
+            f"{rows} singular": x[where] for (metric, rows), x in self.sides.items() if metric == name
         }
+        shown = label, values[where], reached, singular, cut_label
+        if len(axes) == 1:
+            return draw_line(axes[0], *shown, width)
+        return draw_map(axes[0], axes[1], *shown, _bounds(bounds), contours, width)
 
     def _cut(self, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
         """Return the index of the shown cells, and a description of the cut."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,51 +136,50 @@ def sweep(
     problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
     if executor is None:
         problem = replace(problem, mechanism=mechanism)
-    job = _Job(continuation, ParallelMap(problem, executor, size), Bar(progress))
-    units_by_name = {
-        **{n: a.unit(mechanism) for n, a in metrics.items() if isinstance(a, Metric)},
-        **units,
-    }
-
-    def result(stopped: str = "") -> Sweep:
-        made = job.result(mechanism, cells, list(metrics), units_by_name, stopped)
-        typed = [(a.typed, n) for n, a in metrics.items() if isinstance(a, Metric)]
-        made._aliases = {key: n for key, n in typed if [k for k, _ in typed].count(key) == 1}
-        return made
-
+    known = {name: one.unit(mechanism) for name, one in metrics.items() if isinstance(one, Metric)}
+    workers = ParallelMap(problem, executor, size)
+    job = _Job(mechanism, cells, metrics, {**known, **units}, continuation, workers, Bar(progress))
     try:
-        job.run(near, model.is_open_chain and only_coordinates(mechanism, grid), mechanism, cells)
+        job.run(near, model.is_open_chain and only_coordinates(mechanism, grid))
     except KeyboardInterrupt:
         if not continuation.ok.any():
             raise
-        return result(f"interrupted, {int(job.evaluated.sum())} of {cells.size} cells were evaluated")
+        return job.result(f"interrupted, {int(job.evaluated.sum())} of {cells.size} cells were evaluated")
     except Exception as error:
         with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
-            error.sweep = result(str(error))  # type: ignore[attr-defined]
+            error.sweep = job.result(str(error))  # type: ignore[attr-defined]
         raise
     finally:
         job.bar.close()
-    sweep_result = result()
+    result = job.result()
     for name in units:
-        if name not in sweep_result.values:
-            wrong = unknown("metric", name, "the sweep", sweep_result.values)
-            wrong.sweep = sweep_result  # type: ignore[attr-defined]
+        if name not in result.values:
+            wrong = unknown("metric", name, "the sweep", result.values)
+            wrong.sweep = result  # type: ignore[attr-defined]
             raise wrong
-    return sweep_result
+    return result
 
 
+@dataclass
 class _Job:
     """Sweep in progress."""
 
-    def __init__(self, cells: GridContinuation, workers: ParallelMap, bar: Bar) -> None:
-        self.cells, self.workers, self.bar = cells, workers, bar
-        self.evaluated = np.zeros(len(cells.reasons), dtype=bool)
+    mechanism: Mechanism
+    grid: Grid
+    metrics: dict[str, Callable[..., Any]]
+    units: Mapping[str, str]
+    cells: GridContinuation
+    workers: ParallelMap
+    bar: Bar
+
+    def __post_init__(self) -> None:
+        self.evaluated = np.zeros(self.grid.size, dtype=bool)
         self.parts: list[tuple[np.ndarray, CellResult]] = []
 
-    def run(self, near: Configuration | None, direct: bool, mechanism: Mechanism, grid: Grid) -> None:
+    def run(self, near: Configuration | None, direct: bool) -> None:
         """Close the cells, then evaluate the metrics."""
         if direct:
-            self.cells.set(mechanism.at(grid.inputs()).state)
+            self.cells.set(self.mechanism.at(self.grid.inputs()).state)
         else:
             self.cells.run(near, self._continue, lambda share: self.bar.show(share / 2))
         reached = np.flatnonzero(self.cells.ok)
@@ -201,41 +200,41 @@ class _Job:
             states[pieces[k]], reasons[pieces[k]] = some, why
         return states, reasons
 
-    def result(
-        self, mechanism: Mechanism, grid: Grid, names: list[str], units: dict[str, str], stopped: str
-    ) -> Sweep:
+    def result(self, stopped: str = "") -> Sweep:
         """Return the results so far."""
         found: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
-        reasons = np.array(self.cells.reasons, dtype=object)
-        reached = self.cells.ok
+        reasons, shape = np.array(self.cells.reasons, dtype=object), self.grid.shape
         for at, computed in self.parts:
             for some, whole in ((computed.values, found), (computed.sides, sides)):
                 for key, part in some.items():
                     if key not in whole:
-                        whole[key] = np.full((grid.size, *part.shape[1:]), np.nan)
+                        whole[key] = np.full((self.grid.size, *part.shape[1:]), np.nan)
                     whole[key][at] = part
             reasons[at] = computed.reasons
         values: dict[str, np.ndarray] = {}
-        for name in names:
+        for name in self.metrics:
             own = {key: a for (metric, key), a in found.items() if metric == name}
-            values |= own or {name: np.full(grid.size, np.nan)}
+            values |= own or {name: np.full(self.grid.size, np.nan)}
         for name, a in values.items():
-            empty = np.isnan(a).reshape(grid.size, -1).any(axis=1) & self.evaluated & (reasons == "")
+            empty = np.isnan(a).reshape(self.grid.size, -1).any(axis=1) & self.evaluated & (reasons == "")
             reasons[empty] = f"'{name}' has no value there"
+        reached = self.cells.ok
         reasons[reached & ~self.evaluated] = NOT_EVALUATED
         reasons[~reached & (reasons == "")] = NOT_EVALUATED
-        shape = grid.shape
+        made = {name: one for name, one in self.metrics.items() if isinstance(one, Metric)}
+        typed = [one.typed for one in made.values()]
         return Sweep(
-            mechanism,
-            grid.axes,
-            grid.fixed,
+            self.mechanism,
+            self.grid.axes,
+            self.grid.fixed,
             self.cells.states,
             {key: a.reshape(*shape, *a.shape[1:]) for key, a in values.items()},
-            {key: unit for key, unit in units.items() if key in values},
+            {key: unit for key, unit in self.units.items() if key in values},
             reasons.reshape(shape),
             {key: a.reshape(shape) for key, a in sides.items()},
             stopped,
+            {one.typed: name for name, one in made.items() if typed.count(one.typed) == 1},
         )
 
 
