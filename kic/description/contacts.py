@@ -81,21 +81,13 @@ class Contact:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. The rows are name.n (the gap), name.t1, name.t2 and name.s."""
     type: ContactType
-    """Type of contact: point (without friction), friction (point with friction), soft (finger) or pinned."""
     bodies: tuple[str, str]
-    """Touching and touched body: finger and object, foot and ground."""
     at: Vector
-    """Contact point in the reference configuration."""
     normal: Vector | None = None
-    """Direction in which the first body pushes the second, of any length. Optional for a pin."""
     friction: float | None = None
-    """Coefficient of friction, of types "friction" and "soft"."""
     torsion: float | None = None
-    """Largest moment about the normal per unit of normal force, a length, of type "soft"."""
     closed: bool = True
-    """True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("contact", self.name))

@@ -85,17 +85,11 @@ class Coupling:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """Two or more coupled joints. One coordinate of a joint with several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """Coefficients, one for each joint: Σ ratio (φ − φ₀) = 0, with φ₀ in the reference configuration."""
     gears: tuple[float, float] | None = None
-    """Numbers of teeth (or pitch radii) of two wheels in opposite rotation; negative for a ring gear."""
     belt: tuple[float, float] | None = None
-    """Radii (or numbers of teeth) of two pulleys that an open belt or a chain turns in one direction."""
     pitch_point: Vector | None = None
-    """Point of the reference configuration where two wheels, or pinion and rack, roll on each other."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("coupling", self.name))

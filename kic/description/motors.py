@@ -69,25 +69,15 @@ class Motor:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """Joints or distances driven by the shaft. One coordinate of several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """Angle of the shaft per unit of each joint; by default 1 for a single joint."""
     inertia: float = 0.0
-    """Inertia of rotor and train about the shaft."""
     damping: float = 0.0
-    """Viscous damping at the shaft."""
     friction: float = 0.0
-    """Dry friction torque at the shaft, opposed to its motion."""
     resistance: float | None = None
-    """Resistance of the armature of a DC motor; without it the motor is an ideal torque source."""
     inductance: float = 0.0
-    """Inductance of the armature; with 0 the current follows the voltage immediately."""
     torque_constant: float | None = None
-    """Torque per unit of current."""
     speed_constant: float | None = None
-    """Voltage per unit of speed; by default the torque constant, which is equal in consistent units."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("motor", self.name))

@@ -176,11 +176,8 @@ class Body:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     mass: float | None = None
-    """Mass. Without it the body has no dynamics; 0 means massless."""
     com: Vector | None = None
-    """Centre of mass in the reference configuration."""
     inertia: (
         float
         | Vector
@@ -188,13 +185,8 @@ class Body:
         | tuple[Vector, Vector, Vector]
         | None
     ) = None
-    """Inertia about the centre of mass, in world axes of the reference configuration: one moment about
-    every axis (planar motion), 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the
-    tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
-    """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
-    """Reason for an inertia that no real body can have, such as published partial data."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("body", self.name))
@@ -281,37 +273,20 @@ class Joint:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. Several coordinates are called name.1, name.2 …"""
     type: JointType
-    """Type of joint: revolute, prismatic, fixed, cylindrical, universal, spherical, planar or free."""
     bodies: tuple[str, str]
-    """The two connected bodies. Coordinates are the motion of the second relative to the first."""
     at: Vector | None = None
-    """A point on the axis, or the centre, in the reference configuration."""
     axis: Vector | None = None
-    """Axis in the reference configuration, of any length; universal and planar: the first of two."""
     axis2: Vector | None = None
-    """Second axis of a universal joint (carried by the first), or second direction of a planar joint."""
     value: float | tuple[float, ...] = 0.0
-    """Value of each coordinate in the reference configuration."""
     stiffness: float | tuple[float, ...] = 0.0
-    """Stiffness of a spring in the joint, one number for each coordinate, or one for all."""
     rest: float | tuple[float, ...] = 0.0
-    """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
-    """Viscous damping in the joint, one number for each coordinate, or one for all."""
     armature: float | tuple[float, ...] = 0.0
-    """Inertia that resists the acceleration of the joint, of a geared rotor: one number for each coordinate,
-    or one for all."""
     friction: float | tuple[float, ...] = 0.0
-    """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
-    includes it."""
     limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
-    """Lower and upper limit of the coordinate, or one pair for each coordinate that has a value."""
     swing: float | None = None
-    """Largest swing of a universal or spherical joint, an angle from the reference configuration."""
     swing_axis: Vector | None = None
-    """Direction that swings; by default the normal of both axes of a universal joint."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("joint", self.name))
@@ -490,13 +465,9 @@ class Point:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """The body (or ground) that carries it."""
     at: Vector
-    """Position in the reference configuration."""
     mass: float = 0.0
-    """Point mass."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("point", self.name))
@@ -543,13 +514,9 @@ class Frame:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """The body (or ground) that carries it."""
     origin: Vector = (0.0, 0.0, 0.0)
-    """Origin in the reference configuration."""
     axes: Axes = WORLD
-    """Unit vectors along x, y and z in the reference configuration, each with its world components."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("frame", self.name))
@@ -596,9 +563,7 @@ class CenterOfMass:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     bodies: tuple[str, ...] | None = None
-    """Bodies, with their point masses; by default all that move."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("centre of mass", self.name))
@@ -662,18 +627,14 @@ class Distance:
     fixed : bool
         True for a constraint that keeps the distance, like a massless rod with two ball joints.
     limits : (float, float), optional
-        Smallest and largest length.
+        Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
     """
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     points: tuple[str, str]
-    """The two points."""
     fixed: bool = False
-    """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
     limits: tuple[float, float] | None = None
-    """Shortest and longest length, such as those of a cylinder; see `limits` of joints."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("distance", self.name))
@@ -709,13 +670,9 @@ class Force:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     point: str
-    """Point of application."""
     force: Vector = (0.0, 0.0, 0.0)
-    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("force", self.name))
@@ -742,13 +699,9 @@ class Moment:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """Loaded body."""
     moment: Vector = (0.0, 0.0, 0.0)
-    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("moment", self.name))
@@ -775,15 +728,10 @@ class Spring:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     points: tuple[str, str]
-    """The two points."""
     stiffness: float = 0.0
-    """Force per unit of elongation."""
     rest: float = 0.0
-    """Unstretched length."""
     damping: float = 0.0
-    """Force per unit of the rate of elongation."""
 
     def __post_init__(self) -> None:
         assign(self, name=check_name("spring", self.name))

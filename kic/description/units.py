@@ -42,7 +42,7 @@ class Units:
     Parameters
     ----------
     length, mass, time, force : str
-        Names of the units.
+        Name of the unit.
 
     Raises
     ------
@@ -63,13 +63,9 @@ class Units:
 
     __pydantic_config__ = STRICT
     length: str = "m"
-    """Unit of length."""
     mass: str = "kg"
-    """Unit of mass."""
     time: str = "s"
-    """Unit of time."""
     force: str = "N"
-    """Unit of force, length · mass / time²."""
 
     def __post_init__(self) -> None:
         named = {key: text("Units", key, getattr(self, key)) for key in SI_VALUES}
