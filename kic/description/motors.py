@@ -11,9 +11,10 @@ from kic.description.validation import (
     STRICT,
     assign,
     check_distinct,
-    check_name,
+    check_part,
     check_size,
     joint_names,
+    nonnegative,
     number,
 )
 from kic.errors import ModelError, short_repr
@@ -80,8 +81,9 @@ class Motor:
     speed_constant: float | None = None
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("motor", self.name))
-        label = f"Motor '{self.name}'"
+        mechanical = dict.fromkeys(("inertia", "damping", "friction", "inductance"), nonnegative)
+        electrical = dict.fromkeys(("resistance", "torque_constant", "speed_constant"), number)
+        label = check_part(self, "motor", **mechanical, **electrical)
         joints = joint_names(label, self.joints, 1)
         assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
@@ -92,11 +94,6 @@ class Motor:
                 key="ratios",
             )
         assign(self, ratios=tuple(check_size(label, "ratios", given).tolist()))
-        for key in ("inertia", "damping", "friction", "inductance"):
-            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})
-        for key in ("resistance", "torque_constant", "speed_constant"):
-            if getattr(self, key) is not None:
-                assign(self, **{key: number(label, key, getattr(self, key))})
         self._check_circuit(label)
 
     def _check_circuit(self, label: str) -> None:
@@ -145,23 +142,9 @@ def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
 def driven(
     motor: Motor, owner: str, joints: Mapping[str, Joint], distances: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return the coordinates driven by the shaft of a motor.
+    """Return the coordinates driven by the shaft of a motor, among joints and variable `distances`.
 
-    Parameters
-    ----------
-    motor : Motor
-        The motor.
-    owner : str
-        Name of the mechanism.
-    joints : mapping of str to Joint
-        All joints of the mechanism.
-    distances : container of str
-        Distances of the mechanism that can change.
-
-    Raises
-    ------
-    ModelError
-        For unknown joints or coordinates.
+    `owner` is the name of the mechanism. Raise `ModelError` for unknown joints or coordinates.
     """
     label = f"Motor '{motor.name}'"
     names = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +15,14 @@ from kic.description.validation import (
     STRICT,
     Vector,
     assign,
-    check_name,
+    check_part,
     check_size,
     choice,
     direction,
+    flag,
     interval,
     listed,
+    nonnegative,
     number,
     text,
     two_names,
@@ -34,37 +37,9 @@ INERTIA_RTOL = 1e-6
 
 
 def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
-    """Check an inertia and return it in the order xx yy zz xy xz yz.
+    """Return a checked inertia, in any form of `Body`, in the order xx yy zz xy xz yz.
 
-    The numbers are entries of the tensor ∫ (r² 1 − r rᵀ) dm; products of inertia have the sign
-    xy = −∫ x y dm.
-
-    Parameters
-    ----------
-    label : str
-        Owner, for the message.
-    given : float, (3,), (6,) or (3, 3) array_like
-        One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
-        symmetric matrix.
-    mass : float, optional
-        Mass of the body. With mass 0 the inertia must be 0.
-    exception : str
-        Reason for an inertia that no body can have; it skips this check.
-
-    Returns
-    -------
-    tuple of 6 float
-
-    Raises
-    ------
-    ModelError
-        For another shape, an unsymmetric matrix, negative principal moments, a principal moment that
-        exceeds the sum of the others, or an inertia without mass.
-
-    Examples
-    --------
-    >>> check_inertia("Body 'rod'", (0, 1, 1))
-    (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    With mass 0 it must be 0. It must be possible for a body, unless there is a reason for an `exception`.
     """
     a = reals(given)
     if a is not None and a.shape == ():
@@ -189,24 +164,15 @@ class Body:
     inertia_exception: str = ""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("body", self.name))
-        label = f"Body '{self.name}'"
         if self.name == GROUND:
             raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
-        if self.mass is not None:
-            assign(self, mass=number(label, "mass", self.mass, 0.0))
-        if self.com is not None:
-            assign(self, com=vector(label, "com", self.com))
-        if self.at is not None:
-            assign(self, at=vector(label, "at", self.at))
+        label = check_part(self, "body", mass=nonnegative, com=vector, at=vector, inertia_exception=text)
         if self.mass and self.com is None:
             raise ModelError(
                 f"{label} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
             )
-        reason = text(label, "inertia_exception", self.inertia_exception)
-        assign(self, inertia_exception=reason)
         if self.inertia is not None:
-            assign(self, inertia=check_inertia(label, self.inertia, self.mass, reason))
+            assign(self, inertia=check_inertia(label, self.inertia, self.mass, self.inertia_exception))
 
     @property
     def reference(self) -> Vector | None:
@@ -289,10 +255,7 @@ class Joint:
     swing_axis: Vector | None = None
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("joint", self.name))
-        label = f"Joint '{self.name}'"
-        assign(self, type=choice(label, "type", self.type, JOINT_DOF))
-        assign(self, bodies=two_names(label, "bodies", self.bodies, "bodies"))
+        label = check_part(self, "joint", type=partial(choice, among=JOINT_DOF), bodies=two_names)
         self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(label, key)})
@@ -470,10 +433,7 @@ class Point:
     mass: float = 0.0
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("point", self.name))
-        label = f"Point '{self.name}'"
-        assign(self, body=text(label, "body", self.body), at=vector(label, "at", self.at))
-        assign(self, mass=number(label, "mass", self.mass, 0.0))
+        check_part(self, "point", body=text, at=vector, mass=nonnegative)
 
 
 @dataclass(frozen=True)
@@ -519,9 +479,7 @@ class Frame:
     axes: Axes = WORLD
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("frame", self.name))
-        label = f"Frame '{self.name}'"
-        assign(self, body=text(label, "body", self.body), origin=vector(label, "origin", self.origin))
+        check_part(self, "frame", body=text, origin=vector)
         assign(self, axes=_right_handed(self.name, self.axes))
 
     @property
@@ -566,17 +524,19 @@ class CenterOfMass:
     bodies: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("centre of mass", self.name))
-        if self.bodies is not None:
-            label = f"Centre of mass '{self.name}'"
-            names = listed(label, "bodies", self.bodies, "names of bodies")
-            if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
-                raise ModelError(
-                    f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it "
-                    "out for all bodies.",
-                    key="bodies",
-                )
-            assign(self, bodies=tuple(text(label, "bodies", name) for name in names))
+        check_part(self, "centre of mass", bodies=_different_names)
+
+
+def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
+    """Return one or several different names of bodies."""
+    names = listed(owner, key, value, "names of bodies")
+    if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
+        raise ModelError(
+            f"{owner}: `{key}` must have different names, got {short_repr(value)}. Leave it out for all "
+            "bodies.",
+            key=key,
+        )
+    return tuple(map(str, names))
 
 
 def _right_handed(name: str, given: Any) -> Axes:
@@ -637,15 +597,8 @@ class Distance:
     limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("distance", self.name))
-        label = f"Distance '{self.name}'"
-        assign(self, points=two_names(label, "points", self.points, "points"))
-        if self.fixed is not True and self.fixed is not False:
-            raise ModelError(
-                f"{label}: `fixed` must be True or False, got {short_repr(self.fixed)}. The length is "
-                "that of the reference configuration.",
-                key="fixed",
-            )
+        remedy = " The length is that of the reference configuration."
+        label = check_part(self, "distance", points=two_names, fixed=partial(flag, remedy=remedy))
         if self.limits is not None:
             if self.fixed:
                 raise ModelError(f"{label} is fixed and cannot have `limits`. Leave one out.", key="limits")
@@ -675,10 +628,7 @@ class Force:
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("force", self.name))
-        label = f"Force '{self.name}'"
-        assign(self, point=text(label, "point", self.point), force=vector(label, "force", self.force))
-        assign(self, axes=choice(label, "axes", self.axes, AXES))
+        check_part(self, "force", point=text, force=vector, axes=partial(choice, among=AXES))
 
 
 @dataclass(frozen=True)
@@ -704,10 +654,7 @@ class Moment:
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("moment", self.name))
-        label = f"Moment '{self.name}'"
-        assign(self, body=text(label, "body", self.body), moment=vector(label, "moment", self.moment))
-        assign(self, axes=choice(label, "axes", self.axes, AXES))
+        check_part(self, "moment", body=text, moment=vector, axes=partial(choice, among=AXES))
 
 
 @dataclass(frozen=True)
@@ -734,8 +681,5 @@ class Spring:
     damping: float = 0.0
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("spring", self.name))
-        label = f"Spring '{self.name}'"
-        assign(self, points=two_names(label, "points", self.points, "points"))
-        for key in ("stiffness", "rest", "damping"):
-            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})
+        numbers = dict.fromkeys(("stiffness", "rest", "damping"), nonnegative)
+        check_part(self, "spring", points=two_names, **numbers)
