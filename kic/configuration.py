@@ -26,7 +26,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -427,9 +427,7 @@ class Configuration(Printable, Tabular):
     def summary(self) -> Summary:
         """Return a table of the coordinates."""
         sheet = Summary(f"{self.name}: configuration")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members were not solved")
         if index is not None:

@@ -25,7 +25,7 @@ from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors
@@ -408,9 +408,7 @@ class SplitDynamics(Printable):
         sheet = Summary(f"split dynamics in {', '.join(self.coordinates)}")
         if self.dropped:
             sheet.say(f"dropped: {'; '.join(self.dropped)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         names = self.coordinates

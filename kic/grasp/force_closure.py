@@ -27,7 +27,7 @@ from kic.numerics.conic_programs import (
     deepest_point,
     independent_rows,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # components of a direction below this share of the size of the grasp are shown as 0
 SHOWN_RTOL = 1e-6
@@ -254,9 +254,7 @@ class GraspClosure(Printable):
     def summary(self) -> Summary:
         """Return the result with its proof."""
         sheet = Summary(f"{self.kind} closure of {len(self.contacts)} contacts")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(f"{remark}; closed: {int(self.closed.sum())} of {self.closed.size}")
+        index = sheet.member(self.batch, f"; closed: {int(self.closed.sum())} of {self.closed.size}")
         if index is None:
             return sheet
         if not self.ok[index]:

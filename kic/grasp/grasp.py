@@ -34,7 +34,7 @@ from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import RANK_RTOL
 from kic.transfer.compiled_model import CompiledModel
 
@@ -132,9 +132,7 @@ class GraspMotion(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"motion of '{self.held}' in its grasp")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             fingers = [a[index] for a in (self.rate, self.acceleration, self.effort)]
             columns = ["rate", "acceleration", "effort"]
@@ -542,9 +540,7 @@ class Grasp(Printable):
     def summary(self) -> Summary:
         """Return labelled tables of the contacts and the grasp map."""
         sheet = Summary(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             names = [f"{c.name} ({c.type}, {' on '.join(c.bodies)})" for c in self.contacts]
             place = np.concatenate([self.point[index], self.normal[index]], axis=-1)

@@ -28,7 +28,7 @@ from kic.numerics.conic_programs import (
     solve,
     solve_feasible,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
 # only to the root of its tolerance
@@ -506,9 +506,7 @@ class GripForces(Printable):
     def summary(self) -> Summary:
         """Return labelled tables of forces, margins and efforts."""
         sheet = Summary(f"grip forces on the body, {self.criterion}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         force, moment = (a[index] for a in self.on_body)

@@ -19,7 +19,7 @@ from kic.kinematics.queries import OutputQuery
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import Transfer
 
@@ -536,9 +536,7 @@ class Linearization(Printable):
         """Return labelled tables."""
         names = self.coordinates
         sheet = Summary(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         motion = np.stack([x[index] for x in (self.qd, self.qdd, self.T)], axis=-1)

@@ -17,7 +17,7 @@ from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.optional import import_optional
 
 
@@ -460,9 +460,7 @@ class StateSpace(Printable):
         """Return labelled tables."""
         when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
         sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         A, B, C, D = (T[index] for T in self._matrices)

@@ -13,7 +13,7 @@ from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
@@ -250,9 +250,7 @@ class Ellipsoid(Printable):
         """Return labelled tables."""
         sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.task)}")
         sheet.say(KINDS[self.kind])
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         if self.length is not None:

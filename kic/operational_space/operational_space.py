@@ -23,7 +23,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 
@@ -200,9 +200,7 @@ class OperationalSpace(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"operational space of {', '.join(self.task)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             task, names = self.task, self.coordinates
             sheet.matrix("Λ (inertia)", task, task, self.Lambda[index])

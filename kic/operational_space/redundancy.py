@@ -18,7 +18,7 @@ from kic.kinematics.queries import Table, kernel, over_batch
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import check_inertia, task_tables
 from kic.operational_space.secondary_objectives import NullSpaceMotion
@@ -163,9 +163,7 @@ class RedundancyResolution(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.task)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if self.damped.any():
             which = f" in {int(self.damped.sum())} of {self.damped.size} members" if self.batch else ""
             sheet.say(

@@ -15,7 +15,7 @@ from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
@@ -190,9 +190,7 @@ class TrackingResult(Printable, Tabular):
             sheet.say(f"damped in {int(damped.sum())} of {damped.size} members, where the task is not met")
         worst = np.abs(self.error).reshape(-1, len(self.task)).max(axis=0)
         sheet.matrix("largest error", self.task, [""], worst[:, None])
-        index, remark = member(self.batch[1:])
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch[1:])
         if index is not None:
             c = self.configuration
             names = c.coordinates if c._model.is_open_chain else c._model.tree.columns
