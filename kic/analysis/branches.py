@@ -100,13 +100,7 @@ def find_for_batch(search: AssemblySearch) -> Assemblies:
 
 
 def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
-    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1.
-
-    Examples
-    --------
-    >>> preceding_members((2, 3)).tolist()
-    [-1, 0, 1, 0, 3, 4]
-    """
+    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1."""
     index = np.indices(batch).reshape(len(batch), -1)
     at = np.arange(index.shape[1])
     parent, strides = np.full(len(at), -1), np.cumprod([1, *batch[:0:-1]])[::-1]

@@ -9,7 +9,6 @@ det [Nᵀ; C] = 0 where the closure does. Both are smooth along a segment and ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -27,8 +26,8 @@ NORMAL_SHARE_MAX = 0.5
 SEGMENT_TURN_MAX = 1.0
 # splits of a segment that is too long, and their position: the middle may itself be singular
 SPLITS_MAX, SPLIT_FRACTION = 8, 0.4721
-# Newton steps to a closed configuration, and steps of the root search
-NEWTON_STEPS_MAX, ROOT_STEPS_MAX = 20, 80
+# Newton steps to a closed configuration
+NEWTON_STEPS_MAX = 20
 # residual of a closed configuration on a segment
 CLOSURE_ATOL = 1e-10
 # the independent rows of one configuration are kept for another above this share of the conditioning of all
@@ -180,50 +179,19 @@ def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, 
 
     They are given by their segments (K,) and closed states (K, S).
     """
+    from scipy.optimize.elementwise import find_root
+
     f0, f1 = (segments.sign_function(states, rows) for states in (segments.start.states, segments.end))
     which = np.flatnonzero(f0 * f1 < 0)
     some = segments.take(which)
     if not which.size:
         return which, some.end
 
-    def value(share: np.ndarray) -> np.ndarray:
-        return some.sign_function(some.at(share)[0], rows)
+    def value(share: np.ndarray, k: np.ndarray) -> np.ndarray:
+        left = some.take(k)  # segments whose root is not yet known
+        return left.sign_function(left.at(share)[0], rows)
 
-    share = root(value, f0[which], f1[which])
+    ends = np.zeros(which.size), np.ones(which.size)
+    share = find_root(value, ends, args=(np.arange(which.size),)).x
     states, converged = some.at(share)
     return which[converged], states[converged]
-
-
-def root(value: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return roots (K,) in (0, 1) of functions that change sign there, by the Illinois method with bisection.
-
-    `value` maps arguments (K,) to values (K,); `low` and `high` are its values at 0 and 1, of opposite
-    signs.
-
-    Examples
-    --------
-    >>> root(lambda x: x**3 - 0.125, np.array([-0.125]), np.array([0.875])).round(12)
-    array([0.5])
-    """
-    a, b, fa, fb = np.zeros(len(low)), np.ones(len(low)), low.copy(), high.copy()
-    best, smallest = np.where(np.abs(fa) < np.abs(fb), a, b), np.minimum(np.abs(fa), np.abs(fb))
-    done, side = np.zeros(len(low), dtype=bool), np.zeros(len(low))
-    for k in range(ROOT_STEPS_MAX):
-        x = (a * fb - b * fa) / (fb - fa)
-        # bisect every fourth step, and whenever the secant leaves the interval
-        x = np.where((k % 4 == 3) | ~((x > a) & (x < b)), (a + b) / 2, x)
-        f = value(x)
-        done |= (np.abs(x - best) <= 2 * EPS) | (b - a <= 2 * EPS) | (f == 0)
-        better = np.abs(f) <= smallest
-        best, smallest = np.where(better, x, best), np.where(better, np.abs(f), smallest)
-        if done.all():
-            break
-        left = f * fa > 0
-        # Illinois: halve the value of an end that is kept twice (Dowell and Jarratt 1971)
-        again = side == np.where(left, 1, -1)
-        fa, fb = (
-            np.where(left, f, np.where(again, fa / 2, fa)),
-            np.where(left, np.where(again, fb / 2, fb), f),
-        )
-        a, b, side = np.where(left, x, a), np.where(left, b, x), np.where(left, 1, -1)
-    return best

@@ -306,13 +306,7 @@ class Leg:
 
 
 def sin_cos_derivatives(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sine and cosine of angles (...) with their first three derivatives, both (..., 4).
-
-    Examples
-    --------
-    >>> sin_cos_derivatives(np.array(0.0))[0]
-    array([ 0.,  1., -0., -1.])
-    """
+    """Return the sine and cosine of angles (...) with their first three derivatives, both (..., 4)."""
     s, c = sin_cos(angle)
     return np.stack([s, c, -s, -c], axis=-1), np.stack([c, -s, -c, s], axis=-1)
 
@@ -333,25 +327,8 @@ def turning_plane_point(
         P = (X cos θ₁ − d sin θ₁, X sin θ₁ + d cos θ₁, Z)
 
     X and Z are sums of a proximal part that depends on θ₂ and a distal part that depends on θ₂ + θ₃. Every
-    derivative has the same form, with entries from tables of derivatives.
-
-    Parameters
-    ----------
-    rows, columns : three str each
-        Names of x, y, z and of θ₁, θ₂, θ₃.
-    theta1 : (...) ndarray
-        Angle of the plane.
-    radial, height : (..., 2, 4) ndarray
-        X and Z with their derivatives of order 0 to 3: of the sum, then of the distal part alone.
-    offset : float
-        Offset d.
-    order : {1, 2, 3}
-        Highest order.
-
-    Returns
-    -------
-    Coefficients
-        Values (..., 3), G (..., 3, 3), H (..., 3, 3, 3) and D (..., 3, 3, 3, 3).
+    derivative has the same form, with entries from the tables `radial` and `height` (..., 2, 4): X and Z with
+    their derivatives of order 0 to 3, of the sum and of the distal part alone.
     """
     sines, cosines = sin_cos_derivatives(theta1)
     tensors: list[Any] = []

@@ -115,23 +115,7 @@ def _comparison(relation: Callable[[float, float], bool]) -> Any:
 
 
 class CountingScalar:
-    """Real number that counts the operations applied to it.
-
-    Parameters
-    ----------
-    value : float
-        Value.
-    counts : Counter
-        Counts by the names of `OperationCount`, shared with all results of operations.
-
-    Examples
-    --------
-    >>> from collections import Counter
-    >>> counts = Counter()
-    >>> x = CountingScalar(3.0, counts)
-    >>> float(x * x - 1 / x), counts["multiplications"], counts["subtractions"], counts["divisions"]
-    (8.666666666666666, 1, 1, 1)
-    """
+    """Real number that counts the operations applied to it; all results share the counts."""
 
     __slots__ = ("counts", "value")
 
@@ -334,23 +318,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
 
 
 def generic_revolute_arm(n_joints: int) -> Mechanism:
-    """Return a serial arm of revolute joints without special geometry.
-
-    Parameters
-    ----------
-    n_joints : int
-        Number of joints, at least 1.
-
-    Returns
-    -------
-    Mechanism
-        Joints j1 to jn, bodies l1 to ln, and the point "hand" at the end of the last body.
-
-    Examples
-    --------
-    >>> generic_revolute_arm(3).dof
-    3
-    """
+    """Return an arm with joints j1…, bodies l1… of no special geometry, and the point "hand"."""
     n = integer("n_joints", n_joints, 1)
     k = np.arange(1, n + 1)
     return from_dh(

@@ -26,13 +26,7 @@ SINGULAR_SINE_ATOL = 1e-12
 
 
 def sin_cos(angle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sine and cosine of real numbers, complex numbers or symbols.
-
-    Examples
-    --------
-    >>> sin_cos([0.0])
-    (array([0.]), array([1.]))
-    """
+    """Return the sine and cosine of real numbers, complex numbers or symbols."""
     a = np.asarray(angle)  # the sum of two symbols is a scalar without a dtype
     if a.dtype != object:
         return np.sin(a), np.cos(a)
@@ -65,13 +59,7 @@ def real_array(name: str, value: Any, size: int) -> np.ndarray:
 def check_fields(
     arm: Any, positive: Iterable[str] = (), nonnegative: Iterable[str] = (), finite: Iterable[str] = ()
 ) -> None:
-    """Convert fields of a frozen dataclass to floats and check their signs.
-
-    Raises
-    ------
-    ModelError
-        If a field is not a finite number or has the wrong sign; it carries `key`.
-    """
+    """Convert fields of a frozen dataclass to finite floats and check their signs."""
     owner = type(arm).__name__
     for keys, minimum in ((positive, 0.0), (nonnegative, 0.0), (finite, None)):
         for key in keys:

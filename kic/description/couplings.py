@@ -174,14 +174,7 @@ def add_couplings(sheet: Summary, couplings: Mapping[str, Terms]) -> None:
 
 
 def relation(terms: Terms) -> str:
-    """Return a coupling as an equation between changes from the reference configuration.
-
-    Examples
-    --------
-    >>> from kic.description.couplings import relation
-    >>> relation((("A", 20.0), ("B", -1.0)))
-    '20 ΔA − ΔB = 0'
-    """
+    """Return a coupling as an equation between changes from the reference configuration."""
     text = ""
     for coordinate, ratio in terms:
         sign = " − " if ratio < 0 else " + " if text else ""

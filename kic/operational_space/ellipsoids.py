@@ -309,12 +309,6 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Complex steps pass. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
     `InputError` if there are more rows than coordinates.
-
-    Examples
-    --------
-    >>> w, inverse = manipulability(np.array([[3.0, 0.0, 4.0]]))
-    >>> w.round(12), inverse[:, 0].round(12).tolist()
-    (np.float64(5.0), [0.12, 0.0, 0.16])
     """
     P = G.shape[-2]
     if G.shape[-1] < P:
@@ -340,12 +334,6 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
     G (..., P, M) has at most as many rows as coordinates, all of one unit. It may be scaled as S G R; then
     H is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
-
-    Examples
-    --------
-    >>> c = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
-    >>> manipulability_gradient(c.G, c.H).round(4)  # of sin elbow
-    array([0.    , 0.0707])
     """
     G = numbers("G", G)
     if G.ndim < 2:

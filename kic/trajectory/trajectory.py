@@ -26,21 +26,11 @@ from kic.plotting.plots import ORDERS, Panel, by_unit, draw_plots, effort_panels
 
 @dataclass(frozen=True)
 class Naming:
-    """Names of M coordinates, or none for the coordinates of the mechanism in its order.
+    """Names of M coordinates, or none for the coordinates of the mechanism in its order."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Joints, points or rows; empty for the coordinates of the mechanism.
-    widths : tuple of int
-        Number of values of each name; 0 for a single number that is no list.
-    size : int
-        Number M of coordinates.
-    """
-
-    names: tuple[str, ...]
-    widths: tuple[int, ...]
-    size: int
+    names: tuple[str, ...]  # joints, points or rows; empty for the coordinates of the mechanism
+    widths: tuple[int, ...]  # number of values of each name; 0 for a single number that is no list
+    size: int  # number M of coordinates
 
     @property
     def labels(self) -> tuple[str, ...]:
