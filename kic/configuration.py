@@ -981,9 +981,9 @@ class Configuration(Printable, Tabular):
         inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
         inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
         """
-        from kic.analysis.singularities import singularities
+        from kic.analysis.singularities import Singularities
 
-        return singularities(self, inputs, outputs)
+        return Singularities(self, inputs, outputs)
 
     def distribute(
         self,

@@ -13,7 +13,7 @@ import kic
 from kic import trajectory as tr
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import path_constraints, sample_path
-from kic.trajectory.time_scaling import grid_points
+from kic.trajectory.timing import grid_points
 
 ARM = kic.load("horn-two-link")
 FREE = replace(ARM, gravity=(0.0, 0.0, 0.0))
@@ -331,7 +331,7 @@ def test_voltage_limits_as_rows() -> None:
 
 
 def test_terms_that_do_not_converge_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kic.trajectory.time_optimal.ITERATIONS_MAX", 0)
+    monkeypatch.setattr("kic.trajectory.timing.ITERATIONS_MAX", 0)
     with pytest.raises(kic.InputError, match="did not converge"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 

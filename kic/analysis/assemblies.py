@@ -1,9 +1,9 @@
-"""Assembly modes: several solutions of one position problem, found by Newton's method from many starts."""
+"""Assembly modes: solutions of a position problem from many starts, matched over a batch as branches."""
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,13 +12,13 @@ from kic.configuration import Configuration
 from kic.errors import ConfigurationError, InputError
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
-from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
 from kic.numerics.display import Summary
 from kic.numerics.rotations import vector_from_matrix
-from kic.position import initial_states
+from kic.position import follow_complex_step, initial_states, real_configuration, real_inputs
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.continuation import continue_to
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.limits import LIMIT_ATOL, Limits, MotionLimits, nearest_turn
 from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
@@ -176,16 +176,35 @@ class AssemblySearch:
         return list(np.ndindex(self.targets.batch))
 
     def starting_states(self, count: int, values: np.ndarray) -> np.ndarray:
-        """Return starts (count, S) for values (count, P): the base, then random ones with given inputs."""
-        tree = self.model.tree
-        states = _starting_states(self.model, self.base, self.limits.bounds, count, self.rng)
+        """Return starts (count, S) for values (count, P): the base, then random ones within the limits."""
+        tree, rng = self.model.tree, self.rng
+        states = np.repeat(self.base[None], count, axis=0)
+        for n, name in enumerate(tree.columns):
+            column = tree.cols[n, STATE]
+            if n in tree.balls:
+                q = rng.normal(size=(count, 4))
+                states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
+            elif column >= 0:
+                reach = np.pi if tree.cols[n, KIND] == REVOLUTE else self.model.length
+                lower, upper = self.limits.bounds.get(name, (-np.inf, np.inf))
+                middle = min(max(self.base[column], lower), upper)
+                lower, upper = max(lower, middle - reach), min(upper, middle + reach)
+                states[:, column] = rng.uniform(lower, upper, size=count)
+        states[:1] = self.base
         for name, k in self.given.items():
             states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
         return states
 
     def nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
         """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
-        return _nearest_turns(self.model.tree, base, states, self.limits.bounds, self.given)
+        states, tree = states.copy(), self.model.tree
+        for n, name in enumerate(tree.columns):
+            column = tree.cols[n, STATE]
+            if tree.cols[n, KIND] == REVOLUTE and name not in self.given:
+                near = np.broadcast_to(base[..., column], len(states))
+                bounds = self.limits.bounds.get(name, (-np.inf, np.inf))
+                states[:, column] = nearest_turn(states[:, column], near, *bounds)
+        return states
 
     def beyond(self, states: np.ndarray) -> np.ndarray:
         """Return the excess (K, limits) of each limited coordinate over its limits."""
@@ -211,76 +230,6 @@ def assembly_search(
     if around:
         raise InputError(f"`near` must be one configuration, got a batch {around}.")
     return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
-
-
-def find_for_target(search: AssemblySearch) -> Assemblies:
-    """Return the distinct solutions found for one target."""
-    model, targets, closure = search.model, search.targets, search.closure
-    why = str(targets.impossible)
-    if why:
-        raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs: {why}.",
-            failed=[()],
-            reasons=[why],
-        )
-    values = np.repeat(targets.values[None], search.starts, axis=0)
-    final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
-    converged = np.array([not reason for reason in reasons])
-    if not converged.any():
-        raise_not_found(search, final, residuals, reasons)
-    states = search.nearest_turns(final[converged], search.base)
-    beyond = search.beyond(states)
-    within = beyond.max(axis=1, initial=0.0) <= LIMIT_ATOL
-    if not within.any():
-        raise_beyond_limits(search, states, beyond, search.starts)
-    states = states[within]
-    kept, counts = distinct_solutions(closure, search.base, states)
-    states = states[kept]
-    return Assemblies(
-        model, states, search.starts, counts, closure.condition(states) > ISOLATED_CONDITION_MAX
-    )
-
-
-def _starting_states(
-    model: CompiledModel,
-    base: np.ndarray,
-    bounds: dict[str, tuple[float, float]],
-    count: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Return states (count, S): the given one, then random ones within the limits."""
-    tree = model.tree
-    states = np.repeat(base[None], count, axis=0)
-    for n, name in enumerate(tree.columns):
-        column = tree.cols[n, STATE]
-        if n in tree.balls:
-            q = rng.normal(size=(count, 4))
-            states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
-        elif column >= 0:
-            reach = np.pi if tree.cols[n, KIND] == REVOLUTE else model.length
-            lower, upper = bounds.get(name, (-np.inf, np.inf))
-            middle = min(max(base[column], lower), upper)
-            lower, upper = max(lower, middle - reach), min(upper, middle + reach)
-            states[:, column] = rng.uniform(lower, upper, size=count)
-    states[:1] = base
-    return states
-
-
-def _nearest_turns(
-    tree: Tree,
-    base: np.ndarray,
-    states: np.ndarray,
-    bounds: dict[str, tuple[float, float]],
-    given: Container[str],
-) -> np.ndarray:
-    """Return states with each revolute joint in the turn closest to the base, within its limits."""
-    states = states.copy()
-    for n, name in enumerate(tree.columns):
-        column = tree.cols[n, STATE]
-        if tree.cols[n, KIND] == REVOLUTE and name not in given:
-            near = np.broadcast_to(base[..., column], len(states))
-            states[:, column] = nearest_turn(states[:, column], near, *bounds.get(name, (-np.inf, np.inf)))
-    return states
 
 
 def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -401,3 +350,225 @@ def _add_pose_tables(
     ]
     sheet.texts("assembly modes in each pose", rows, ["number", "which"], cells)
     return sheet
+
+
+# every member but the first has this share of the starts, at least a few, because its neighbours contribute
+MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
+
+
+def find_assemblies(
+    model: CompiledModel,
+    inputs: Any,
+    near: Configuration | None,
+    starts: int,
+    seed: Any,
+    limits: Limits,
+) -> Assemblies:
+    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
+    if model.has_complex_step:  # solve in real numbers, then carry the step along
+        real = find_assemblies(
+            model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
+        )
+        targets, _ = model.position_problem(inputs)
+        states = follow_complex_step(model, targets, targets.values, real)._states
+        return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
+    return _search_members(assembly_search(model, inputs, near, starts, seed, limits))
+
+
+def _search_members(search: AssemblySearch) -> Assemblies:
+    """Return the distinct solutions for each target of a batch, matched from member to member.
+
+    Each member has random starts of its own. Its solutions are then continued to the neighbours. This matches
+    solutions along the batch and finds those that the neighbours' own starts missed.
+    """
+    model, targets, closure = search.model, search.targets, search.closure
+    count, batch = prod(targets.batch), targets.batch
+    values = targets.values.reshape(count, targets.values.shape[-1])
+    reasons = targets.impossible.ravel()
+    feasible = np.array([not why for why in reasons], dtype=bool)
+    if count and not feasible.any():
+        why = str(next(w for w in reasons if w))
+        where = f" at any of {count} members" if batch else ""
+        raise ConfigurationError(
+            f"'{model.description.name}' has no configuration with these inputs{where}: {why}.",
+            failed=search.members,
+            reasons=[str(w) for w in reasons],
+        )
+    tracker = _BranchTracker(search, values, feasible, preceding_members(batch))
+    tracker.start()
+    tracker.propagate()
+    if count and not any(map(len, tracker.states)):
+        raise_beyond_limits(search, *tracker.rejected(), tracker.starts)
+    slots = tracker.slots()
+    shape = (max(map(len, slots), default=0), count)
+    states = np.full((*shape, closure.transfer.tree.state_size), np.nan)
+    counts, continued = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
+    for b, slot in enumerate(slots):
+        states[slot, b], counts[slot, b] = tracker.states[b], tracker.counts[b]
+        continued[slot, b] = tracker.origins[b] >= 0
+    flat = states.reshape(-1, states.shape[-1])
+    valid = np.isfinite(flat).all(axis=1)
+    singular = np.zeros(len(flat), dtype=bool)
+    singular[valid] = closure.condition(flat[valid]) > ISOLATED_CONDITION_MAX
+    whole = (shape[0], *batch)
+    return Assemblies(
+        model,
+        flat,
+        tracker.starts,
+        counts.reshape(whole),
+        singular.reshape(whole),
+        continued.reshape(whole),
+        BatchTargets(targets.names, targets.held, np.tile(values, (shape[0], 1))),
+    )
+
+
+def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
+    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1."""
+    at, parent = np.arange(prod(batch)), np.full(prod(batch), -1)
+    for axis, size in enumerate(batch):
+        stride = prod(batch[axis + 1 :])
+        parent = np.where(at // stride % size > 0, at - stride, parent)
+    return parent
+
+
+class _BranchTracker:
+    """The solutions (K_b, S) found at each member so far, with the number of starts that converged to each.
+
+    `origins` has the solution of the preceding member that each continues, -1 if unknown. `is_fixed` is
+    True if the inputs fix the solution well; only these can be continued.
+    """
+
+    def __init__(
+        self, search: AssemblySearch, values: np.ndarray, feasible: np.ndarray, parent: np.ndarray
+    ) -> None:
+        self.search, self.values, self.feasible, self.parent = search, values, feasible, parent
+        size = search.closure.transfer.tree.state_size
+        self.states = [np.empty((0, size)) for _ in values]
+        self.counts = [np.empty(0, dtype=np.intp) for _ in values]
+        self.origins = [np.empty(0, dtype=np.intp) for _ in values]
+        self.is_fixed = [np.empty(0, dtype=bool) for _ in values]
+        self.starts = 0
+        self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def start(self) -> None:
+        """Solve from random starts: all of them at the first feasible member, a share at the others."""
+        search, members = self.search, np.flatnonzero(self.feasible)
+        if not members.size:
+            return
+        per_member = min(search.starts, max(int(search.starts * MEMBER_STARTS_FACTOR), MEMBER_STARTS_MIN))
+        numbers = np.full(len(members), per_member)
+        numbers[0] = search.starts
+        owner = np.repeat(members, numbers)
+        values = self.values[owner]
+        # the starts of the first member equal those of a search for it alone
+        head = search.starting_states(search.starts, values[: search.starts])
+        tail = search.starting_states(len(owner) - search.starts, values[search.starts :])
+        final, residuals, failures = search.closure.newton_global(np.concatenate([head, tail]), values)
+        self.starts += len(owner)
+        converged = np.array([not why for why in failures])
+        if not converged.any():
+            raise_not_found(search, final, residuals, failures)
+        states = self._within(search.nearest_turns(final[converged], search.base))
+        owner = owner[converged]
+        for b in np.unique(owner[np.isfinite(states).all(axis=1)]):
+            own = states[(owner == b) & np.isfinite(states).all(axis=1)]
+            kept, self.counts[b] = distinct_solutions(search.closure, search.base, own)
+            self.states[b] = own[kept]
+            self.origins[b] = np.full(len(kept), -1)
+            self.is_fixed[b] = search.closure.condition(self.states[b]) <= ISOLATED_CONDITION_MAX
+
+    def _within(self, states: np.ndarray) -> np.ndarray:
+        """Return states (n, S), NaN where they are beyond limits."""
+        beyond = self.search.beyond(states)
+        excluded = beyond.max(axis=1, initial=0.0) > LIMIT_ATOL
+        self._beyond.append((states[excluded], beyond[excluded]))
+        return np.where(excluded[:, None], np.nan, states)
+
+    def rejected(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solutions found beyond limits, and their excess."""
+        states, beyond = zip(*self._beyond, strict=True)
+        return np.concatenate(states), np.concatenate(beyond)
+
+    def propagate(self) -> None:
+        """Continue solutions to the adjacent members until nothing new is found."""
+        done: set[tuple[int, int, int]] = set()
+        children = [np.flatnonzero(self.parent == b) for b in range(len(self.values))]
+        while True:
+            steps = [
+                (b, k, int(c))
+                for b, own in enumerate(self.states)
+                for k in np.flatnonzero(self.is_fixed[b]).tolist()
+                for c in (*children[b], *([self.parent[b]] if self.origins[b][k] < 0 else []))
+                if c >= 0 and self.feasible[c] and (b, k, int(c)) not in done
+            ]
+            if not steps:
+                return
+            done.update(steps)
+            self._continue_branches(steps)
+
+    def _continue_branches(self, steps: list[tuple[int, int, int]]) -> None:
+        """Continue solution k of member b to member c for each step (b, k, c), and record the results."""
+        search, t = self.search, self.search.closure.transfer
+        start = np.stack([self.states[b][k] for b, k, _ in steps])
+        outcome = continue_to(
+            search.closure, start, self.values[[c for _, _, c in steps]], want_reasons=False
+        )
+        self.starts += len(steps)
+        converged = np.flatnonzero([not why for why in outcome.reasons])
+        # keep the number of turns of the branch
+        final = self._within(search.nearest_turns(outcome.states[converged], outcome.states[converged]))
+        conditions = search.closure.condition(outcome.states[converged])
+        for end, tolerance, condition, n in zip(
+            final, solution_tolerance(conditions), conditions, converged, strict=True
+        ):
+            b, k, c = steps[n]
+            if not np.isfinite(end).all():
+                continue
+            distances = state_distance(t, self.states[c], end)
+            j = int(np.argmin(distances)) if distances.size else -1
+            if j < 0 or distances[j] > tolerance:
+                j = len(self.states[c])
+                self.states[c] = np.concatenate([self.states[c], end[None]])
+                self.counts[c] = np.append(self.counts[c], 0)
+                self.origins[c] = np.append(self.origins[c], -1)
+                self.is_fixed[c] = np.append(self.is_fixed[c], condition <= ISOLATED_CONDITION_MAX)
+            self.counts[c][j] += 1
+            if self.parent[c] == b and k not in self.origins[c]:
+                self.origins[c][j] = k
+            elif self.parent[b] == c and j not in self.origins[b]:
+                self.origins[b][k] = j
+
+    def slots(self) -> list[np.ndarray]:
+        """Return the slice of each solution of each member: that of the one it continues, else a free one.
+
+        The angles of continued solutions get the turns of their branch.
+        """
+        from scipy.optimize import linear_sum_assignment
+
+        search = self.search
+        t, most = search.closure.transfer, max(map(len, self.states), default=0)
+        slots: list[np.ndarray] = []
+        for b, own in enumerate(self.states):
+            slot, origin, p = np.full(len(own), -1), self.origins[b], self.parent[b]
+            continued = origin >= 0
+            if continued.any():
+                slot[continued] = slots[p][origin[continued]]
+                own[continued] = search.nearest_turns(own[continued], self.states[p][origin[continued]])
+            new = np.flatnonzero(~continued)
+            distances = np.linalg.norm(
+                distance(t.tree, own[new], np.broadcast_to(search.base, own[new].shape), t.column_scale),
+                axis=1,
+            )
+            new = new[np.argsort(distances, kind="stable")]
+            free = [s for s in range(most) if s not in slot]
+            # a branch that ends by a jump passes its slice to the nearest of those that begin
+            ended = np.flatnonzero(np.isin(slots[p], free)) if p >= 0 else np.empty(0, dtype=np.intp)
+            if ended.size and new.size:
+                distances_left = np.array([state_distance(t, own[new], self.states[p][k]) for k in ended])
+                for i, j in zip(*linear_sum_assignment(distances_left), strict=True):
+                    slot[new[j]] = slots[p][ended[i]]
+            rest = [s for s in free if s not in slot]
+            unmatched = new[slot[new] < 0]
+            slot[unmatched] = rest[: len(unmatched)]
+            slots.append(slot)
+        return slots

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.analysis.body_twists import REST_RTOL
-from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
+from kic.analysis.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
+from kic.errors import either
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
@@ -244,7 +244,7 @@ class Mobility:
         ):
             if names:
                 phrases.append(f"{_count(len(names), kind)} ({verb}{_listed(names)})")
-        return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
+        return either(phrases, "and")
 
     def _redundancy(self) -> str:
         """Return the number of redundant conditions and the parts that impose them, in words."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
-from kic.operational_space.weighting import Damping, Law, Weight
+from kic.operational_space.weighting import Damping, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
 from kic.position import initial_states, within_limits
@@ -37,6 +38,7 @@ STEP_SHARE_MIN = 0.01
 STEPS_MAX = 400
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TrackingResult(Printable, Tabular):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
@@ -59,19 +61,14 @@ class TrackingResult(Printable, Tabular):
         λ² at every time, zero where it was not damped.
     """
 
-    def __init__(
-        self,
-        t: np.ndarray,
-        configuration: Configuration,
-        task: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        rates: tuple[np.ndarray, np.ndarray | None],
-        error: np.ndarray,
-        damping: np.ndarray,
-    ) -> None:
-        self.t, self.configuration, self.task, self.coordinates = t, configuration, task, coordinates
-        self.qd, self.qdd = rates
-        self.error, self.damping = error, damping
+    t: np.ndarray
+    configuration: Configuration
+    task: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    qd: np.ndarray
+    qdd: np.ndarray | None
+    error: np.ndarray
+    damping: np.ndarray
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -251,19 +248,14 @@ def follow(
         else np.zeros((*whole, len(follower.f.task)))
     )
     rates = [np.broadcast_to(task_path.rates(x), (*shape, error.shape[-1])) for x in times.tolist()]
-    motion: dict[str, Any] = {
-        "ud": np.stack(rates) + float(gained) * error,
-        "udd": None,
-        "uddd": None,
-        "qd": None,
-    }
+    motion: dict[str, Any] = dict.fromkeys(("udd", "uddd", "qd"))
+    motion["ud"] = np.stack(rates) + float(gained) * error
     bends = [task_path.accelerations(x) for x in times.tolist()]
     known = exact and damping is None and not follower.aim.has_callable
     if known and all(a is not None for a in bends):
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
-    law: Law = "consistent"
-    r = resolve(c, task_path.names, motion, weight, law, secondary, damping, wrt, "raise")
-    return TrackingResult(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping)
+    r = resolve(c, task_path.names, motion, weight, "consistent", secondary, damping, wrt, "raise")
+    return TrackingResult(times, c, r.task, r.coordinates, r.qd, r.qdd, error, r.damping)
 
 
 class _PathFollower:

@@ -716,12 +716,11 @@ def _order(order: Any) -> int:
     return integer("order", order, 0, 3)
 
 
-def positive(name: str, value: Any, what: str = "a positive number") -> float:
+def positive(name: str, value: Any) -> float:
     """Return a checked positive finite number."""
     a = reals(value)
     if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
-        span = (
-            f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if a is not None and a.shape == () and a > 0 else ""
-        )
-        raise InputError(f"`{name}` must be {what}{span}, got {short_repr(value)}.", name=name)
+        beyond = a is not None and a.shape == () and a > 0
+        span = f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if beyond else ""
+        raise InputError(f"`{name}` must be a positive number{span}, got {short_repr(value)}.", name=name)
     return float(a)
