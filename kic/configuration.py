@@ -1400,9 +1400,9 @@ class Configuration(Printable, Tabular):
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
         True
         """
-        from kic.grasp.grasp import grasp
+        from kic.grasp.grasp import Grasp
 
-        return grasp(self, held, fingers, order, failures)
+        return Grasp(self, held, fingers, order, failures)
 
     def linearize(
         self,

@@ -388,7 +388,7 @@ ERRORS = {
         upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
     "need `mechanism`": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "need limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
-    "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
+    "`start_speed` must be a finite number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "integer of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(

@@ -183,19 +183,15 @@ class TwistBasis:
         np.add.at(squares, self.bodies.unit, np.einsum("bif,big->bfg", *[self.X.reshape(-1, 6, f)] * 2))
         return squares
 
-    def _squares_of_others(self, groups: list[frozenset[int]]) -> np.ndarray:
+    def squares_of_others(self, groups: list[frozenset[int]]) -> np.ndarray:
         """Return XᵀX (n, f, f) of all units outside each group."""
         inside = np.array([[u in group for u in range(self.bodies.count)] for group in groups], dtype=float)
         return self._squares[1:].sum(axis=0) - np.tensordot(inside, self._squares, axes=1)
 
-    def may_move(self, groups: list[frozenset[int]]) -> np.ndarray:
-        """Return a mask of the groups that may have a motion that leaves all others at rest."""
-        return np.linalg.eigvalsh(self._squares_of_others(groups))[:, 0] < self.rtol
-
     def motions_of(self, group: frozenset[int]) -> np.ndarray:
         """Return the motions (f, k) that leave all units outside a group at rest."""
         # the squares select few candidate directions, which is much faster for large mechanisms
-        values, vectors = np.linalg.eigh(self._squares_of_others([group])[0])
+        values, vectors = np.linalg.eigh(self.squares_of_others([group])[0])
         few = vectors[:, values < self.rtol]
         others = ~np.isin(self.bodies.unit, list(group))
         return few @ null_space(self.X[np.repeat(others, 6)] @ few, self.rtol, 1.0)
@@ -402,7 +398,9 @@ def _groups(bodies: BodyTwists, basis: TwistBasis) -> Iterator[tuple[frozenset[i
     count, found = len(level), list[tuple[frozenset[int], np.ndarray]]()
     while level:
         groups = sorted(level, key=sorted)
-        for k in np.flatnonzero(basis.may_move(groups)):
+        # all others may be at rest
+        may_move = np.linalg.eigvalsh(basis.squares_of_others(groups))[:, 0] < basis.rtol
+        for k in np.flatnonzero(may_move):
             group = groups[k]
             motions = basis.motions_of(group)
             inner = [x for other, x in found if other <= group]

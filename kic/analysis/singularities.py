@@ -231,8 +231,9 @@ class Singularities(Printable):
     def _motion(self, state: np.ndarray, rates: np.ndarray) -> dict[str, float]:
         """Return the rates of all joints for scaled rates (M,) of the tree's coordinates."""
         model = self._model
-        joints = tuple(j.name for j in model.description.joints if j.dof)
-        t = model.transfer(tuple(n for n in joints if n not in _cut_free_joints(model)))
+        # a free joint that is cut has no coordinate
+        free = {joint.name for joint in model.tree.cuts if joint.type == "free"}
+        t = model.transfer(tuple(j.name for j in model.description.joints if j.dof and j.name not in free))
         rates_of_rows = t.values_and_rates(state[None])[1][0, : t.size] @ (rates * t.column_scale)
         largest = np.abs(rates_of_rows / t.scale[: t.size]).max()
         return dict(zip(t.labels, _positive_largest(rates_of_rows / largest), strict=True))
@@ -354,11 +355,6 @@ def _generic_states(model: CompiledModel) -> np.ndarray:
     basis = null_space(closure.rows(model.reference_state)[1], model.dof)[0]
     ways = np.random.default_rng(0).normal(size=(3, model.dof)) @ basis.T
     return np.concatenate([model.reference_state, closed_neighbours(closure, model.reference_state, ways)])
-
-
-def _cut_free_joints(model: CompiledModel) -> set[str]:
-    """Return the free joints that are cut and have no coordinate."""
-    return {joint.name for joint in model.tree.cuts if joint.type == "free"}
 
 
 def _positive_largest(numbers: np.ndarray) -> list[float]:

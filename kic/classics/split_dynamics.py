@@ -23,7 +23,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
-from kic.numerics.arguments import choice, instance, integer
+from kic.numerics.arguments import choice, entries, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
 from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
@@ -249,7 +249,7 @@ class SplitDynamics(Printable):
         """
         if not isinstance(part, str) or part not in PARTS:
             raise unknown("part", part, "split dynamics", PARTS)
-        at, by = (None if names is None else _as_tuple(names) for names in (at, by))
+        at, by = ((x,) if isinstance(x, str) else None if x is None else tuple(entries(x)) for x in (at, by))
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
@@ -515,12 +515,6 @@ class PartComparison(Printable):
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
         return sheet
-
-
-def _as_tuple(names: Any) -> tuple[Any, ...]:
-    """Return one name or several as a tuple."""
-    several = np.iterable(names) and not isinstance(names, str)
-    return tuple(names) if several else (names,)
 
 
 def _described(word: str, names: tuple[Any, ...] | None) -> str:

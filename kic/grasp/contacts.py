@@ -346,6 +346,11 @@ class ContactSet(Printable):
     __replace__ = replaced  # for copy.replace(), from Python 3.13 on
 
     @property
+    def pinned(self) -> np.ndarray:
+        """Mask (K,) of the pins."""
+        return np.array([kind == "pinned" for kind in self.kinds])
+
+    @property
     def normals(self) -> np.ndarray:
         """Unit inward normals (..., K, 3)."""
         return self.frames[..., 0, :]

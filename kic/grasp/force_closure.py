@@ -301,8 +301,7 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (0, 0, 1)',)
     """
     instance("contacts", contacts, ContactSet)
-    pinned = np.array([kind == "pinned" for kind in contacts.kinds])
-    counted = np.flatnonzero((contacts.axis == NORMAL) | pinned[contacts.owner])
+    counted = np.flatnonzero((contacts.axis == NORMAL) | contacts.pinned[contacts.owner])
     return _closure("form", contacts, counted, None, failures)
 
 
@@ -375,7 +374,7 @@ def _closure(
 def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
     """Test closure of one member; return the result with its proof."""
     contacts = grasp.contacts
-    pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
+    pinned = contacts.pinned[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
     rank = int((sigma > EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
@@ -479,7 +478,7 @@ def _simplest_direction(null: np.ndarray) -> np.ndarray:
 def _closed_result(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
     """Return the result of a closed grasp with forces x; pins balance their resultant."""
     contacts = grasp.contacts
-    pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
+    pinned = contacts.pinned[contacts.owner[counted]]
     whole = np.zeros(len(contacts.axis))
     whole[counted[~pinned]] = x
     if pinned.any():

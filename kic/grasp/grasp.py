@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.actuation.internal_loads import canonical
 from kic.configuration import Configuration
-from kic.description.contacts import CONTACT_ROWS, Contact
+from kic.description.contacts import CONTACT_ROWS
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
@@ -36,7 +36,6 @@ from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import RANK_RTOL
-from kic.transfer.compiled_model import CompiledModel
 
 
 class GraspMotion(Printable):
@@ -213,18 +212,21 @@ class Grasp(Printable):
 
     def __init__(
         self,
-        closed: Configuration,
-        opened: Configuration,
-        model: CompiledModel,
+        configuration: Configuration,
         held: str,
-        contacts: tuple[Contact, ...],
-        names: tuple[tuple[str, ...], tuple[str, ...]],
-        states: np.ndarray,
+        fingers: str | Iterable[str] | None,
         order: int,
         failures: Literal["raise", "mask"],
     ) -> None:
-        self._closed, self._opened, self._model, self._failures = closed, opened, model, failures
-        self._names, self._states = names, states
+        check_failures(failures)
+        contacts = contacts_of(configuration._model, held)
+        model = configuration._model.with_open_contacts(tuple(contact.name for contact in contacts))
+        names = coordinates_of(model, held, fingers)
+        flat = configuration.state.reshape(configuration._states.shape)
+        states = configuration._masked(flat).reshape(configuration.state.shape)
+        opened = Configuration(model, configuration.batch, configuration._states, configuration._ok)
+        self._closed, self._opened, self._model = configuration, opened, model
+        self._names, self._states, self._failures = names, states, failures
         self.held, self.contacts = held, contacts
         self.rows = tuple(row for contact in contacts for row in contact.rows)
         self.friction = np.array([contact.friction or 0.0 for contact in contacts])
@@ -242,7 +244,8 @@ class Grasp(Printable):
         self.inward = np.where(self._back[:, None], -self.normal, self.normal)
         self.signs = np.where(self._back[self._owner] & (self._axis == 1), -1.0, 1.0)
         self.G = self._map(frames)
-        self.relative = opened.coefficients(self.rows, order, [*names[0], *names[1]], failures)
+        both = [*names[0], *names[1]]
+        self.relative = opened.coefficients(self.rows, check_order(order), both, failures)
         self.fingers, self.coordinates = self._split(self.relative.columns)
         self.J = -self.relative.G[..., : len(self.fingers)]
 
@@ -548,22 +551,3 @@ class Grasp(Printable):
             sheet.matrix("G (grasp map)", WRENCH_LABELS, self.rows, self.G[index])
             sheet.matrix("J (hand Jacobian)", self.rows, self.fingers, self.J[index])
         return sheet
-
-
-def grasp(
-    configuration: Configuration,
-    held: str,
-    fingers: str | Iterable[str] | None = None,
-    order: int = 2,
-    failures: Literal["raise", "mask"] = "raise",
-) -> Grasp:
-    """Compute how contacts hold a body; see `Configuration.grasp`."""
-    check_failures(failures)
-    model = configuration._model
-    contacts = contacts_of(model, held)
-    opened = model.with_open_contacts(tuple(contact.name for contact in contacts))
-    names = coordinates_of(opened, held, fingers)
-    apart = Configuration(opened, configuration.batch, configuration._states, configuration._ok)
-    flat = configuration.state.reshape(configuration._states.shape)
-    states = configuration._masked(flat).reshape(configuration.state.shape)
-    return Grasp(configuration, apart, opened, held, contacts, names, states, check_order(order), failures)

@@ -17,7 +17,7 @@ import numpy as np
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
-from kic.numerics.arguments import choice, instance, names_of
+from kic.numerics.arguments import at_least, choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
 from kic.numerics.conic_programs import (
     CONE_TIGHTENING_MAX,
@@ -81,7 +81,7 @@ class GripProgram:
         self.force = max(sizes[:2]) or next((x for x in sizes if x), 1.0)
         self.load, self.room = load / self.force, room / self.force
         self.least, self.safety = least / self.force, safety
-        self.pinned = np.array([kind == "pinned" for kind in grasp.contacts.kinds])
+        self.pinned = grasp.contacts.pinned
         self.joints = [name for name, moves in zip(fingers.names, self.moves, strict=True) if moves]
 
     def _check_unloaded_joints(self) -> None:
@@ -339,7 +339,7 @@ class GripProblem:
             added = real_array("direction", direction, size)
             if not added.any(axis=-1).all():
                 raise InputError("`direction` must not be zero, got zeros.", name="direction")
-        self._least, self._safety = _at_least("least", least, 0.0), _at_least("safety", safety, 1.0)
+        self._least, self._safety = at_least("least", least, 0.0), at_least("safety", safety, 1.0)
         J, low, high, own = _fingers(contacts, jacobian, limits, lower, offset)
         self.names = _joint_names(joints, J.shape[-1])
         self.batch = broadcast_batches(
@@ -366,14 +366,6 @@ class GripProblem:
         return GripProgram(
             self._grasps[i], wrench, fingers, self._least, self._safety, direction if added else None
         )
-
-
-def _at_least(name: str, value: Any, smallest: float) -> float:
-    """Return a number that is at least `smallest`."""
-    a = real_array(name, value)
-    if a.ndim or a < smallest:
-        raise InputError(f"`{name}` must be a number of at least {smallest:g}, got {short_repr(value)}.")
-    return float(a)
 
 
 def _fingers(

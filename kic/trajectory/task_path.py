@@ -145,7 +145,7 @@ class TaskPath:
             missing = []
             if value.shape[-1]:
                 there = self._model.values(e.valued, states)[:, : value.shape[-1]]
-                apart = _broadcast_rows(value, shape) - there
+                apart = np.broadcast_to(value, (*shape, value.shape[-1])).reshape(there.shape) - there
                 rows = self._model.rows(e.valued, 1).layout.rows
                 missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
@@ -158,11 +158,6 @@ class TaskPath:
 
     def _joined(self, parts: list[Any]) -> np.ndarray:
         return np.concatenate([np.broadcast_to(a, (*self.batch, a.shape[-1])) for a in parts], axis=-1)
-
-
-def _broadcast_rows(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return rows (B, n) broadcast over a batch."""
-    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
 
 
 class _RowPath:

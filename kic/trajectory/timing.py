@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr
+from kic.errors import InputError
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import instance, integer
-from kic.numerics.arrays import reals
+from kic.numerics.arguments import at_least, instance, integer
 from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import (
@@ -292,7 +291,7 @@ def fastest(
     (2.0, 'acceleration of tip.x')
     """
     check_duration(path)
-    ends = [_speed("start_speed", start_speed), _speed("end_speed", end_speed)]
+    ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
     s = grid_points(path, grid, clustered=True)
     of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moving(of)
@@ -350,13 +349,6 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
     size = np.maximum(*(np.where(np.isfinite(a), np.abs(a), 0.0) for a in (lower, upper)))
     slack: np.ndarray = np.minimum(upper - values, values - lower) / np.where(size > 0, size, 1.0)
     return slack
-
-
-def _speed(key: str, value: Any) -> float:
-    a = reals(value)
-    if a is None or a.shape != () or a < 0:
-        raise InputError(f"`{key}` must be a number of at least 0, got {short_repr(value)}.", key=key)
-    return float(a)
 
 
 def _check_moving(of: PathSamples) -> None:

@@ -14,7 +14,7 @@ from kic.description.columns import motion_columns
 from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
-from kic.numerics.arguments import flag
+from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
@@ -124,15 +124,13 @@ class TrackingResult(Printable, Tabular):
         >>> f.drift(2 * np.pi).shape, bool(abs(f.error).max() < 1e-12)
         ((2, 7), True)
         """
-        found = reals(period)
-        if found is None or found.ndim or not found > 0:
-            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.", name="period")
+        found = positive("period", period)
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if cycles < 1 or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"`t` must contain {self.t[0]:g} plus multiples of the period {float(found):g}, at least "
+                f"`t` must contain {self.t[0]:g} plus multiples of the period {found:g}, at least "
                 f"one; it ends at {self.t[-1]:g}.",
                 name="t",
             )
@@ -216,10 +214,7 @@ def follow(
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise InputError(f"`t` must be at least two increasing times, got {short_repr(t)}.")
-    gained, tight = reals(gain), reals(tolerance)
-    if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"`gain` must be a non-negative number (1/time), got {short_repr(gain)}.")
-    exact = flag("exact", exact)
+    gain, exact, tight = at_least("gain", gain, 0.0), flag("exact", exact), reals(tolerance)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
@@ -234,7 +229,7 @@ def follow(
     found, errors = [], []
     for k, time in enumerate(times.tolist()):
         if k:
-            states = follower.advance(states, float(times[k - 1]), time, float(gained), float(tight))
+            states = follower.advance(states, float(times[k - 1]), time, gain, float(tight))
         if exact:
             states = follower.correct(states, time)
         found.append(states)
@@ -249,7 +244,7 @@ def follow(
     )
     rates = [np.broadcast_to(task_path.rates(x), (*shape, error.shape[-1])) for x in times.tolist()]
     motion: dict[str, Any] = dict.fromkeys(("udd", "uddd", "qd"))
-    motion["ud"] = np.stack(rates) + float(gained) * error
+    motion["ud"] = np.stack(rates) + gain * error
     bends = [task_path.accelerations(x) for x in times.tolist()]
     known = exact and damping is None and not follower.aim.has_callable
     if known and all(a is not None for a in bends):
