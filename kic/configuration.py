@@ -1237,7 +1237,7 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import make_ellipsoid
 
-        return make_ellipsoid(self, self._model, kind, of, wrt, limits, length, qd, load, failures)
+        return make_ellipsoid(self, kind, of, wrt, limits, length, qd, load, failures)
 
     def manipulability_gradient(
         self,
@@ -1276,7 +1276,7 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import gradient_at
 
-        return gradient_at(self, self._model, of, wrt, limits, length, failures)
+        return gradient_at(self, of, wrt, limits, length, failures)
 
     def resolve(
         self,

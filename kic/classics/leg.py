@@ -36,8 +36,7 @@ class Leg:
     x for θ₁ = 0). Link 3 is hinged to the end of link 2 (θ₃, from the direction of link 2). Links 2 and 3 are
     thin uniform rods, may be offset from the column axis and may carry point masses at their ends.
 
-    Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,
-    entries that are not finite, or batches that do not broadcast.
+    Methods accept batches, complex numbers and symbols.
 
     Parameters
     ----------

@@ -76,9 +76,7 @@ class PlanarChain:
 
     Joint angles `q` (..., n) are relative and counterclockwise (rad); all are zero with the chain along
     x. Gravity acts along −y. Arrays have batch axes in front, and batches broadcast. Methods accept
-    complex numbers and symbols unless they solve for angles or directions. They raise `InputError` for
-    other shapes or entries that are not finite, and `InertiaError` where a mass is needed and was not
-    given.
+    complex numbers and symbols unless they solve for angles or directions.
     """
 
     dof: ClassVar[int]

@@ -103,9 +103,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 class SplitDynamics(Printable):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
-    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones. Methods
-    raise `InputError` for arrays of another shape, entries that are not finite, or batches that do not
-    broadcast.
+    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones.
 
     Attributes
     ----------
@@ -387,11 +385,6 @@ class SplitDynamics(Printable):
         ----------
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
-
-        Raises
-        ------
-        InputError
-            Under the same conditions as `effort_deviation`.
 
         Examples
         --------

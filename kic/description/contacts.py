@@ -69,11 +69,6 @@ class Contact:
     closed : bool
         True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint.
 
-    Raises
-    ------
-    ModelError
-        For numbers that are missing, out of range, or without meaning for the type.
-
     Examples
     --------
     >>> foot = kic.Contact("step", "friction", ("foot", "ground"), (0, 0, 0), (0, 0, -1), friction=0.6)

@@ -57,11 +57,6 @@ class Motor:
     speed_constant : float, optional
         Voltage per unit of speed, k_e. In consistent units it equals k_t, the default.
 
-    Raises
-    ------
-    ModelError
-        For numbers out of range. The mechanism also raises it for unknown joints.
-
     Examples
     --------
     >>> kic.Motor("M1", ["shoulder"], ratios=[60.0], inertia=2e-4, resistance=1.6, torque_constant=0.25)

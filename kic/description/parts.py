@@ -142,11 +142,6 @@ class Body:
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
         Reason for an inertia that no real body can have, such as published partial data.
-
-    Raises
-    ------
-    ModelError
-        For numbers that are missing or impossible.
     """
 
     __pydantic_config__ = STRICT
@@ -230,11 +225,6 @@ class Joint:
         each body, that coincide in the reference configuration. A limit like those of coordinates.
     swing_axis : (3,) float, optional
         That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
-
-    Raises
-    ------
-    ModelError
-        For numbers that are missing, or have no meaning for the type.
     """
 
     __pydantic_config__ = STRICT
@@ -504,11 +494,6 @@ class CenterOfMass:
         Name, unique in the mechanism.
     bodies : sequence of str, optional
         Bodies, with their point masses; by default all that move.
-
-    Raises
-    ------
-    ModelError
-        For an empty list, or unknown bodies.
 
     Examples
     --------

@@ -357,22 +357,23 @@ def _closure(
     """Test closure with the components `counted`, by cones or pyramids."""
     grasps = single_grasps(contacts, contacts.batch)
     ok, answers = map_members(contacts.batch, failures, lambda i: _test_closure(grasps[i], counted, edges))
-    wide, high = (len(contacts.axis),), (len(contacts.labels),)
-    return GraspClosure(
-        kind,
-        contacts,
-        ok,
-        gather(answers, contacts.batch, "closed", ()) == 1,
-        gather(answers, contacts.batch, "margin", ()),
-        gather(answers, contacts.batch, "force", wide),
-        gather(answers, contacts.batch, "twist", high),
-        gather(answers, contacts.batch, "both", ()) == 1,
-        tuple("" if a is None else a["missing"] for a in answers),
-    )
+    tails = {
+        "closed": (),
+        "margin": (),
+        "force": contacts.axis.shape,
+        "twist": (len(contacts.labels),),
+        "both": (),
+    }
+    found = {key: gather(answers, contacts.batch, key, tail) for key, tail in tails.items()}
+    found |= {key: found[key] == 1 for key in ("closed", "both")}
+    missing = tuple("" if a is None else a["missing"] for a in answers)
+    return GraspClosure(kind, contacts, ok, missing=missing, **found)
 
 
 def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
     """Test closure of one member; return the result with its proof."""
+    from scipy.linalg import null_space
+
     contacts = grasp.contacts
     pinned = contacts.pinned[contacts.owner[counted]]
     G = grasp.map[:, counted]
@@ -381,7 +382,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
     if rank < len(G):
         return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
     # pins resist in both senses; the other contacts must span the remaining wrenches
-    rest, press = _orthogonal_complement(G[:, pinned]), G[:, ~pinned]
+    rest, press = null_space(G[:, pinned].T, rcond=EQUALITY_RTOL), G[:, ~pinned]
     sizes = tuple(np.unique(contacts.owner[counted][~pinned], return_counts=True)[1].tolist())
     if not sizes:
         return _closed_result(grasp, counted, np.zeros(0), 1.0)
@@ -456,15 +457,6 @@ def sphere_points(dimension: int, edges: int) -> tuple[np.ndarray, float]:
     )
     points = np.concatenate([body, [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]])
     return points, float(-ConvexHull(points).equations[:, -1].max())
-
-
-def _orthogonal_complement(pins: np.ndarray) -> np.ndarray:
-    """Return orthonormal wrenches (W, r) that pins do not resist."""
-    from scipy.linalg import null_space
-
-    if not pins.shape[1]:
-        return np.eye(len(pins))
-    return null_space(pins.T, rcond=EQUALITY_RTOL)
 
 
 def _simplest_direction(null: np.ndarray) -> np.ndarray:

@@ -81,33 +81,28 @@ class GraspMotion(Printable):
 
     def __init__(
         self,
-        held: str,
-        contacts: tuple[str, ...],
-        kinds: tuple[str, ...],
-        names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-        moved: tuple[np.ndarray, np.ndarray],
+        grasp: Grasp,
+        rate: np.ndarray,
+        acceleration: np.ndarray,
         loads: tuple[np.ndarray, np.ndarray, np.ndarray],
-        bounds: tuple[np.ndarray, np.ndarray],
         size: np.ndarray,
-        contact_force: np.ndarray,
-        contact_moment: np.ndarray,
     ) -> None:
-        self.held, self.contacts, self.kinds = held, contacts, kinds
-        self.rows, self.fingers, self.coordinates = names
+        self.held, self.contacts, self.kinds = grasp.held, tuple(c.name for c in grasp.contacts), grasp.kinds
+        self.rows, self.fingers, self.coordinates = grasp.rows, grasp.fingers, grasp.coordinates
         count = len(self.fingers)
-        self.rate, self.object_rate = moved[0][..., :count], moved[0][..., count:]
-        self.acceleration, self.object_acceleration = moved[1][..., :count], moved[1][..., count:]
+        self.rate, self.object_rate = rate[..., :count], rate[..., count:]
+        self.acceleration, self.object_acceleration = acceleration[..., :count], acceleration[..., count:]
         self.effort, self.wrench, self.force = loads
-        self.contact_force, self.contact_moment = contact_force, contact_moment
+        self.contact_force, self.contact_moment = grasp._world_loads(self.force)
         at = {row: k for k, row in enumerate(self.rows)}
-        self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
-        pinned = np.array([kind == "pinned" for kind in kinds])
+        self.normal_force = self.force[..., [at[f"{name}.n"] for name in self.contacts]]
+        pinned = np.array([kind == "pinned" for kind in self.kinds])
         # in free fall the loads are rounding errors of weight and inertia
         small = CONTACT_LOAD_RTOL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
-        tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
+        tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in self.contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
-        moment = np.linalg.norm(contact_moment, axis=-1)
+        moment, bounds = np.linalg.norm(self.contact_moment, axis=-1), (grasp.friction, grasp.torsion)
         self.pulling, self.slipping = classify_contacts(
             self.normal_force, across, moment, bounds, pinned, small
         )
@@ -461,23 +456,16 @@ class Grasp(Printable):
         parts = (np.abs(efforts) + np.abs(inertial) + np.abs(d.load))[..., count:]
         size = np.linalg.norm(parts / self._scales[0], axis=-1)
         force = self._loads(forces, wrench, size)
-        return GraspMotion(
-            self.held,
-            tuple(contact.name for contact in self.contacts),
-            self.kinds,
-            (self.rows, self.fingers, self.coordinates),
-            (rate, acceleration),
-            (efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force), wrench, force),
-            (self.friction, self.torsion),
-            size,
-            self._vectors(force, self._axis != MOMENT),
-            self._vectors(force, self._axis == MOMENT),
-        )
+        effort = efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force)
+        return GraspMotion(self, rate, acceleration, (effort, wrench, force), size)
 
-    def _vectors(self, force: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return sums (..., K, 3) of the loads at some rows of each contact, in world axes."""
-        own = (np.arange(len(self.contacts))[:, None] == self._owner) & rows
-        return np.einsum("kr,...r,...rc->...kc", own.astype(float), force, self._directions)
+    def _world_loads(self, force: np.ndarray) -> list[np.ndarray]:
+        """Return forces and moments (..., K, 3) of the contacts in world axes, for loads along the rows."""
+        own, is_moment = np.arange(len(self.contacts))[:, None] == self._owner, self._axis == MOMENT
+        return [
+            np.einsum("kr,...r,...rc->...kc", (own & rows).astype(float), force, self._directions)
+            for rows in (~is_moment, is_moment)
+        ]
 
     def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return contact loads (..., R) for a required load (..., m), whose terms have a size (...)."""

@@ -128,36 +128,28 @@ class GripProgram:
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
-        names: list[tuple[str, str]] = []
-        A, h, sizes = [np.zeros((0, N))], [np.zeros(0)], []
+        # rows, bounds and name of each block
+        blocks: list[tuple[np.ndarray, np.ndarray, tuple[str, str]]] = []
         place = np.cumsum(keep) - 1
         for k in np.flatnonzero(active & ~self.pinned):
             span = contacts.spans[k]
             width = span.stop - span.start
             block = np.zeros((width, N))
             block[np.arange(width), place[span]] = [-1.0] + [-self.safety] * (width - 1)
-            A.append(block)
-            h.append(np.zeros(width))
-            sizes.append(width)
-            names.append(("contact", contacts.names[k]))
+            blocks.append((block, np.zeros(width), ("contact", contacts.names[k])))
             if extras and self.least:
-                A.append(block[:1])
-                h.append(np.array([-self.least]))
-                sizes.append(1)
-                names.append(("least", contacts.names[k]))
+                blocks.append((block[:1], np.array([-self.least]), ("least", contacts.names[k])))
         for sign, limit in ((1.0, high), (-1.0, -low)):
-            for j in np.flatnonzero(np.isfinite(limit) & ~level) if extras else ():
-                A.append(sign * rows[j : j + 1])
-                h.append(limit[j : j + 1])
-                sizes.append(1)
-                names.append(("limit", self.joints[j]))
+            blocks += [
+                (sign * rows[j : j + 1], limit[j : j + 1], ("limit", self.joints[j]))
+                for j in np.flatnonzero(np.isfinite(limit) & ~level & extras)
+            ]
         if self.added is not None:
-            A.append(-np.eye(N)[-1:])
-            h.append(np.zeros(1))
-            sizes.append(1)
-            names.append(("added", ""))
-        program = Program(np.zeros(N), T @ E, T @ e, np.concatenate(A), np.concatenate(h), tuple(sizes))
-        return program, names, T
+            blocks.append((-np.eye(N)[-1:], np.zeros(1), ("added", "")))
+        A = np.concatenate([np.zeros((0, N)), *(a for a, _, _ in blocks)])
+        h = np.concatenate([np.zeros(0), *(bound for _, bound, _ in blocks)])
+        sizes = tuple(len(a) for a, _, _ in blocks)
+        return Program(np.zeros(N), T @ E, T @ e, A, h, sizes), [name for _, _, name in blocks], T
 
     def interior(self) -> tuple[np.ndarray, Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.

@@ -157,13 +157,6 @@ class Tabular(ABC):
         pandas.DataFrame
             One row for each member of the batch, time or grid cell; for coefficients and dynamics one for
             each of their rows.
-
-        Raises
-        ------
-        UnknownNameError
-            If a name does not exist.
-        MissingExtraError
-            Without pandas.
         """
         return self._table(names).to_dataframe()
 
@@ -178,13 +171,6 @@ class Tabular(ABC):
         Returns
         -------
         xarray.Dataset
-
-        Raises
-        ------
-        UnknownNameError
-            If a name does not exist.
-        MissingExtraError
-            Without xarray.
         """
         return self._table(names).to_xarray()
 
@@ -200,8 +186,6 @@ class Tabular(ABC):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         FileError
             If the file cannot be written.
         """

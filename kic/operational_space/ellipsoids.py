@@ -14,7 +14,6 @@ from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
 from kic.numerics.display import Printable, Summary
-from kic.transfer.compiled_model import CompiledModel
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
 # definitions, for summaries
@@ -348,7 +347,6 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
 def make_ellipsoid(
     configuration: Any,
-    model: CompiledModel,
     kind: Kind,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
@@ -368,10 +366,11 @@ def make_ellipsoid(
         raise InputError("`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.")
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    S = row_factors(model.description, u.rows, length)
+    description = configuration._model.description
+    S = row_factors(description, u.rows, length)
     R = np.ones(len(u.columns))
     if kind != "inertia":
-        R = coordinate_limits(model.description, u.columns, limits, kind)
+        R = coordinate_limits(description, u.columns, limits, kind)
     image, center = u.G, np.zeros(u.G.shape[:-1])
     assert u.scaling is not None  # for the type checker: these are of a mechanism
     error = ERROR_FACTOR * u.scaling.errors()
@@ -405,7 +404,6 @@ def make_ellipsoid(
 
 def gradient_at(
     configuration: Any,
-    model: CompiledModel,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
     limits: Any,
@@ -416,15 +414,16 @@ def gradient_at(
     check_failures(failures)
     _check_real(configuration)
     u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
-    S = row_factors(model.description, u.rows, length)
-    R = coordinate_limits(model.description, u.columns, limits, "velocity")
+    description = configuration._model.description
+    S = row_factors(description, u.rows, length)
+    R = coordinate_limits(description, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
     gradient = np.where(flat[..., None], np.nan, gradient)
     lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
     if failures == "raise" and lost.any():
         raise SingularError(
-            f"The manipulability of {', '.join(u.rows)} of '{model.description.name}' is 0 here and has no "
+            f"The manipulability of {', '.join(u.rows)} of '{configuration.name}' is 0 here and has no "
             "gradient. Name fewer rows, or move away from this configuration.",
             failed=[tuple(index) for index in np.argwhere(lost).tolist()],
         )

@@ -290,11 +290,6 @@ class SampledMotion(Tabular):
         -------
         Picture
             Its ``axes`` are a tuple, one for each panel.
-
-        Raises
-        ------
-        InertiaError
-            For efforts or joint forces of bodies without inertia.
         """
         drawing = self.configuration._model.description
         panels: list[Panel] = []
