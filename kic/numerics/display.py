@@ -192,16 +192,11 @@ class Summary:
         self._parts.append(Table(caption, rows, columns, grid(a, largest), corner))
 
     def texts(
-        self,
-        caption: str,
-        rows: Sequence[str],
-        columns: Sequence[str],
-        cells: list[list[str]],
-        corner: str = "",
+        self, caption: str, rows: Sequence[str], columns: Sequence[str], cells: list[list[str]]
     ) -> None:
         """Add a table of formatted texts; columns that contain words are aligned left."""
         words = {k for k in range(len(columns)) if any(line[k][:1].isalpha() for line in cells)}
-        self._parts.append(Table(caption, rows, columns, cells, corner, frozenset(words)))
+        self._parts.append(Table(caption, rows, columns, cells, words=frozenset(words)))
 
     def planes(
         self,

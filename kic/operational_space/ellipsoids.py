@@ -81,7 +81,7 @@ class Ellipsoid(Printable):
         center: np.ndarray,
         limits: np.ndarray,
         length: float | None,
-        error: np.ndarray | None = None,
+        error: np.ndarray,
     ) -> None:
         self.kind, self.task, self.coordinates = kind, task, coordinates
         self.limits, self.length, self.center = limits, length, center
@@ -284,7 +284,7 @@ def _reciprocal(x: np.ndarray) -> np.ndarray:
         return 1.0 / x
 
 
-def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _principal_axes(image: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return left singular vectors (..., P, P) and singular values (..., P) of images (..., P, M).
 
     The largest come first. Those within the `error` (..., P, M) of the entries are zero.
@@ -295,10 +295,9 @@ def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple
     s = np.zeros(image.shape[:-1])
     s[..., : min(P, M)] = some
     s[s <= FLATNESS_RTOL * s[..., :1]] = 0.0
-    if error is not None:
-        k = min(P, M)
-        floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
-        s[..., :k] = np.where(s[..., :k] <= floor, 0.0, s[..., :k])
+    k = min(P, M)
+    floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
+    s[..., :k] = np.where(s[..., :k] <= floor, 0.0, s[..., :k])
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=-2, keepdims=True), axis=-2)
     return np.where(known[..., None], axes * np.sign(largest), np.nan), np.where(known, s, np.nan)
 
