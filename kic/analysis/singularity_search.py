@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -162,20 +163,14 @@ def between(closure: Closure, a: TangentSpace, b: TangentSpace) -> tuple[ChartSe
         edge = np.concatenate([edge[far], edge[far]])
     else:
         lost += edge.tolist()
-    whole = parts[0]
-    for more in parts[1:]:
-        whole = ChartSegments(
-            closure,
-            _joined(whole.start, more.start),
-            np.concatenate([whole.end, more.end]),
-            np.concatenate([whole.step, more.step]),
-            np.concatenate([whole.edge, more.edge]),
-        )
+    arrays = (np.concatenate([getattr(part, key) for part in parts]) for key in ("end", "step", "edge"))
+    whole = ChartSegments(closure, _joined(*(part.start for part in parts)), *arrays)
     return whole, np.unique(np.array(lost, dtype=np.intp))
 
 
-def _joined(a: TangentSpace, b: TangentSpace) -> TangentSpace:
-    return TangentSpace(*(np.concatenate([getattr(a, f.name), getattr(b, f.name)]) for f in fields(a)))
+def _joined(*spaces: TangentSpace) -> TangentSpace:
+    arrays = (np.concatenate([getattr(space, f.name) for space in spaces]) for f in fields(TangentSpace))
+    return TangentSpace(*arrays)
 
 
 def crossings(segments: ChartSegments, rows: slice | None) -> tuple[np.ndarray, np.ndarray]:
@@ -497,14 +492,10 @@ class SingularitySearch:
 
     def _adjacent(self, member: int) -> list[tuple[int, int]]:
         """Return the members before and after a member along each axis; -1 for none."""
-        index, pairs = self._index(member), []
-        for axis, size in enumerate(self.batch):
-            members = []
-            for step in (-1, 1):
-                k = index[axis] + step
-                other = (*index[:axis], k, *index[axis + 1 :])
-                members.append(int(np.ravel_multi_index(other, self.batch)) if 0 <= k < size else -1)
-            pairs.append((members[0], members[1]))
+        pairs = []
+        for axis, (k, size) in enumerate(zip(self._index(member), self.batch, strict=True)):
+            stride = prod(self.batch[axis + 1 :])
+            pairs.append((member - stride if k > 0 else -1, member + stride if k < size - 1 else -1))
         return pairs
 
     @staticmethod
