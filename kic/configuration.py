@@ -26,7 +26,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -427,9 +427,7 @@ class Configuration(Printable, Tabular):
     def summary(self) -> Summary:
         """Return a table of the coordinates."""
         sheet = Summary(f"{self.name}: configuration")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members were not solved")
         if index is not None:
@@ -983,9 +981,9 @@ class Configuration(Printable, Tabular):
         inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
         inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
         """
-        from kic.analysis.singularities import singularities
+        from kic.analysis.singularities import Singularities
 
-        return singularities(self, inputs, outputs)
+        return Singularities(self, inputs, outputs)
 
     def distribute(
         self,
@@ -1239,7 +1237,7 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import make_ellipsoid
 
-        return make_ellipsoid(self, self._model, kind, of, wrt, limits, length, qd, load, failures)
+        return make_ellipsoid(self, kind, of, wrt, limits, length, qd, load, failures)
 
     def manipulability_gradient(
         self,
@@ -1278,7 +1276,7 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import gradient_at
 
-        return gradient_at(self, self._model, of, wrt, limits, length, failures)
+        return gradient_at(self, of, wrt, limits, length, failures)
 
     def resolve(
         self,
@@ -1402,9 +1400,9 @@ class Configuration(Printable, Tabular):
         >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
         True
         """
-        from kic.grasp.grasp import grasp
+        from kic.grasp.grasp import Grasp
 
-        return grasp(self, held, fingers, order, failures)
+        return Grasp(self, held, fingers, order, failures)
 
     def linearize(
         self,

@@ -130,10 +130,10 @@ class LoopError(KicError, ValueError):
     """A quantity that is not available for a joint that closes a loop."""
 
 
-def either(words: Iterable[str]) -> str:
+def either(words: Iterable[str], conjunction: str = "or") -> str:
     """Return words as in "a, b or c"."""
     *most, last = words
-    return f"{', '.join(most)} or {last}" if most else last
+    return f"{', '.join(most)} {conjunction} {last}" if most else last
 
 
 def short_repr(value: Any) -> str:

@@ -300,7 +300,7 @@ class Mechanism(Printable, MechanismDescription):
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
         [2, 2, 1, 0]
         """
-        from kic.analysis.branches import find_assemblies
+        from kic.analysis.assemblies import find_assemblies
 
         return find_assemblies(self._model, inputs, near, starts, seed, limits)
 

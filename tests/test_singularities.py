@@ -9,7 +9,6 @@ from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.analysis.tangent_chart import root
 from kic.configuration import Configuration
 
 
@@ -457,13 +456,3 @@ def test_singular_everywhere_raises() -> None:
     slider = kic.load("slider-crank")
     dead = slider.at({"shaft": [0.0]}).singularities(outputs="piston")
     assert [one.kind for one in dead] == ["outputs"]
-
-
-def test_roots_to_the_last_digit() -> None:
-    a = np.array([0.1, 0.5, 0.9, 1e-9])
-
-    def f(x: np.ndarray) -> np.ndarray:
-        return np.expm1(9 * (x - a)) * (1 + x)
-
-    x = root(f, f(np.zeros(4)), f(np.ones(4)))
-    np.testing.assert_allclose(x, a, rtol=0, atol=2e-16)

@@ -3,7 +3,7 @@
 import numpy as np
 import sympy
 
-from kic.numerics.display import Summary, cell, column, largest_of, member
+from kic.numerics.display import Summary, cell, column, largest_of
 
 ABC = ["a", "b", "c"]
 
@@ -126,6 +126,11 @@ def test_empty_matrices_have_a_text():
 
 
 def test_one_member_of_a_batch_is_shown_and_named():
-    assert member(()) == ((), "")
-    assert member((3, 2)) == ((0, 0), "batch (3, 2), shown: member [0, 0]")
-    assert member((3, 0)) == (None, "empty batch (3, 0)")
+    for batch, index, lines in (
+        ((), (), "x"),
+        ((3, 2), (0, 0), "x\nbatch (3, 2), shown: member [0, 0]; note"),
+        ((3, 0), None, "x\nempty batch (3, 0); note"),
+    ):
+        sheet = Summary("x")
+        assert sheet.member(batch, "; note") == index
+        assert sheet.text() == lines

@@ -13,7 +13,7 @@ import kic
 from kic import trajectory as tr
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import path_constraints, sample_path
-from kic.trajectory.time_scaling import grid_points
+from kic.trajectory.timing import grid_points
 
 ARM = kic.load("horn-two-link")
 FREE = replace(ARM, gravity=(0.0, 0.0, 0.0))
@@ -331,7 +331,7 @@ def test_voltage_limits_as_rows() -> None:
 
 
 def test_terms_that_do_not_converge_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kic.trajectory.time_optimal.ITERATIONS_MAX", 0)
+    monkeypatch.setattr("kic.trajectory.timing.ITERATIONS_MAX", 0)
     with pytest.raises(kic.InputError, match="did not converge"):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 
@@ -388,7 +388,7 @@ ERRORS = {
         upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
     "need `mechanism`": lambda: tr.fastest(STRAIGHT, effort=1.0),
     "need limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
-    "`start_speed` must be a number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
+    "`start_speed` must be a finite number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
     "integer of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
     "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
     "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(

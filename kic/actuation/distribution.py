@@ -17,7 +17,7 @@ from kic.errors import InputError, LimitError, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")
@@ -214,9 +214,7 @@ class Distribution(Printable):
         """Return a labelled table of the efforts."""
         where = ", ".join(self.coordinates)
         sheet = Summary(f"efforts of {len(self.actuators)} actuators for {where}, by {self.criterion}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             sheet.matrix("T_u (generalized effort)", self.coordinates, [""], self.demand[index][:, None])
             heads, columns = ["T", "does no work"], [self.effort[index], self.internal[index]]

@@ -16,7 +16,7 @@ from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
-from kic.numerics.display import ROUNDOFF, Printable, Summary, member
+from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.tolerances import EPS
 
 # rows of the basis below this, times the condition, are round-off
@@ -261,9 +261,7 @@ class InternalLoads(Printable):
             f"{self.dimension} internal {plural} of {count} actuators on {dof} coordinates, orthonormal by "
             f"{self.criterion}"
         )
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             for sentence in self.sentences(index):
                 sheet.say(sentence)

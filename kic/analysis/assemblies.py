@@ -1,9 +1,9 @@
-"""Assembly modes: several solutions of one position problem, found by Newton's method from many starts."""
+"""Assembly modes: solutions of a position problem from many starts, matched over a batch as branches."""
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,22 +12,22 @@ from kic.configuration import Configuration
 from kic.errors import ConfigurationError, InputError
 from kic.kernels.layout import KIND, REVOLUTE, STATE
 from kic.kinematics.state import distance
-from kic.kinematics.tree import Tree
 from kic.numerics.arguments import integer
 from kic.numerics.display import Summary
 from kic.numerics.rotations import vector_from_matrix
-from kic.position import initial_states
-from kic.transfer.closure import Closure
+from kic.position import follow_complex_step, initial_states, real_configuration, real_inputs
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.continuation import continue_to
 from kic.transfer.limits import LIMIT_ATOL, Limits, MotionLimits, nearest_turn
-from kic.transfer.targets import BatchTargets, Targets, frame_part, reference_of
+from kic.transfer.targets import BatchTargets, frame_part, reference_of
 
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
 # with a larger condition of their rows the inputs barely determine the configuration: at the limit of reach,
 # or if some motion remains
 ISOLATED_CONDITION_MAX = 1e5
+# every member but the first has this share of the starts, at least a few, because its neighbours contribute
+MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
 LISTED_MAX = 8
 
@@ -152,214 +152,6 @@ class Assemblies(Configuration):
         return sheet
 
 
-@dataclass(frozen=True)
-class AssemblySearch:
-    """Checked arguments of `Mechanism.assemblies`."""
-
-    model: CompiledModel
-    targets: Targets
-    closure: Closure
-    base: np.ndarray
-    limits: MotionLimits
-    starts: int
-    rng: np.random.Generator
-
-    @property
-    def given(self) -> dict[str, int]:
-        """Tree coordinates that are inputs themselves, with their indices among the values."""
-        labels = self.closure.transfer.labels  # poses follow the names
-        return {n: k for k, n in enumerate(labels) if n in self.model.tree.column}
-
-    @property
-    def members(self) -> list[tuple[int, ...]]:
-        """Multi-index of each target."""
-        return list(np.ndindex(self.targets.batch))
-
-    def starting_states(self, count: int, values: np.ndarray) -> np.ndarray:
-        """Return starts (count, S) for values (count, P): the base, then random ones with given inputs."""
-        tree = self.model.tree
-        states = _starting_states(self.model, self.base, self.limits.bounds, count, self.rng)
-        for name, k in self.given.items():
-            states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
-        return states
-
-    def nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
-        """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
-        return _nearest_turns(self.model.tree, base, states, self.limits.bounds, self.given)
-
-    def beyond(self, states: np.ndarray) -> np.ndarray:
-        """Return the excess (K, limits) of each limited coordinate over its limits."""
-        return np.abs(self.limits.excess(states))
-
-
-def assembly_search(
-    model: CompiledModel,
-    inputs: Any,
-    near: Configuration | None,
-    starts: int,
-    seed: Any,
-    limits: Limits,
-) -> AssemblySearch:
-    """Check the arguments of `Mechanism.assemblies`."""
-    starts = integer("starts", starts, 1)
-    if not isinstance(seed, np.random.Generator):
-        # NumPy's own check recurses without end on a matrix
-        seed = integer("seed", seed, 0, other="a Generator")
-    rng = np.random.default_rng(seed)
-    targets, closure = model.position_problem(inputs)
-    base, around = initial_states(model, near)
-    if around:
-        raise InputError(f"`near` must be one configuration, got a batch {around}.")
-    return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
-
-
-def find_for_target(search: AssemblySearch) -> Assemblies:
-    """Return the distinct solutions found for one target."""
-    model, targets, closure = search.model, search.targets, search.closure
-    why = str(targets.impossible)
-    if why:
-        raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs: {why}.",
-            failed=[()],
-            reasons=[why],
-        )
-    values = np.repeat(targets.values[None], search.starts, axis=0)
-    final, residuals, reasons = closure.newton_global(search.starting_states(search.starts, values), values)
-    converged = np.array([not reason for reason in reasons])
-    if not converged.any():
-        raise_not_found(search, final, residuals, reasons)
-    states = search.nearest_turns(final[converged], search.base)
-    beyond = search.beyond(states)
-    within = beyond.max(axis=1, initial=0.0) <= LIMIT_ATOL
-    if not within.any():
-        raise_beyond_limits(search, states, beyond, search.starts)
-    states = states[within]
-    kept, counts = distinct_solutions(closure, search.base, states)
-    states = states[kept]
-    return Assemblies(
-        model, states, search.starts, counts, closure.condition(states) > ISOLATED_CONDITION_MAX
-    )
-
-
-def _starting_states(
-    model: CompiledModel,
-    base: np.ndarray,
-    bounds: dict[str, tuple[float, float]],
-    count: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Return states (count, S): the given one, then random ones within the limits."""
-    tree = model.tree
-    states = np.repeat(base[None], count, axis=0)
-    for n, name in enumerate(tree.columns):
-        column = tree.cols[n, STATE]
-        if n in tree.balls:
-            q = rng.normal(size=(count, 4))
-            states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
-        elif column >= 0:
-            reach = np.pi if tree.cols[n, KIND] == REVOLUTE else model.length
-            lower, upper = bounds.get(name, (-np.inf, np.inf))
-            middle = min(max(base[column], lower), upper)
-            lower, upper = max(lower, middle - reach), min(upper, middle + reach)
-            states[:, column] = rng.uniform(lower, upper, size=count)
-    states[:1] = base
-    return states
-
-
-def _nearest_turns(
-    tree: Tree,
-    base: np.ndarray,
-    states: np.ndarray,
-    bounds: dict[str, tuple[float, float]],
-    given: Container[str],
-) -> np.ndarray:
-    """Return states with each revolute joint in the turn closest to the base, within its limits."""
-    states = states.copy()
-    for n, name in enumerate(tree.columns):
-        column = tree.cols[n, STATE]
-        if tree.cols[n, KIND] == REVOLUTE and name not in given:
-            near = np.broadcast_to(base[..., column], len(states))
-            states[:, column] = nearest_turn(states[:, column], near, *bounds.get(name, (-np.inf, np.inf)))
-    return states
-
-
-def state_distance(transfer: CoordinateTransfer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the largest coordinate distance (K,) of states (K, S) to others, up to full turns."""
-    tree = transfer.tree
-    b = np.broadcast_to(b, a.shape).copy()
-    at = tree.cols[tree.cols[:, KIND] == REVOLUTE, STATE]
-    b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
-    return distance(tree, a, b, transfer.column_scale).max(axis=1, initial=0.0)
-
-
-def solution_tolerance(condition: np.ndarray) -> np.ndarray:
-    """Return the distance below which solutions of some condition count as one."""
-    return np.where(condition > ISOLATED_CONDITION_MAX, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL)
-
-
-def distinct_solutions(
-    closure: Closure, base: np.ndarray, states: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of distinct states, the closest to the base first, and their numbers of starts."""
-    t = closure.transfer
-    tolerance = solution_tolerance(closure.condition(states))
-    distances = np.linalg.norm(
-        distance(t.tree, states, np.broadcast_to(base, states.shape), t.column_scale), axis=1
-    )
-    remaining = np.argsort(distances, kind="stable")
-    kept, counts = [], []
-    while remaining.size:
-        first = remaining[0]
-        alike = state_distance(t, states[remaining], states[first]) <= np.minimum(
-            tolerance[remaining], tolerance[first]
-        )
-        alike[0] = True
-        kept.append(first)
-        counts.append(int(alike.sum()))
-        remaining = remaining[~alike]
-    return np.array(kept, dtype=np.intp), np.array(counts, dtype=np.intp)
-
-
-def raise_beyond_limits(
-    search: AssemblySearch, states: np.ndarray, beyond: np.ndarray, starts: int
-) -> NoReturn:
-    """Raise an error for configurations (K, S) that are all beyond limits, by (K, limits)."""
-    model, bounds = search.model, search.limits.bounds
-    nearest = int(np.argmin(beyond.max(axis=1)))
-    worst = list(bounds)[int(np.argmax(beyond[nearest]))]
-    violation = search.limits.violations(states[nearest : nearest + 1])[0]
-    kept, _ = distinct_solutions(search.closure, search.base, states)
-    raise ConfigurationError(
-        f"'{model.description.name}' has {len(kept)} configurations with these inputs (from {starts} "
-        f"starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
-        f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
-        failed=search.members,
-        reasons=[f"beyond the limits of '{worst}'"] * len(search.members),
-        beyond=[violation] * len(search.members),
-        configuration=Configuration(model, (len(kept),), states[kept]),
-    )
-
-
-def raise_not_found(
-    search: AssemblySearch, states: np.ndarray, residuals: np.ndarray, reasons: list[str]
-) -> NoReturn:
-    """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
-    best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
-    flipped = [reason for reason in reasons if "wrong way" in reason]
-    members, model = search.members, search.model
-    unit = model.description.units.length
-    reason = flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {unit}"
-    where = f" at any of {len(members)} members" if search.targets.batch else ""
-    raise ConfigurationError(
-        f"No configuration of '{model.description.name}' with these values was found{where} from "
-        f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
-        failed=members,
-        reasons=[reason] * len(members),
-        left=float(residuals[best]),
-        nearest=Configuration(model, (), states[best : best + 1]),
-    )
-
-
 def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
     """Return reference points (K, 3) of a body and rotations (K, 3, 3) from the reference configuration."""
     T = Configuration(model, (len(states),), states).displacement(body)
@@ -401,3 +193,307 @@ def _add_pose_tables(
     ]
     sheet.texts("assembly modes in each pose", rows, ["number", "which"], cells)
     return sheet
+
+
+def find_assemblies(
+    model: CompiledModel, inputs: Any, near: Configuration | None, starts: int, seed: Any, limits: Limits
+) -> Assemblies:
+    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
+    if model.has_complex_step:  # solve in real numbers, then carry the step along
+        real = find_assemblies(
+            model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
+        )
+        targets, _ = model.position_problem(inputs)
+        states = follow_complex_step(model, targets, targets.values, real)._states
+        return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
+    return _AssemblySearch(model, inputs, near, starts, seed, limits).run()
+
+
+@dataclass
+class _Solution:
+    """Solution at one member of a batch."""
+
+    state: np.ndarray  # (S,)
+    is_fixed: bool  # True if the inputs fix it well; only such solutions can be continued
+    count: int  # number of starts that converged to it
+    origin: int = -1  # solution of the preceding member that it continues, -1 if unknown
+
+
+class _AssemblySearch:
+    """Search for the solutions of each target of a batch, matched from member to member.
+
+    Each member has random starts of its own. Its solutions are then continued to the neighbours. This matches
+    solutions along the batch and finds those that the neighbours' own starts missed.
+    """
+
+    def __init__(
+        self,
+        model: CompiledModel,
+        inputs: Any,
+        near: Configuration | None,
+        starts: int,
+        seed: Any,
+        limits: Limits,
+    ) -> None:
+        self.model, self.starts_per_target = model, integer("starts", starts, 1)
+        if not isinstance(seed, np.random.Generator):
+            # NumPy's own check recurses without end on a matrix
+            seed = integer("seed", seed, 0, other="a Generator")
+        self.rng = np.random.default_rng(seed)
+        self.targets, self.closure = model.position_problem(inputs)
+        self.base, around = initial_states(model, near)
+        if around:
+            raise InputError(f"`near` must be one configuration, got a batch {around}.")
+        self.limits = MotionLimits(model, limits)
+        labels = self.closure.transfer.labels  # poses follow the names
+        # tree coordinates that are inputs themselves, with their indices among the values
+        self.given = {name: k for k, name in enumerate(labels) if name in model.tree.column}
+        batch = self.targets.batch
+        self.members = list(np.ndindex(batch))
+        self.values = self.targets.values.reshape(len(self.members), self.targets.values.shape[-1])
+        self.reasons = list(map(str, self.targets.impossible.ravel()))
+        self.parent = preceding_members(batch)
+        self.found: list[list[_Solution]] = [[] for _ in self.members]
+        self.starts = 0
+        self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def run(self) -> Assemblies:
+        """Return the distinct solutions, each branch in one slice as far as it continues."""
+        if self.members:
+            self._start()
+            self._propagate()
+            if not any(self.found):
+                self._raise_beyond_limits()
+        slots = self._slots()
+        shape = (max(map(len, slots), default=0), len(self.members))
+        states = np.full((*shape, self.model.tree.state_size), np.nan)
+        counts = np.zeros(shape, dtype=np.intp)
+        singular, continued = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        for b, slot in enumerate(slots):
+            for k, one in zip(slot, self.found[b], strict=True):
+                states[k, b], counts[k, b] = one.state, one.count
+                singular[k, b], continued[k, b] = not one.is_fixed, one.origin >= 0
+        whole = (shape[0], *self.targets.batch)
+        return Assemblies(
+            self.model,
+            states.reshape(-1, states.shape[-1]),
+            self.starts,
+            counts.reshape(whole),
+            singular.reshape(whole),
+            continued.reshape(whole),
+            BatchTargets(self.targets.names, self.targets.held, np.tile(self.values, (shape[0], 1))),
+        )
+
+    def _start(self) -> None:
+        """Solve from random starts: all of them at the first feasible member, a share at the others."""
+        feasible = np.flatnonzero([not why for why in self.reasons])
+        where = f" at any of {len(self.members)} members" if self.targets.batch else ""
+        if not feasible.size:
+            raise ConfigurationError(
+                f"'{self.model.description.name}' has no configuration with these inputs{where}: "
+                f"{self.reasons[0]}.",
+                failed=self.members,
+                reasons=self.reasons,
+            )
+        first = self.starts_per_target
+        numbers = np.full(
+            len(feasible), min(first, max(int(first * MEMBER_STARTS_FACTOR), MEMBER_STARTS_MIN))
+        )
+        numbers[0] = first
+        owner = np.repeat(feasible, numbers)
+        values = self.values[owner]
+        # the starts of the first member equal those of a search for it alone
+        head = self._starting_states(values[:first])
+        tail = self._starting_states(values[first:])
+        final, residuals, failures = self.closure.newton_global(np.concatenate([head, tail]), values)
+        self.starts += len(owner)
+        converged = np.array([not why for why in failures])
+        if not converged.any():
+            self._raise_not_found(final, residuals, failures, where)
+        states = self._within(self._nearest_turns(final[converged], self.base))
+        owner, valid = owner[converged], np.isfinite(states).all(axis=1)
+        for b in np.unique(owner[valid]):
+            self.found[b] = self._distinct(states[valid & (owner == b)])
+
+    def _starting_states(self, values: np.ndarray) -> np.ndarray:
+        """Return starts (n, S) for values (n, P): the base, then random ones within the limits."""
+        tree, rng, count = self.model.tree, self.rng, len(values)
+        states = np.repeat(self.base[None], count, axis=0)
+        for n, name in enumerate(tree.columns):
+            column = tree.cols[n, STATE]
+            if n in tree.balls:
+                q = rng.normal(size=(count, 4))
+                states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
+            elif column >= 0:
+                reach = np.pi if tree.cols[n, KIND] == REVOLUTE else self.model.length
+                lower, upper = self.limits.bounds.get(name, (-np.inf, np.inf))
+                middle = min(max(self.base[column], lower), upper)
+                lower, upper = max(lower, middle - reach), min(upper, middle + reach)
+                states[:, column] = rng.uniform(lower, upper, size=count)
+        states[:1] = self.base
+        for name, k in self.given.items():
+            states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
+        return states
+
+    def _nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
+        states, tree = states.copy(), self.model.tree
+        for n, name in enumerate(tree.columns):
+            column = tree.cols[n, STATE]
+            if tree.cols[n, KIND] == REVOLUTE and name not in self.given:
+                near = np.broadcast_to(base[..., column], len(states))
+                bounds = self.limits.bounds.get(name, (-np.inf, np.inf))
+                states[:, column] = nearest_turn(states[:, column], near, *bounds)
+        return states
+
+    def _within(self, states: np.ndarray) -> np.ndarray:
+        """Return states (n, S), NaN where they are beyond limits."""
+        beyond = np.abs(self.limits.excess(states))
+        excluded = beyond.max(axis=1, initial=0.0) > LIMIT_ATOL
+        self._beyond.append((states[excluded], beyond[excluded]))
+        return np.where(excluded[:, None], np.nan, states)
+
+    def _by_distance(self, states: np.ndarray) -> np.ndarray:
+        """Return the indices (n,) of states (n, S), the closest to the base first."""
+        tree, scale = self.model.tree, self.closure.transfer.column_scale
+        apart = distance(tree, states, np.broadcast_to(self.base, states.shape), scale)
+        return np.argsort(np.linalg.norm(apart, axis=1), kind="stable")
+
+    def _separation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the largest coordinate distance (K,) of states (K, S) to others, up to full turns."""
+        tree = self.model.tree
+        b = np.broadcast_to(b, a.shape).copy()
+        at = tree.cols[tree.cols[:, KIND] == REVOLUTE, STATE]
+        b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
+        return distance(tree, a, b, self.closure.transfer.column_scale).max(axis=1, initial=0.0)
+
+    def _distinct(self, states: np.ndarray) -> list[_Solution]:
+        """Return the distinct solutions among states (n, S), the closest to the base first."""
+        is_fixed = self.closure.condition(states) <= ISOLATED_CONDITION_MAX
+        tolerance = np.where(is_fixed, SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL)
+        remaining, found = self._by_distance(states), list[_Solution]()
+        while remaining.size:
+            first = remaining[0]
+            near = np.minimum(tolerance[remaining], tolerance[first])
+            alike = self._separation(states[remaining], states[first]) <= near
+            alike[0] = True
+            found.append(_Solution(states[first], bool(is_fixed[first]), int(alike.sum())))
+            remaining = remaining[~alike]
+        return found
+
+    def _propagate(self) -> None:
+        """Continue solutions to the adjacent members until nothing new is found."""
+        done: set[tuple[int, int, int]] = set()
+        children = [np.flatnonzero(self.parent == b).tolist() for b in range(len(self.members))]
+        while True:
+            steps = [
+                (b, k, c)
+                for b, own in enumerate(self.found)
+                for k, one in enumerate(own)
+                for c in (*children[b], *([int(self.parent[b])] if one.origin < 0 else []))
+                if one.is_fixed and c >= 0 and not self.reasons[c] and (b, k, c) not in done
+            ]
+            if not steps:
+                return
+            done.update(steps)
+            self._continue_branches(steps)
+
+    def _continue_branches(self, steps: list[tuple[int, int, int]]) -> None:
+        """Continue solution k of member b to member c for each step (b, k, c), and record the results."""
+        start = np.stack([self.found[b][k].state for b, k, _ in steps])
+        outcome = continue_to(self.closure, start, self.values[[c for *_, c in steps]], want_reasons=False)
+        self.starts += len(steps)
+        converged = np.flatnonzero([not why for why in outcome.reasons])
+        states = outcome.states[converged]
+        is_fixed = self.closure.condition(states) <= ISOLATED_CONDITION_MAX
+        # keep the number of turns of the branch
+        final = self._within(self._nearest_turns(states, states))
+        for end, fixed, n in zip(final, is_fixed.tolist(), converged, strict=True):
+            b, k, c = steps[n]
+            if not np.isfinite(end).all():
+                continue
+            own = self.found[c]
+            distances = self._separation(np.array([x.state for x in own]).reshape(-1, len(end)), end)
+            j = int(np.argmin(distances)) if distances.size else -1
+            if j < 0 or distances[j] > (SOLUTION_ATOL if fixed else SINGULAR_SOLUTION_ATOL):
+                j = len(own)
+                own.append(_Solution(end, fixed, 0))
+            own[j].count += 1
+            if self.parent[c] == b and k not in [x.origin for x in own]:
+                own[j].origin = k
+            elif self.parent[b] == c and j not in [x.origin for x in self.found[b]]:
+                self.found[b][k].origin = j
+
+    def _slots(self) -> list[np.ndarray]:
+        """Return the slice of each solution of each member: that of the one it continues, else a free one.
+
+        The angles of continued solutions get the turns of their branch.
+        """
+        from scipy.optimize import linear_sum_assignment
+
+        most, slots = max(map(len, self.found), default=0), list[np.ndarray]()
+        for b, own in enumerate(self.found):
+            slot, p = np.full(len(own), -1), self.parent[b]
+            for k, one in enumerate(own):
+                if one.origin >= 0:
+                    slot[k] = slots[p][one.origin]
+                    before = self.found[p][one.origin].state
+                    one.state = self._nearest_turns(one.state[None], before)[0]
+            states = np.array([one.state for one in own]).reshape(len(own), len(self.base))
+            new = np.flatnonzero(slot < 0)
+            new = new[self._by_distance(states[new])]
+            free = [s for s in range(most) if s not in slot]
+            # a branch that ends by a jump passes its slice to the nearest of those that begin
+            ended = np.flatnonzero(np.isin(slots[p], free)) if p >= 0 else np.empty(0, dtype=np.intp)
+            if ended.size and new.size:
+                apart = np.array([self._separation(states[new], self.found[p][k].state) for k in ended])
+                for i, j in zip(*linear_sum_assignment(apart), strict=True):
+                    slot[new[j]] = slots[p][ended[i]]
+            rest = [s for s in free if s not in slot]
+            unmatched = new[slot[new] < 0]
+            slot[unmatched] = rest[: len(unmatched)]
+            slots.append(slot)
+        return slots
+
+    def _raise_beyond_limits(self) -> NoReturn:
+        """Raise an error for solutions that are all beyond limits."""
+        states, beyond = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
+        nearest = int(np.argmin(beyond.max(axis=1)))
+        worst = list(self.limits.bounds)[int(np.argmax(beyond[nearest]))]
+        violation = self.limits.violations(states[nearest : nearest + 1])[0]
+        kept = np.array([one.state for one in self._distinct(states)])
+        raise ConfigurationError(
+            f"'{self.model.description.name}' has {len(kept)} configurations with these inputs (from "
+            f"{self.starts} starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
+            f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
+            failed=self.members,
+            reasons=[f"beyond the limits of '{worst}'"] * len(self.members),
+            beyond=[violation] * len(self.members),
+            configuration=Configuration(self.model, (len(kept),), kept),
+        )
+
+    def _raise_not_found(
+        self, states: np.ndarray, residuals: np.ndarray, reasons: list[str], where: str
+    ) -> NoReturn:
+        """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
+        best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
+        flipped = [reason for reason in reasons if "wrong way" in reason]
+        unit = self.model.description.units.length
+        reason = flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {unit}"
+        raise ConfigurationError(
+            f"No configuration of '{self.model.description.name}' with these values was found{where} from "
+            f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
+            failed=self.members,
+            reasons=[reason] * len(self.members),
+            left=float(residuals[best]),
+            nearest=Configuration(self.model, (), states[best : best + 1]),
+        )
+
+
+def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
+    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1."""
+    at, parent = np.arange(prod(batch)), np.full(prod(batch), -1)
+    for axis, size in enumerate(batch):
+        stride = prod(batch[axis + 1 :])
+        parent = np.where(at // stride % size > 0, at - stride, parent)
+    return parent

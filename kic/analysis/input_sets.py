@@ -42,6 +42,7 @@ class IndependentSet:
     where: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class IndependentSets(Printable):
     """Sets of coordinates that can drive a mechanism, the best first. Made by `Mechanism.independent_sets`.
 
@@ -73,19 +74,13 @@ class IndependentSets(Printable):
       A       0.58492
     """
 
-    def __init__(
-        self,
-        name: str,
-        sets: tuple[IndependentSet, ...],
-        among: tuple[str, ...],
-        always: tuple[str, ...],
-        batch: tuple[int, ...],
-        tried: int,
-        total: int,
-    ) -> None:
-        self._name, self._batch = name, batch
-        self.sets, self.among, self.always = sets, among, always
-        self.tried, self.total = tried, total
+    sets: tuple[IndependentSet, ...]
+    among: tuple[str, ...]
+    always: tuple[str, ...]
+    tried: int
+    total: int
+    _name: str
+    _batch: tuple[int, ...]
 
     @property
     def dof(self) -> int:
@@ -116,16 +111,11 @@ class IndependentSets(Printable):
             sheet.say(f"in every set: {', '.join(self.always)}")
         names = [", ".join(one.names) for one in self.sets]
         if self._batch:
-            numbers = np.array([[one.worst, one.median] for one in self.sets])
-            cells = [[f"{x:.5g}" for x in line] for line in numbers]
+            caption = f"sets, by smallest singular value in a batch {self._batch}"
             where = [str(one.where[0] if len(one.where) == 1 else one.where) for one in self.sets]
-            cells = [[*line, at] for line, at in zip(cells, where, strict=True)]
-            sheet.texts(
-                f"sets, by smallest singular value in a batch {self._batch}",
-                names,
-                ["worst", "median", "worst member"],
-                cells,
-            )
+            numbers = [[f"{one.worst:.5g}", f"{one.median:.5g}"] for one in self.sets]
+            cells = [[*pair, at] for pair, at in zip(numbers, where, strict=True)]
+            sheet.texts(caption, names, ["worst", "median", "worst member"], cells)
         else:
             values = np.array([[one.worst] for one in self.sets])
             sheet.matrix("sets, by smallest singular value", names, ["conditioning"], values)
@@ -170,7 +160,7 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     )
     always = tuple(labels[n] for n in found.pool if _is_indispensable(J, int(n), found, valued))
     among = tuple(labels[n] for n in found.pool)
-    return IndependentSets(name, sets, among, always, batch, found.tried, found.total)
+    return IndependentSets(sets, among, always, found.tried, found.total, name, batch)
 
 
 def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.ndarray]:

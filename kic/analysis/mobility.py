@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.analysis.body_twists import REST_RTOL
-from kic.analysis.passive_freedoms import PassiveFreedom, find_passive_freedoms
+from kic.analysis.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
+from kic.errors import either
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
@@ -244,7 +244,7 @@ class Mobility:
         ):
             if names:
                 phrases.append(f"{_count(len(names), kind)} ({verb}{_listed(names)})")
-        return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
+        return either(phrases, "and")
 
     def _redundancy(self) -> str:
         """Return the number of redundant conditions and the parts that impose them, in words."""
@@ -331,9 +331,10 @@ class Mobility:
     def _infinitesimal_remark(self, extension: Extension, here: str) -> str:
         """Return the result of the extension analysis, in words."""
         if self.finite is False:
+            order = {1: "second", 2: "third"}.get(extension.order, f"{extension.order + 1}th")
             return (
                 f"It is rigid, but infinitesimally mobile: at {self._where} conditions depend on one another "
-                f"and leave {here}, and no motion extends to {_ordinal(extension.order + 1)} order."
+                f"and leave {here}, and no motion extends to {order} order."
             )
         result = {
             1: "and no motion was found that extends to second order",
@@ -410,10 +411,6 @@ def _rank(G: np.ndarray, rtol: float) -> int:
     """Return the rank of scaled conditions: singular values above `rtol` times the largest."""
     values = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(1)
     return int((values > rtol * values[0]).sum()) if values[0] > RANK_SHARE else 0
-
-
-def _ordinal(n: int) -> str:
-    return {2: "second", 3: "third"}.get(n, f"{n}th")
 
 
 def _count(n: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -216,23 +217,27 @@ def sensitivity(
     """
     if not callable(answer):
         raise InputError(f"`answer` must be a function of a mechanism, got {short_repr(answer)}.")
+    designs: list[tuple[str, Callable[[], Mechanism]]]
     if isinstance(of, Mechanism):
-        designs, reference = _named_designs(of, parameters), of
+        several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
+        weighted = [_weights(of, one) for one in several]
+        designs = [
+            (label, partial(with_complex_step, of, weights, COMPLEX_STEP)) for label, weights in weighted
+        ]
     elif callable(of):
         x = reals(parameters)
         if x is None or x.ndim != 1:
             raise InputError(
                 f"`parameters` must be real numbers (K,) if `of` is a function, got {short_repr(parameters)}."
             )
-        designs, reference = _numeric_designs(of, x), None
+        designs = [(f"x[{k}]", partial(_stepped, of, x, k)) for k in range(len(x))]
     else:
         raise InputError(
             f"`of` must be a mechanism, or a function that makes one from numbers, got {short_repr(of)}."
         )
     derivatives = [_derivative(label, design, answer) for label, design in designs]
     if not derivatives:
-        if reference is None:
-            reference = of(np.empty(0))  # type: ignore[operator]
+        reference = of if isinstance(of, Mechanism) else of(np.empty(0))
         return np.empty((0, *np.shape(answer(reference))))
     shapes = {derivative.shape for derivative in derivatives}
     if len(shapes) > 1:
@@ -241,16 +246,6 @@ def sensitivity(
             shapes=shapes,
         )
     return np.stack(derivatives)
-
-
-def _named_designs(m: Mechanism, given: Any) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
-    """Yield labels of named parameters, and functions that make the mechanism with a step in each.
-
-    All names are checked first.
-    """
-    several = [given] if isinstance(given, str | Mapping) else entries(given)
-    weighted = [_weights(m, one) for one in several]
-    return ((label, lambda w=weights: with_complex_step(m, w, COMPLEX_STEP)) for label, weights in weighted)  # type: ignore[misc]
 
 
 def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
@@ -273,25 +268,19 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
     return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
-def _numeric_designs(
-    build: Callable[[np.ndarray], Mechanism], x: np.ndarray
-) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
-    """Yield the same for numbers x (K,) from which a function makes the mechanism."""
-
-    def make(k: int) -> Mechanism:
-        moved = x.astype(complex)
-        moved[k] += 1j * COMPLEX_STEP
-        m = build(moved)
-        if not isinstance(m, Mechanism):
-            raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.")
-        if not m.has_complex_step:
-            raise InputError(
-                f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
-                "example by np.abs or np.real. Use analytic functions of NumPy."
-            )
-        return m
-
-    return ((f"x[{k}]", lambda k=k: make(k)) for k in range(len(x)))  # type: ignore[misc]
+def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) -> Mechanism:
+    """Return the mechanism that a function makes from numbers x (K,) with a complex step in one."""
+    moved = x.astype(complex)
+    moved[k] += 1j * COMPLEX_STEP
+    m = build(moved)
+    if not isinstance(m, Mechanism):
+        raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.")
+    if not m.has_complex_step:
+        raise InputError(
+            f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
+            "example by np.abs or np.real. Use analytic functions of NumPy."
+        )
+    return m
 
 
 def _derivative(

@@ -8,7 +8,7 @@ motions meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,6 @@ from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.finite_mobility import closed_neighbours
-from kic.transfer.targets import BatchTargets
 
 # components below this share of the largest are not listed
 LISTED_RTOL = 1e-6
@@ -137,17 +136,14 @@ class Singularities(Printable):
     outputs: no motion along tip.x 1; they can be at rest while others move: ...
     """
 
-    def __init__(
-        self,
-        model: CompiledModel,
-        states: np.ndarray,
-        ok: np.ndarray,
-        inputs: Any,
-        outputs: Any,
-        configuration: Callable[[np.ndarray], Any],
-        targets: BatchTargets | None = None,
-    ) -> None:
-        self._model, self._configuration = model, configuration
+    def __init__(self, configuration: Configuration, inputs: Any, outputs: Any) -> None:
+        model, states, targets = configuration._model, configuration._states, configuration._aims
+        if states.dtype != np.float64:
+            raise InputError(
+                f"singularities() needs real numbers, got a configuration of {states.dtype}. Call it outside "
+                "of a sensitivity, or with real inputs."
+            )
+        self._model = model
         self.inputs, self.outputs = _input_and_output_rows(model, inputs, outputs)
         spans: dict[str, slice | None] = {"inputs": slice(0, len(self.inputs))}
         if self.outputs:
@@ -159,7 +155,7 @@ class Singularities(Printable):
         branches = None
         if targets is not None:
             branches = BranchTargets(model.closure(targets.names, targets.held), targets.values)
-        self._search = SingularitySearch(self._closure, spans, model.dof, states, ok, branches)
+        self._search = SingularitySearch(self._closure, spans, model.dof, states, configuration.ok, branches)
         self.measures = self._search.measures
         self._check_regular_somewhere()
 
@@ -222,7 +218,7 @@ class Singularities(Printable):
             )
             if V.shape[0] == U.shape[0]:
                 motion = self._motion(point.state, N @ V[-1])
-        configuration = self._configuration(point.state)
+        configuration = Configuration(model, (), point.state[None])
         names = tuple(dict.fromkeys((*model.coordinates, *self.inputs)))
         numbers = zip(names, single_values(configuration, names).tolist(), strict=True)
         values = {name: x for name, x in numbers if np.isfinite(x)}  # ball joints in a loop have no values
@@ -235,8 +231,9 @@ class Singularities(Printable):
     def _motion(self, state: np.ndarray, rates: np.ndarray) -> dict[str, float]:
         """Return the rates of all joints for scaled rates (M,) of the tree's coordinates."""
         model = self._model
-        joints = tuple(j.name for j in model.description.joints if j.dof)
-        t = model.transfer(tuple(n for n in joints if n not in _cut_free_joints(model)))
+        # a free joint that is cut has no coordinate
+        free = {joint.name for joint in model.tree.cuts if joint.type == "free"}
+        t = model.transfer(tuple(j.name for j in model.description.joints if j.dof and j.name not in free))
         rates_of_rows = t.values_and_rates(state[None])[1][0, : t.size] @ (rates * t.column_scale)
         largest = np.abs(rates_of_rows / t.scale[: t.size]).max()
         return dict(zip(t.labels, _positive_largest(rates_of_rows / largest), strict=True))
@@ -360,11 +357,6 @@ def _generic_states(model: CompiledModel) -> np.ndarray:
     return np.concatenate([model.reference_state, closed_neighbours(closure, model.reference_state, ways)])
 
 
-def _cut_free_joints(model: CompiledModel) -> set[str]:
-    """Return the free joints that are cut and have no coordinate."""
-    return {joint.name for joint in model.tree.cuts if joint.type == "free"}
-
-
 def _positive_largest(numbers: np.ndarray) -> list[float]:
     """Return numbers with the sign that makes the largest positive."""
     return (numbers * np.sign(numbers[np.argmax(np.abs(numbers))])).tolist()
@@ -372,29 +364,3 @@ def _positive_largest(numbers: np.ndarray) -> list[float]:
 
 def _member(index: tuple[int, ...]) -> str:
     return str(index[0]) if len(index) == 1 else str(index)
-
-
-def singularities(
-    configuration: Configuration,
-    inputs: str | Iterable[str] | None = None,
-    outputs: str | Iterable[str] | None = None,
-) -> Singularities:
-    """Return the singular configurations between the members of a batch, and the measures of all members.
-
-    See `Configuration.singularities`.
-    """
-    if configuration._states.dtype != np.float64:
-        raise InputError(
-            f"singularities() needs real numbers, got a configuration of {configuration._states.dtype}. Call "
-            "it outside of a sensitivity, or with real inputs."
-        )
-    model = configuration._model
-    return Singularities(
-        model,
-        configuration._states,
-        configuration.ok,
-        inputs,
-        outputs,
-        lambda state: Configuration(model, (), state[None]),
-        configuration._aims,
-    )

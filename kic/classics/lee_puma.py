@@ -41,12 +41,6 @@ class ThreeLinkPuma:
     inertia_exception : str
         Reason for moments of inertia that no body can have; see `kic.Body`.
 
-    Raises
-    ------
-    ModelError
-        If a value has the wrong shape or is not finite, or a mass is negative. Also if no body can have the
-        moments of inertia and there is no `inertia_exception`.
-
     Examples
     --------
     >>> arm = ThreeLinkPuma([1, 1, 1], [[0, 0, 0]] * 3, [[0.1, 0.1, 0.1]] * 3)

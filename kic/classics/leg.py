@@ -36,8 +36,7 @@ class Leg:
     x for θ₁ = 0). Link 3 is hinged to the end of link 2 (θ₃, from the direction of link 2). Links 2 and 3 are
     thin uniform rods, may be offset from the column axis and may carry point masses at their ends.
 
-    Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,
-    entries that are not finite, or batches that do not broadcast.
+    Methods accept batches, complex numbers and symbols.
 
     Parameters
     ----------
@@ -306,13 +305,7 @@ class Leg:
 
 
 def sin_cos_derivatives(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sine and cosine of angles (...) with their first three derivatives, both (..., 4).
-
-    Examples
-    --------
-    >>> sin_cos_derivatives(np.array(0.0))[0]
-    array([ 0.,  1., -0., -1.])
-    """
+    """Return the sine and cosine of angles (...) with their first three derivatives, both (..., 4)."""
     s, c = sin_cos(angle)
     return np.stack([s, c, -s, -c], axis=-1), np.stack([c, -s, -c, s], axis=-1)
 
@@ -333,25 +326,8 @@ def turning_plane_point(
         P = (X cos θ₁ − d sin θ₁, X sin θ₁ + d cos θ₁, Z)
 
     X and Z are sums of a proximal part that depends on θ₂ and a distal part that depends on θ₂ + θ₃. Every
-    derivative has the same form, with entries from tables of derivatives.
-
-    Parameters
-    ----------
-    rows, columns : three str each
-        Names of x, y, z and of θ₁, θ₂, θ₃.
-    theta1 : (...) ndarray
-        Angle of the plane.
-    radial, height : (..., 2, 4) ndarray
-        X and Z with their derivatives of order 0 to 3: of the sum, then of the distal part alone.
-    offset : float
-        Offset d.
-    order : {1, 2, 3}
-        Highest order.
-
-    Returns
-    -------
-    Coefficients
-        Values (..., 3), G (..., 3, 3), H (..., 3, 3, 3) and D (..., 3, 3, 3, 3).
+    derivative has the same form, with entries from the tables `radial` and `height` (..., 2, 4): X and Z with
+    their derivatives of order 0 to 3, of the sum and of the distal part alone.
     """
     sines, cosines = sin_cos_derivatives(theta1)
     tensors: list[Any] = []

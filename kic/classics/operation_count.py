@@ -84,23 +84,12 @@ class OperationCount(Printable):
         return sheet
 
 
-def _binary(kind: str, operation: Callable[[float, float], float], reflected: bool = False) -> Any:
-    """Return a counted operation on two numbers; `reflected` for the methods with a left r, as `__radd__`."""
+def _counted(kind: str, operation: Callable[..., float]) -> Any:
+    """Return a counted operation on one or two numbers."""
 
-    def counted(self: CountingScalar, other: SupportsFloat) -> CountingScalar:
-        a, b = self.value, float(other)
+    def counted(self: CountingScalar, *other: SupportsFloat) -> CountingScalar:
         self.counts[kind] += 1
-        return CountingScalar(operation(b, a) if reflected else operation(a, b), self.counts)
-
-    return counted
-
-
-def _unary(kind: str, function: Callable[[float], float]) -> Any:
-    """Return a counted operation on one number."""
-
-    def counted(self: CountingScalar) -> CountingScalar:
-        self.counts[kind] += 1
-        return CountingScalar(function(self.value), self.counts)
+        return CountingScalar(operation(self.value, *map(float, other)), self.counts)
 
     return counted
 
@@ -115,23 +104,7 @@ def _comparison(relation: Callable[[float, float], bool]) -> Any:
 
 
 class CountingScalar:
-    """Real number that counts the operations applied to it.
-
-    Parameters
-    ----------
-    value : float
-        Value.
-    counts : Counter
-        Counts by the names of `OperationCount`, shared with all results of operations.
-
-    Examples
-    --------
-    >>> from collections import Counter
-    >>> counts = Counter()
-    >>> x = CountingScalar(3.0, counts)
-    >>> float(x * x - 1 / x), counts["multiplications"], counts["subtractions"], counts["divisions"]
-    (8.666666666666666, 1, 1, 1)
-    """
+    """Real number that counts the operations applied to it; all results share the counts."""
 
     __slots__ = ("counts", "value")
 
@@ -139,16 +112,13 @@ class CountingScalar:
         self.value = float(value)
         self.counts = counts
 
-    __add__, __radd__ = _binary("additions", operator.add), _binary("additions", operator.add, True)
-    __sub__, __rsub__ = _binary("subtractions", operator.sub), _binary("subtractions", operator.sub, True)
-    __mul__, __rmul__ = (
-        _binary("multiplications", operator.mul),
-        _binary("multiplications", operator.mul, True),
-    )
-    __truediv__ = _binary("divisions", operator.truediv)
-    __rtruediv__ = _binary("divisions", operator.truediv, True)
-    __neg__ = _unary("negations", operator.neg)
-    cos, sin, sqrt = _unary("cosines", math.cos), _unary("sines", math.sin), _unary("roots", math.sqrt)
+    __add__ = __radd__ = _counted("additions", float.__add__)
+    __sub__, __rsub__ = _counted("subtractions", float.__sub__), _counted("subtractions", float.__rsub__)
+    __mul__ = __rmul__ = _counted("multiplications", float.__mul__)
+    __truediv__ = _counted("divisions", float.__truediv__)
+    __rtruediv__ = _counted("divisions", float.__rtruediv__)
+    __neg__ = _counted("negations", float.__neg__)
+    cos, sin, sqrt = _counted("cosines", math.cos), _counted("sines", math.sin), _counted("roots", math.sqrt)
     __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
     __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
     __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
@@ -334,23 +304,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
 
 
 def generic_revolute_arm(n_joints: int) -> Mechanism:
-    """Return a serial arm of revolute joints without special geometry.
-
-    Parameters
-    ----------
-    n_joints : int
-        Number of joints, at least 1.
-
-    Returns
-    -------
-    Mechanism
-        Joints j1 to jn, bodies l1 to ln, and the point "hand" at the end of the last body.
-
-    Examples
-    --------
-    >>> generic_revolute_arm(3).dof
-    3
-    """
+    """Return an arm with joints j1…, bodies l1… of no special geometry, and the point "hand"."""
     n = integer("n_joints", n_joints, 1)
     k = np.arange(1, n + 1)
     return from_dh(

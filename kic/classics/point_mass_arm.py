@@ -40,8 +40,7 @@ class PointMassArm:
     Joint angles are relative and counterclockwise, all zero with the arm along x; y points up. The centre of
     mass of link 3 is on its joint axis, so nothing depends on θ₃. The defaults are those of the exercise.
 
-    Methods accept batches, complex numbers and symbols. They raise `InputError` for arrays of another shape,
-    entries that are not finite, or batches that do not broadcast.
+    Methods accept batches, complex numbers and symbols.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
-from kic.numerics.arguments import choice, instance, integer
+from kic.numerics.arguments import choice, entries, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors
@@ -103,9 +103,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 class SplitDynamics(Printable):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
-    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones. Methods
-    raise `InputError` for arrays of another shape, entries that are not finite, or batches that do not
-    broadcast.
+    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones.
 
     Attributes
     ----------
@@ -249,7 +247,7 @@ class SplitDynamics(Printable):
         """
         if not isinstance(part, str) or part not in PARTS:
             raise unknown("part", part, "split dynamics", PARTS)
-        at, by = (None if names is None else _as_tuple(names) for names in (at, by))
+        at, by = ((x,) if isinstance(x, str) else None if x is None else tuple(entries(x)) for x in (at, by))
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
@@ -388,11 +386,6 @@ class SplitDynamics(Printable):
         qd, qdd : (..., M) array_like
             Velocities and accelerations at the configurations of the batch.
 
-        Raises
-        ------
-        InputError
-            Under the same conditions as `effort_deviation`.
-
         Examples
         --------
         >>> arm = split(kic.load("horn-two-link").at([[0.0, 0.0], [0.0, 1.5]]))
@@ -408,9 +401,7 @@ class SplitDynamics(Printable):
         sheet = Summary(f"split dynamics in {', '.join(self.coordinates)}")
         if self.dropped:
             sheet.say(f"dropped: {'; '.join(self.dropped)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         names = self.coordinates
@@ -517,12 +508,6 @@ class PartComparison(Printable):
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
         return sheet
-
-
-def _as_tuple(names: Any) -> tuple[Any, ...]:
-    """Return one name or several as a tuple."""
-    several = np.iterable(names) and not isinstance(names, str)
-    return tuple(names) if several else (names,)
 
 
 def _described(word: str, names: tuple[Any, ...] | None) -> str:

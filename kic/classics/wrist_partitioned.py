@@ -35,8 +35,6 @@ class WristPartitioned:
     contains the waist axis, and θ₂ is measured from the horizontal. With r = a₂₃ c₂ + a₃₄ c₂₃ and
     z = a₂₃ s₂ + a₃₄ s₂₃, the wrist centre is P = (r c₁, r s₁, s₁₁ + z).
 
-    Methods accept batches, and raise `InputError` for arrays of another shape or entries that are not finite.
-
     Parameters
     ----------
     a23, a34 : float

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from kic.description.validation import (
     STRICT,
     Vector,
     assign,
-    check_name,
+    check_part,
     choice,
     direction,
+    flag,
     number,
     two_names,
     vector,
@@ -67,11 +69,6 @@ class Contact:
     closed : bool
         True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint.
 
-    Raises
-    ------
-    ModelError
-        For numbers that are missing, out of range, or without meaning for the type.
-
     Examples
     --------
     >>> foot = kic.Contact("step", "friction", ("foot", "ground"), (0, 0, 0), (0, 0, -1), friction=0.6)
@@ -81,31 +78,18 @@ class Contact:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. The rows are name.n (the gap), name.t1, name.t2 and name.s."""
     type: ContactType
-    """Type of contact: point (without friction), friction (point with friction), soft (finger) or pinned."""
     bodies: tuple[str, str]
-    """Touching and touched body: finger and object, foot and ground."""
     at: Vector
-    """Contact point in the reference configuration."""
     normal: Vector | None = None
-    """Direction in which the first body pushes the second, of any length. Optional for a pin."""
     friction: float | None = None
-    """Coefficient of friction, of types "friction" and "soft"."""
     torsion: float | None = None
-    """Largest moment about the normal per unit of normal force, a length, of type "soft"."""
     closed: bool = True
-    """True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("contact", self.name))
-        label = f"Contact '{self.name}'"
-        assign(self, type=choice(label, "type", self.type, CONTACT_ROWS))
-        assign(self, bodies=two_names(label, "bodies", self.bodies, "bodies"))
-        assign(self, at=vector(label, "at", self.at))
-        if self.normal is not None:
-            assign(self, normal=direction(label, "normal", self.normal))
-        elif self.type != "pinned":
+        kinds = partial(choice, among=CONTACT_ROWS)
+        label = check_part(self, "contact", type=kinds, bodies=two_names, at=vector, normal=direction)
+        if self.normal is None and self.type != "pinned":
             raise ModelError(
                 f"{label}: a {self.type} contact needs `normal`, the direction in which '{self.bodies[0]}' "
                 f"pushes '{self.bodies[1]}'.",
@@ -116,10 +100,7 @@ class Contact:
             ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
         ):
             self._bound(label, key, what, types)
-        if self.closed is not True and self.closed is not False:
-            raise ModelError(
-                f"{label}: `closed` must be True or False, got {short_repr(self.closed)}.", key="closed"
-            )
+        flag(label, "closed", self.closed)
 
     def _bound(self, label: str, key: str, what: str, types: tuple[str, ...]) -> None:
         """Check that a limit is positive if the type has it, and absent otherwise."""

@@ -18,7 +18,7 @@ from kic.description.validation import (
     Vector,
     assign,
     check_distinct,
-    check_name,
+    check_part,
     check_size,
     joint_names,
     vector,
@@ -85,21 +85,14 @@ class Coupling:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """Two or more coupled joints. One coordinate of a joint with several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """Coefficients, one for each joint: Σ ratio (φ − φ₀) = 0, with φ₀ in the reference configuration."""
     gears: tuple[float, float] | None = None
-    """Numbers of teeth (or pitch radii) of two wheels in opposite rotation; negative for a ring gear."""
     belt: tuple[float, float] | None = None
-    """Radii (or numbers of teeth) of two pulleys that an open belt or a chain turns in one direction."""
     pitch_point: Vector | None = None
-    """Point of the reference configuration where two wheels, or pinion and rack, roll on each other."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("coupling", self.name))
-        label = f"Coupling '{self.name}'"
+        label = check_part(self, "coupling")
         joints = joint_names(label, self.joints, 2, " Use a fixed joint for one that must not move.")
         assign(self, joints=joints)
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
@@ -155,19 +148,8 @@ class Coupling:
 def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     """Return the coordinates of a coupling with their coefficients: Σ coefficient (φ − φ₀) = 0.
 
-    Parameters
-    ----------
-    coupling : Coupling
-        The coupling.
-    owner : str
-        Name of the mechanism.
-    joints : mapping of str to Joint
-        All joints of the mechanism.
-
-    Raises
-    ------
-    ModelError
-        For unknown joints or coordinates, or joints whose axes do not fit the definition.
+    `owner` is the name of the mechanism. Raise `ModelError` for unknown joints or coordinates, or joints
+    whose axes do not fit the definition.
     """
     label = f"Coupling '{coupling.name}'"
     found = [coordinate_of(label, owner, name, joints) for name in coupling.joints]
@@ -192,14 +174,7 @@ def add_couplings(sheet: Summary, couplings: Mapping[str, Terms]) -> None:
 
 
 def relation(terms: Terms) -> str:
-    """Return a coupling as an equation between changes from the reference configuration.
-
-    Examples
-    --------
-    >>> from kic.description.couplings import relation
-    >>> relation((("A", 20.0), ("B", -1.0)))
-    '20 ΔA − ΔB = 0'
-    """
+    """Return a coupling as an equation between changes from the reference configuration."""
     text = ""
     for coordinate, ratio in terms:
         sign = " − " if ratio < 0 else " + " if text else ""
@@ -211,11 +186,8 @@ def relation(terms: Terms) -> str:
 def coordinate_of(label: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
     """Return the joint of a name, and the name of its coordinate.
 
-    Raises
-    ------
-    ModelError
-        For an unknown joint, a joint with no or several coordinates, or the angles of a ball joint. The
-        message names `label`.
+    Raise `ModelError` of `label` for an unknown joint, a joint with no or several coordinates, or the angles
+    of a ball joint.
     """
     joint = joints.get(name)
     if joint is None and isinstance(name, str):  # names have no dots, components may
@@ -268,11 +240,6 @@ def _axis(joint: Joint) -> np.ndarray:
     return axis / np.sqrt(axis @ axis)
 
 
-def _centre(joint: Joint) -> np.ndarray:
-    """Return the point of the joint."""
-    return np.array(joint.at)
-
-
 def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) -> tuple[float, float]:
     """Return the coefficients of gears or a belt, with both rotations about the axis of the first."""
     way = "belt" if coupling.gears is None else "gears"
@@ -293,7 +260,7 @@ def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling
             key=way,
             cosine=cosine,
         )
-    centres = np.array([_centre(one), _centre(two)])
+    centres = np.array([one.at, two.at])
     apart = np.cross(a, centres[1] - centres[0])
     if way == "gears" and np.linalg.norm(apart) <= PARALLEL_ATOL * np.abs(centres).max():
         raise ModelError(
@@ -318,7 +285,8 @@ def _rolling(label: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -
             )
         v, size = _axis(joint), 1.0
         if joint.type == "revolute":
-            v, size = np.cross(v, at - _centre(joint)), float(np.abs([at, _centre(joint)]).max())
+            centre = np.array(joint.at)
+            v, size = np.cross(v, at - centre), float(np.abs([at, centre]).max())
         if np.linalg.norm(v) <= PARALLEL_ATOL * size:
             raise ModelError(
                 f"{label}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and "

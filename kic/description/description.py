@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import Self, get_args
 
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
@@ -30,9 +30,9 @@ from kic.description.validation import (
     Vector,
     apart,
     assign,
-    check_name,
+    check_part,
     listed,
-    number,
+    nonnegative,
     text,
     vector,
 )
@@ -44,20 +44,7 @@ KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
     "motors", "frames", "centers",
 )  # fmt: skip
-_SINGULAR = {
-    "bodies": "body",
-    "joints": "joint",
-    "points": "point",
-    "distances": "distance",
-    "forces": "force",
-    "moments": "moment",
-    "springs": "spring",
-    "couplings": "coupling",
-    "contacts": "contact",
-    "motors": "motor",
-    "frames": "frame",
-    "centers": "centre of mass",
-}
+_SINGULAR = {kind: kind[:-1] for kind in KINDS} | {"bodies": "body", "centers": "centre of mass"}
 Part = (
     Body
     | Joint
@@ -72,13 +59,12 @@ Part = (
     | Frame
     | CenterOfMass
 )
-_KIND = dict(
-    zip(
-        (Body, Joint, Point, Distance, Force, Moment, Spring, Coupling, Contact, Motor, Frame, CenterOfMass),
-        KINDS,
-        strict=True,
-    )
-)
+_KIND = dict(zip(get_args(Part), KINDS, strict=True))
+# fields with the names of bodies or points
+_REFERENCES = {
+    "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
+    "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
+}  # fmt: skip
 # kinds with rows that are values, beside joints
 VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
 # rows of points and bodies, where external efforts can act
@@ -143,8 +129,8 @@ class MechanismDescription:
     """Remarks of the reader of a file: merged, renamed, replaced, left out, each with its line."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("mechanism", self.name))
-        label = f"Mechanism '{self.name}'"
+        texts = dict.fromkeys(("title", "about", "source", "drawing"), text)
+        label = check_part(self, "mechanism", gravity=vector, closure_tolerance=nonnegative, **texts)
         for part_type, kind in _KIND.items():
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
@@ -154,14 +140,8 @@ class MechanismDescription:
                         key=f"{kind}[{i}]",
                     )
             assign(self, **{kind: parts})
-        assign(self, gravity=vector(label, "gravity", self.gravity))
-        assign(self, closure_tolerance=number(label, "closure_tolerance", self.closure_tolerance, 0.0))
-        for key in ("title", "about", "source", "drawing"):
-            assign(self, **{key: text(label, key, getattr(self, key))})
-        assign(
-            self,
-            remarks=tuple(text(label, "remarks", x) for x in listed(label, "remarks", self.remarks, "texts")),
-        )
+        remarks = listed(label, "remarks", self.remarks, "texts")
+        assign(self, remarks=tuple(text(label, "remarks", x) for x in remarks))
         if not isinstance(self.units, Units):
             raise ModelError(f"{label}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
@@ -170,8 +150,10 @@ class MechanismDescription:
         self._check_couplings()
         self._check_motors()
         self._check_fixed_distances()
-        self._check_coordinates(label)
-        self._check_actuators(label)
+        for key, rows in (("coordinates", False), ("actuators", True)):
+            given = getattr(self, key)
+            if given is not None:
+                assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without read-only views, which cannot be pickled and are computed again."""
@@ -208,32 +190,17 @@ class MechanismDescription:
         """Check that all bodies and points that parts refer to exist."""
         bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
         points = dict.fromkeys(point.name for point in self.points)
-        for kind in ("joints", "contacts"):
-            for i, pair in enumerate(getattr(self, kind)):
-                label = f"{_SINGULAR[kind].capitalize()} '{pair.name}'"
-                for body in pair.bodies:
-                    self._check_known(label, f"{kind}[{i}].bodies", "body", body, bodies)
-        for kind in ("points", "frames", "moments"):
+        for kind, key in _REFERENCES.items():
+            sought, there = ("point", points) if key.startswith("point") else ("body", bodies)
             for i, part in enumerate(getattr(self, kind)):
-                label = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
-                self._check_known(label, f"{kind}[{i}].body", "body", part.body, bodies)
-        for kind in ("distances", "springs"):
-            for i, part in enumerate(getattr(self, kind)):
-                label = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
-                for point in part.points:
-                    self._check_known(label, f"{kind}[{i}].points", "point", point, points)
-        for i, center in enumerate(self.centers):
-            for body in center.bodies or ():
-                label = f"Centre of mass '{center.name}'"
-                self._check_known(label, f"centers[{i}].bodies", "body", body, bodies)
-        for i, force in enumerate(self.forces):
-            self._check_known(f"Force '{force.name}'", f"forces[{i}].point", "point", force.point, points)
-
-    def _check_known(self, label: str, key: str, kind: str, name: str, there: Collection[str]) -> None:
-        """Raise an error of `label` for an unknown name."""
-        if name not in there:
-            error = unknown(kind, name, self.name, there)
-            raise ModelError(f"{label}: {error}", key=key, name=name, candidates=tuple(there))
+                given = getattr(part, key)
+                for name in (given,) if isinstance(given, str) else given or ():
+                    if name not in there:
+                        label = f"{_SINGULAR[kind].capitalize()} '{part.name}'"
+                        error = unknown(sought, name, self.name, there)
+                        raise ModelError(
+                            f"{label}: {error}", key=f"{kind}[{i}].{key}", name=name, candidates=tuple(there)
+                        )
 
     def _check_attached(self) -> None:
         """Check that joints connect every body to ground; free joints must be explicit."""
@@ -263,8 +230,11 @@ class MechanismDescription:
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
         """Mapping from each coupling to its coordinates and coefficients."""
-        joints = {joint.name: joint for joint in self.joints}
-        return MappingProxyType({c.name: terms(c, self.name, joints) for c in self.couplings})
+        return MappingProxyType({c.name: terms(c, self.name, self._joints) for c in self.couplings})
+
+    @cached_property
+    def _joints(self) -> dict[str, Joint]:
+        return {joint.name: joint for joint in self.joints}
 
     @cached_property
     def coupled(self) -> frozenset[str]:
@@ -274,10 +244,9 @@ class MechanismDescription:
 
     def _check_couplings(self) -> None:
         """Check couplings, and that coupled joints do not form a loop."""
-        joints = {joint.name: joint for joint in self.joints}
         for i, coupling in enumerate(self.couplings):
             try:
-                terms(coupling, self.name, joints)
+                terms(coupling, self.name, self._joints)
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"couplings[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
@@ -300,10 +269,9 @@ class MechanismDescription:
 
     def _check_motors(self) -> None:
         """Check that the joints and distances of every motor exist and have one coordinate each."""
-        joints = {joint.name: joint for joint in self.joints}
         for i, motor in enumerate(self.motors):
             try:
-                driven(motor, self.name, joints, self.variable_distances)
+                driven(motor, self.name, self._joints, self.variable_distances)
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
@@ -311,11 +279,8 @@ class MechanismDescription:
     @cached_property
     def shafts(self) -> Mapping[str, tuple[str, ...]]:
         """Mapping from each motor to the coordinates driven by its shaft."""
-        joints = {joint.name: joint for joint in self.joints}
         distances = self.variable_distances
-        return MappingProxyType(
-            {motor.name: driven(motor, self.name, joints, distances) for motor in self.motors}
-        )
+        return MappingProxyType({m.name: driven(m, self.name, self._joints, distances) for m in self.motors})
 
     def _check_fixed_distances(self) -> None:
         """Check that fixed distances connect different bodies and have a length."""
@@ -378,16 +343,6 @@ class MechanismDescription:
     def closed_contacts(self) -> tuple[Contact, ...]:
         """Tuple of the contacts that are closed."""
         return tuple(contact for contact in self.contacts if contact.closed)
-
-    def _check_coordinates(self, label: str) -> None:
-        """Check that the default coordinates exist and differ."""
-        if self.coordinates is not None:
-            assign(self, coordinates=self._checked_rows(label, "coordinates", self.coordinates, False))
-
-    def _check_actuators(self, label: str) -> None:
-        """Check that the actuators exist and differ."""
-        if self.actuators is not None:
-            assign(self, actuators=self._checked_rows(label, "actuators", self.actuators, True))
 
     def _checked_rows(self, label: str, key: str, given: object, rows: bool) -> tuple[str, ...]:
         """Return names of joints, components and distances, or also of other rows, after checking them."""
@@ -465,13 +420,7 @@ class MechanismDescription:
         return tuple(c for name in self.actuators for c in self._components(name) or ())
 
     def part(self, name: str, *kinds: str) -> Part:
-        """Return the part of a name, among some kinds if any are given.
-
-        Raises
-        ------
-        UnknownNameError
-            For an unknown name; carries the candidates.
-        """
+        """Return the part of a name, among some kinds if any are given."""
         if not isinstance(name, str):
             raise InputError(f"`name` must be a string, got {short_repr(name)}.")
         for kind in kinds:

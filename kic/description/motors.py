@@ -11,9 +11,10 @@ from kic.description.validation import (
     STRICT,
     assign,
     check_distinct,
-    check_name,
+    check_part,
     check_size,
     joint_names,
+    nonnegative,
     number,
 )
 from kic.errors import ModelError, short_repr
@@ -56,11 +57,6 @@ class Motor:
     speed_constant : float, optional
         Voltage per unit of speed, k_e. In consistent units it equals k_t, the default.
 
-    Raises
-    ------
-    ModelError
-        For numbers out of range. The mechanism also raises it for unknown joints.
-
     Examples
     --------
     >>> kic.Motor("M1", ["shoulder"], ratios=[60.0], inertia=2e-4, resistance=1.6, torque_constant=0.25)
@@ -69,29 +65,20 @@ class Motor:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     joints: tuple[str, ...]
-    """Joints or distances driven by the shaft. One coordinate of several is written "hip.1"."""
     ratios: tuple[float, ...] | None = None
-    """Angle of the shaft per unit of each joint; by default 1 for a single joint."""
     inertia: float = 0.0
-    """Inertia of rotor and train about the shaft."""
     damping: float = 0.0
-    """Viscous damping at the shaft."""
     friction: float = 0.0
-    """Dry friction torque at the shaft, opposed to its motion."""
     resistance: float | None = None
-    """Resistance of the armature of a DC motor; without it the motor is an ideal torque source."""
     inductance: float = 0.0
-    """Inductance of the armature; with 0 the current follows the voltage immediately."""
     torque_constant: float | None = None
-    """Torque per unit of current."""
     speed_constant: float | None = None
-    """Voltage per unit of speed; by default the torque constant, which is equal in consistent units."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("motor", self.name))
-        label = f"Motor '{self.name}'"
+        mechanical = dict.fromkeys(("inertia", "damping", "friction", "inductance"), nonnegative)
+        electrical = dict.fromkeys(("resistance", "torque_constant", "speed_constant"), number)
+        label = check_part(self, "motor", **mechanical, **electrical)
         joints = joint_names(label, self.joints, 1)
         assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
@@ -102,11 +89,6 @@ class Motor:
                 key="ratios",
             )
         assign(self, ratios=tuple(check_size(label, "ratios", given).tolist()))
-        for key in ("inertia", "damping", "friction", "inductance"):
-            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})
-        for key in ("resistance", "torque_constant", "speed_constant"):
-            if getattr(self, key) is not None:
-                assign(self, **{key: number(label, key, getattr(self, key))})
         self._check_circuit(label)
 
     def _check_circuit(self, label: str) -> None:
@@ -155,23 +137,9 @@ def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
 def driven(
     motor: Motor, owner: str, joints: Mapping[str, Joint], distances: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return the coordinates driven by the shaft of a motor.
+    """Return the coordinates driven by the shaft of a motor, among joints and variable `distances`.
 
-    Parameters
-    ----------
-    motor : Motor
-        The motor.
-    owner : str
-        Name of the mechanism.
-    joints : mapping of str to Joint
-        All joints of the mechanism.
-    distances : container of str
-        Distances of the mechanism that can change.
-
-    Raises
-    ------
-    ModelError
-        For unknown joints or coordinates.
+    `owner` is the name of the mechanism. Raise `ModelError` for unknown joints or coordinates.
     """
     label = f"Motor '{motor.name}'"
     names = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +15,14 @@ from kic.description.validation import (
     STRICT,
     Vector,
     assign,
-    check_name,
+    check_part,
     check_size,
     choice,
     direction,
+    flag,
     interval,
     listed,
+    nonnegative,
     number,
     text,
     two_names,
@@ -34,37 +37,9 @@ INERTIA_RTOL = 1e-6
 
 
 def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
-    """Check an inertia and return it in the order xx yy zz xy xz yz.
+    """Return a checked inertia, in any form of `Body`, in the order xx yy zz xy xz yz.
 
-    The numbers are entries of the tensor ∫ (r² 1 − r rᵀ) dm; products of inertia have the sign
-    xy = −∫ x y dm.
-
-    Parameters
-    ----------
-    label : str
-        Owner, for the message.
-    given : float, (3,), (6,) or (3, 3) array_like
-        One moment, equal about all axes; moments about the three axes; six numbers xx yy zz xy xz yz; or the
-        symmetric matrix.
-    mass : float, optional
-        Mass of the body. With mass 0 the inertia must be 0.
-    exception : str
-        Reason for an inertia that no body can have; it skips this check.
-
-    Returns
-    -------
-    tuple of 6 float
-
-    Raises
-    ------
-    ModelError
-        For another shape, an unsymmetric matrix, negative principal moments, a principal moment that
-        exceeds the sum of the others, or an inertia without mass.
-
-    Examples
-    --------
-    >>> check_inertia("Body 'rod'", (0, 1, 1))
-    (0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    With mass 0 it must be 0. It must be possible for a body, unless there is a reason for an `exception`.
     """
     a = reals(given)
     if a is not None and a.shape == ():
@@ -167,20 +142,12 @@ class Body:
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
         Reason for an inertia that no real body can have, such as published partial data.
-
-    Raises
-    ------
-    ModelError
-        For numbers that are missing or impossible.
     """
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     mass: float | None = None
-    """Mass. Without it the body has no dynamics; 0 means massless."""
     com: Vector | None = None
-    """Centre of mass in the reference configuration."""
     inertia: (
         float
         | Vector
@@ -188,33 +155,19 @@ class Body:
         | tuple[Vector, Vector, Vector]
         | None
     ) = None
-    """Inertia about the centre of mass, in world axes of the reference configuration: one moment about
-    every axis (planar motion), 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz, entries of the
-    tensor: xy = −∫ x y dm) or the 3×3 matrix."""
     at: Vector | None = None
-    """Reference point of the rows x y z of the body; by default the centre of mass."""
     inertia_exception: str = ""
-    """Reason for an inertia that no real body can have, such as published partial data."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("body", self.name))
-        label = f"Body '{self.name}'"
         if self.name == GROUND:
             raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
-        if self.mass is not None:
-            assign(self, mass=number(label, "mass", self.mass, 0.0))
-        if self.com is not None:
-            assign(self, com=vector(label, "com", self.com))
-        if self.at is not None:
-            assign(self, at=vector(label, "at", self.at))
+        label = check_part(self, "body", mass=nonnegative, com=vector, at=vector, inertia_exception=text)
         if self.mass and self.com is None:
             raise ModelError(
                 f"{label} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
             )
-        reason = text(label, "inertia_exception", self.inertia_exception)
-        assign(self, inertia_exception=reason)
         if self.inertia is not None:
-            assign(self, inertia=check_inertia(label, self.inertia, self.mass, reason))
+            assign(self, inertia=check_inertia(label, self.inertia, self.mass, self.inertia_exception))
 
     @property
     def reference(self) -> Vector | None:
@@ -272,52 +225,27 @@ class Joint:
         each body, that coincide in the reference configuration. A limit like those of coordinates.
     swing_axis : (3,) float, optional
         That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
-
-    Raises
-    ------
-    ModelError
-        For numbers that are missing, or have no meaning for the type.
     """
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism. Several coordinates are called name.1, name.2 …"""
     type: JointType
-    """Type of joint: revolute, prismatic, fixed, cylindrical, universal, spherical, planar or free."""
     bodies: tuple[str, str]
-    """The two connected bodies. Coordinates are the motion of the second relative to the first."""
     at: Vector | None = None
-    """A point on the axis, or the centre, in the reference configuration."""
     axis: Vector | None = None
-    """Axis in the reference configuration, of any length; universal and planar: the first of two."""
     axis2: Vector | None = None
-    """Second axis of a universal joint (carried by the first), or second direction of a planar joint."""
     value: float | tuple[float, ...] = 0.0
-    """Value of each coordinate in the reference configuration."""
     stiffness: float | tuple[float, ...] = 0.0
-    """Stiffness of a spring in the joint, one number for each coordinate, or one for all."""
     rest: float | tuple[float, ...] = 0.0
-    """Unstretched coordinate of that spring, one number for each coordinate."""
     damping: float | tuple[float, ...] = 0.0
-    """Viscous damping in the joint, one number for each coordinate, or one for all."""
     armature: float | tuple[float, ...] = 0.0
-    """Inertia that resists the acceleration of the joint, of a geared rotor: one number for each coordinate,
-    or one for all."""
     friction: float | tuple[float, ...] = 0.0
-    """Dry friction in the joint, one number for each coordinate, or one for all. It is data: no result
-    includes it."""
     limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
-    """Lower and upper limit of the coordinate, or one pair for each coordinate that has a value."""
     swing: float | None = None
-    """Largest swing of a universal or spherical joint, an angle from the reference configuration."""
     swing_axis: Vector | None = None
-    """Direction that swings; by default the normal of both axes of a universal joint."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("joint", self.name))
-        label = f"Joint '{self.name}'"
-        assign(self, type=choice(label, "type", self.type, JOINT_DOF))
-        assign(self, bodies=two_names(label, "bodies", self.bodies, "bodies"))
+        label = check_part(self, "joint", type=partial(choice, among=JOINT_DOF), bodies=two_names)
         self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(label, key)})
@@ -490,19 +418,12 @@ class Point:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """The body (or ground) that carries it."""
     at: Vector
-    """Position in the reference configuration."""
     mass: float = 0.0
-    """Point mass."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("point", self.name))
-        label = f"Point '{self.name}'"
-        assign(self, body=text(label, "body", self.body), at=vector(label, "at", self.at))
-        assign(self, mass=number(label, "mass", self.mass, 0.0))
+        check_part(self, "point", body=text, at=vector, mass=nonnegative)
 
 
 @dataclass(frozen=True)
@@ -543,18 +464,12 @@ class Frame:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """The body (or ground) that carries it."""
     origin: Vector = (0.0, 0.0, 0.0)
-    """Origin in the reference configuration."""
     axes: Axes = WORLD
-    """Unit vectors along x, y and z in the reference configuration, each with its world components."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("frame", self.name))
-        label = f"Frame '{self.name}'"
-        assign(self, body=text(label, "body", self.body), origin=vector(label, "origin", self.origin))
+        check_part(self, "frame", body=text, origin=vector)
         assign(self, axes=_right_handed(self.name, self.axes))
 
     @property
@@ -580,11 +495,6 @@ class CenterOfMass:
     bodies : sequence of str, optional
         Bodies, with their point masses; by default all that move.
 
-    Raises
-    ------
-    ModelError
-        For an empty list, or unknown bodies.
-
     Examples
     --------
     >>> from dataclasses import replace
@@ -596,22 +506,22 @@ class CenterOfMass:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     bodies: tuple[str, ...] | None = None
-    """Bodies, with their point masses; by default all that move."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("centre of mass", self.name))
-        if self.bodies is not None:
-            label = f"Centre of mass '{self.name}'"
-            names = listed(label, "bodies", self.bodies, "names of bodies")
-            if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
-                raise ModelError(
-                    f"{label}: `bodies` must have different names, got {short_repr(self.bodies)}. Leave it "
-                    "out for all bodies.",
-                    key="bodies",
-                )
-            assign(self, bodies=tuple(text(label, "bodies", name) for name in names))
+        check_part(self, "centre of mass", bodies=_different_names)
+
+
+def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
+    """Return one or several different names of bodies."""
+    names = listed(owner, key, value, "names of bodies")
+    if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
+        raise ModelError(
+            f"{owner}: `{key}` must have different names, got {short_repr(value)}. Leave it out for all "
+            "bodies.",
+            key=key,
+        )
+    return tuple(map(str, names))
 
 
 def _right_handed(name: str, given: Any) -> Axes:
@@ -662,29 +572,18 @@ class Distance:
     fixed : bool
         True for a constraint that keeps the distance, like a massless rod with two ball joints.
     limits : (float, float), optional
-        Smallest and largest length.
+        Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
     """
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     points: tuple[str, str]
-    """The two points."""
     fixed: bool = False
-    """True for a constraint that keeps the distance, like a massless rod with two ball joints."""
     limits: tuple[float, float] | None = None
-    """Shortest and longest length, such as those of a cylinder; see `limits` of joints."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("distance", self.name))
-        label = f"Distance '{self.name}'"
-        assign(self, points=two_names(label, "points", self.points, "points"))
-        if self.fixed is not True and self.fixed is not False:
-            raise ModelError(
-                f"{label}: `fixed` must be True or False, got {short_repr(self.fixed)}. The length is "
-                "that of the reference configuration.",
-                key="fixed",
-            )
+        remedy = " The length is that of the reference configuration."
+        label = check_part(self, "distance", points=two_names, fixed=partial(flag, remedy=remedy))
         if self.limits is not None:
             if self.fixed:
                 raise ModelError(f"{label} is fixed and cannot have `limits`. Leave one out.", key="limits")
@@ -709,19 +608,12 @@ class Force:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     point: str
-    """Point of application."""
     force: Vector = (0.0, 0.0, 0.0)
-    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("force", self.name))
-        label = f"Force '{self.name}'"
-        assign(self, point=text(label, "point", self.point), force=vector(label, "force", self.force))
-        assign(self, axes=choice(label, "axes", self.axes, AXES))
+        check_part(self, "force", point=text, force=vector, axes=partial(choice, among=AXES))
 
 
 @dataclass(frozen=True)
@@ -742,19 +634,12 @@ class Moment:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     body: str
-    """Loaded body."""
     moment: Vector = (0.0, 0.0, 0.0)
-    """Components."""
     axes: Literal["world", "body"] = "world"
-    """Axes of the components: world, or fixed in the body (equal in the reference configuration)."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("moment", self.name))
-        label = f"Moment '{self.name}'"
-        assign(self, body=text(label, "body", self.body), moment=vector(label, "moment", self.moment))
-        assign(self, axes=choice(label, "axes", self.axes, AXES))
+        check_part(self, "moment", body=text, moment=vector, axes=partial(choice, among=AXES))
 
 
 @dataclass(frozen=True)
@@ -775,19 +660,11 @@ class Spring:
 
     __pydantic_config__ = STRICT
     name: str
-    """Name, unique in the mechanism."""
     points: tuple[str, str]
-    """The two points."""
     stiffness: float = 0.0
-    """Force per unit of elongation."""
     rest: float = 0.0
-    """Unstretched length."""
     damping: float = 0.0
-    """Force per unit of the rate of elongation."""
 
     def __post_init__(self) -> None:
-        assign(self, name=check_name("spring", self.name))
-        label = f"Spring '{self.name}'"
-        assign(self, points=two_names(label, "points", self.points, "points"))
-        for key in ("stiffness", "rest", "damping"):
-            assign(self, **{key: number(label, key, getattr(self, key), 0.0)})
+        numbers = dict.fromkeys(("stiffness", "rest", "damping"), nonnegative)
+        check_part(self, "spring", points=two_names, **numbers)

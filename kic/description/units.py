@@ -42,7 +42,7 @@ class Units:
     Parameters
     ----------
     length, mass, time, force : str
-        Names of the units.
+        Name of the unit.
 
     Raises
     ------
@@ -63,13 +63,9 @@ class Units:
 
     __pydantic_config__ = STRICT
     length: str = "m"
-    """Unit of length."""
     mass: str = "kg"
-    """Unit of mass."""
     time: str = "s"
-    """Unit of time."""
     force: str = "N"
-    """Unit of force, length · mass / time²."""
 
     def __post_init__(self) -> None:
         named = {key: text("Units", key, getattr(self, key)) for key in SI_VALUES}
@@ -118,13 +114,7 @@ def row_unit(description: MechanismDescription, row: str) -> str:
 
 
 def effort_unit(description: MechanismDescription, row: str) -> str:
-    """Return the unit of the effort at a row: of a moment for angular rows, else of a force.
-
-    Examples
-    --------
-    >>> effort_unit(kic.load("five-bar"), "A")
-    'lbf in'
-    """
+    """Return the unit of the effort at a row: of a moment for angular rows, else of a force."""
     units = description.units
     return f"{units.force} {units.length}" if row_unit(description, row) == "rad" else units.force
 
@@ -136,13 +126,7 @@ def energy_unit(description: MechanismDescription) -> str:
 
 
 def motor_unit(description: MechanismDescription, quantity: str) -> str:
-    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's units do not give it.
-
-    Examples
-    --------
-    >>> motor_unit(kic.load("four-bar"), "current"), motor_unit(kic.load("five-bar"), "current")
-    ('A', '')
-    """
+    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's do not give it."""
     u = description.units
     if quantity == "torque":
         return f"{u.force} {u.length}"
@@ -153,11 +137,5 @@ def motor_unit(description: MechanismDescription, quantity: str) -> str:
 
 
 def rate_unit(unit: str, time: str, order: int) -> str:
-    """Return the unit of a time derivative.
-
-    Examples
-    --------
-    >>> rate_unit("rad", "s", 2), rate_unit("m", "s", 0)
-    ('rad/s²', 'm')
-    """
+    """Return the unit of a time derivative."""
     return unit if order == 0 else f"{unit or '1'}/{time}{('', '²', '³')[order - 1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cmath import sqrt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import dist, hypot
 from typing import Any
 
@@ -53,6 +53,11 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
     return check_size(owner, key, a).item()
 
 
+def nonnegative(owner: str, key: str, value: Any) -> float:
+    """Return a finite number of at least 0."""
+    return number(owner, key, value, 0.0)
+
+
 def direction(owner: str, key: str, value: Any) -> Vector:
     """Return three finite numbers that are not all zero."""
     a = reals(value)
@@ -89,6 +94,13 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
             key=key,
         )
     return (pair[0], pair[1])
+
+
+def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
+    """Return True or False; other objects are errors."""
+    if value is not True and value is not False:
+        raise ModelError(f"{owner}: `{key}` must be True or False, got {short_repr(value)}.{remedy}", key=key)
+    return value
 
 
 def text(owner: str, key: str, value: Any) -> str:
@@ -147,14 +159,26 @@ def check_distinct(owner: str, names: Sequence[str], given: Any) -> None:
         raise ModelError(f"{owner}: `joints` must not repeat a joint, got {short_repr(given)}.", key="joints")
 
 
-def two_names(owner: str, key: str, value: Any, what: str) -> tuple[str, str]:
+def two_names(owner: str, key: str, value: Any) -> tuple[str, str]:
     """Return two different names."""
-    pair = listed(owner, key, value, f"two {what}")
+    pair = listed(owner, key, value, f"two {key}")
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
-        raise ModelError(
-            f"{owner}: `{key}` must name two different {what}, got {short_repr(value)}.", key=key
-        )
+        raise ModelError(f"{owner}: `{key}` must name two different {key}, got {short_repr(value)}.", key=key)
     return (str(pair[0]), str(pair[1]))
+
+
+def check_part(part: Any, kind: str, **validators: Callable[[str, str, Any], Any]) -> str:
+    """Check the name of a part of a kind and some of its fields; return the kind and name, for messages.
+
+    Optional fields may be None.
+    """
+    assign(part, name=check_name(kind, part.name))
+    label = f"{kind.capitalize()} '{part.name}'"
+    for key, validate in validators.items():
+        given = getattr(part, key)
+        if given is not None or getattr(type(part), key, ...) is not None:
+            assign(part, **{key: validate(label, key, given)})
+    return label
 
 
 def assign(item: object, **values: Any) -> None:

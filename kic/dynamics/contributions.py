@@ -8,7 +8,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 
 def add_rotors(
@@ -67,9 +67,7 @@ class Contributions(Printable):
     def summary(self) -> Summary:
         """Return a table of the contributions of each body to the diagonal of I*."""
         sheet = Summary("shares of the diagonal of I*, linear | angular momentum")
-        index, remark = member(self.I_linear.shape[:-3])
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.I_linear.shape[:-3])
         if index is None:
             return sheet
         linear = np.einsum("bnn->bn", self.I_linear[index])

@@ -12,7 +12,7 @@ from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import composed
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # largest effort without a motor, relative to the largest effort of the motion
 UNDRIVEN_RTOL = 1e-9
@@ -261,9 +261,7 @@ class MotorDemand(Printable):
     def summary(self) -> Summary:
         """Return a labelled table."""
         sheet = Summary(f"motors {', '.join(self.motors)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             parts = (self.speed, self.torque, self.current, self.voltage, self.power)
             table = np.stack([part[index] for part in parts], axis=-1)

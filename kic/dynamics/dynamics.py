@@ -16,7 +16,7 @@ from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch, squeeze_for_scalars
-from kic.numerics.display import Printable, Summary, largest_of, member
+from kic.numerics.display import Printable, Summary, largest_of
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 
@@ -339,9 +339,7 @@ class Dynamics(Printable, Tabular):
         """Return labelled tables of I*, P* (with `power`) and the load."""
         power = flag("power", power)
         sheet = Summary(f"dynamics in {', '.join(self.coordinates)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         names, efforts = self.coordinates, self.efforts

@@ -19,7 +19,7 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import OutputQuery
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, directions, numbers, real_array
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 # number of force components of each contact type in space, and in a plane, where the moment about the
@@ -346,6 +346,11 @@ class ContactSet(Printable):
     __replace__ = replaced  # for copy.replace(), from Python 3.13 on
 
     @property
+    def pinned(self) -> np.ndarray:
+        """Mask (K,) of the pins."""
+        return np.array([kind == "pinned" for kind in self.kinds])
+
+    @property
     def normals(self) -> np.ndarray:
         """Unit inward normals (..., K, 3)."""
         return self.frames[..., 0, :]
@@ -422,9 +427,7 @@ class ContactSet(Printable):
     def summary(self) -> Summary:
         """Return labelled tables of the contacts and the grasp map."""
         sheet = Summary(f"{len(self)} contacts" + (" in a plane" if self.plane is not None else ""))
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         columns = ("x", "y", "z", "normal x", "normal y", "normal z", "μ", "γ")

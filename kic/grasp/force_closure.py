@@ -27,7 +27,7 @@ from kic.numerics.conic_programs import (
     deepest_point,
     independent_rows,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # components of a direction below this share of the size of the grasp are shown as 0
 SHOWN_RTOL = 1e-6
@@ -254,9 +254,7 @@ class GraspClosure(Printable):
     def summary(self) -> Summary:
         """Return the result with its proof."""
         sheet = Summary(f"{self.kind} closure of {len(self.contacts)} contacts")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(f"{remark}; closed: {int(self.closed.sum())} of {self.closed.size}")
+        index = sheet.member(self.batch, f"; closed: {int(self.closed.sum())} of {self.closed.size}")
         if index is None:
             return sheet
         if not self.ok[index]:
@@ -303,8 +301,7 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
     ('cannot resist, in either sense, a moment about the line through (0, 0, 0) along (0, 0, 1)',)
     """
     instance("contacts", contacts, ContactSet)
-    pinned = np.array([kind == "pinned" for kind in contacts.kinds])
-    counted = np.flatnonzero((contacts.axis == NORMAL) | pinned[contacts.owner])
+    counted = np.flatnonzero((contacts.axis == NORMAL) | contacts.pinned[contacts.owner])
     return _closure("form", contacts, counted, None, failures)
 
 
@@ -360,31 +357,32 @@ def _closure(
     """Test closure with the components `counted`, by cones or pyramids."""
     grasps = single_grasps(contacts, contacts.batch)
     ok, answers = map_members(contacts.batch, failures, lambda i: _test_closure(grasps[i], counted, edges))
-    wide, high = (len(contacts.axis),), (len(contacts.labels),)
-    return GraspClosure(
-        kind,
-        contacts,
-        ok,
-        gather(answers, contacts.batch, "closed", ()) == 1,
-        gather(answers, contacts.batch, "margin", ()),
-        gather(answers, contacts.batch, "force", wide),
-        gather(answers, contacts.batch, "twist", high),
-        gather(answers, contacts.batch, "both", ()) == 1,
-        tuple("" if a is None else a["missing"] for a in answers),
-    )
+    tails = {
+        "closed": (),
+        "margin": (),
+        "force": contacts.axis.shape,
+        "twist": (len(contacts.labels),),
+        "both": (),
+    }
+    found = {key: gather(answers, contacts.batch, key, tail) for key, tail in tails.items()}
+    found |= {key: found[key] == 1 for key in ("closed", "both")}
+    missing = tuple("" if a is None else a["missing"] for a in answers)
+    return GraspClosure(kind, contacts, ok, missing=missing, **found)
 
 
 def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) -> dict[str, Any]:
     """Test closure of one member; return the result with its proof."""
+    from scipy.linalg import null_space
+
     contacts = grasp.contacts
-    pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
+    pinned = contacts.pinned[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
     rank = int((sigma > EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
         return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
     # pins resist in both senses; the other contacts must span the remaining wrenches
-    rest, press = _orthogonal_complement(G[:, pinned]), G[:, ~pinned]
+    rest, press = null_space(G[:, pinned].T, rcond=EQUALITY_RTOL), G[:, ~pinned]
     sizes = tuple(np.unique(contacts.owner[counted][~pinned], return_counts=True)[1].tolist())
     if not sizes:
         return _closed_result(grasp, counted, np.zeros(0), 1.0)
@@ -461,15 +459,6 @@ def sphere_points(dimension: int, edges: int) -> tuple[np.ndarray, float]:
     return points, float(-ConvexHull(points).equations[:, -1].max())
 
 
-def _orthogonal_complement(pins: np.ndarray) -> np.ndarray:
-    """Return orthonormal wrenches (W, r) that pins do not resist."""
-    from scipy.linalg import null_space
-
-    if not pins.shape[1]:
-        return np.eye(len(pins))
-    return null_space(pins.T, rcond=EQUALITY_RTOL)
-
-
 def _simplest_direction(null: np.ndarray) -> np.ndarray:
     """Return the direction in the span of orthonormal columns that is nearest to an axis."""
     nearest = null @ null.T
@@ -481,7 +470,7 @@ def _simplest_direction(null: np.ndarray) -> np.ndarray:
 def _closed_result(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margin: float) -> dict[str, Any]:
     """Return the result of a closed grasp with forces x; pins balance their resultant."""
     contacts = grasp.contacts
-    pinned = np.array([k == "pinned" for k in contacts.kinds])[contacts.owner[counted]]
+    pinned = contacts.pinned[contacts.owner[counted]]
     whole = np.zeros(len(contacts.axis))
     whole[counted[~pinned]] = x
     if pinned.any():

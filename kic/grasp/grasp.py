@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.actuation.internal_loads import canonical
 from kic.configuration import Configuration
-from kic.description.contacts import CONTACT_ROWS, Contact
+from kic.description.contacts import CONTACT_ROWS
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
@@ -34,9 +34,8 @@ from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import RANK_RTOL
-from kic.transfer.compiled_model import CompiledModel
 
 
 class GraspMotion(Printable):
@@ -82,33 +81,28 @@ class GraspMotion(Printable):
 
     def __init__(
         self,
-        held: str,
-        contacts: tuple[str, ...],
-        kinds: tuple[str, ...],
-        names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-        moved: tuple[np.ndarray, np.ndarray],
+        grasp: Grasp,
+        rate: np.ndarray,
+        acceleration: np.ndarray,
         loads: tuple[np.ndarray, np.ndarray, np.ndarray],
-        bounds: tuple[np.ndarray, np.ndarray],
         size: np.ndarray,
-        contact_force: np.ndarray,
-        contact_moment: np.ndarray,
     ) -> None:
-        self.held, self.contacts, self.kinds = held, contacts, kinds
-        self.rows, self.fingers, self.coordinates = names
+        self.held, self.contacts, self.kinds = grasp.held, tuple(c.name for c in grasp.contacts), grasp.kinds
+        self.rows, self.fingers, self.coordinates = grasp.rows, grasp.fingers, grasp.coordinates
         count = len(self.fingers)
-        self.rate, self.object_rate = moved[0][..., :count], moved[0][..., count:]
-        self.acceleration, self.object_acceleration = moved[1][..., :count], moved[1][..., count:]
+        self.rate, self.object_rate = rate[..., :count], rate[..., count:]
+        self.acceleration, self.object_acceleration = acceleration[..., :count], acceleration[..., count:]
         self.effort, self.wrench, self.force = loads
-        self.contact_force, self.contact_moment = contact_force, contact_moment
+        self.contact_force, self.contact_moment = grasp._world_loads(self.force)
         at = {row: k for k, row in enumerate(self.rows)}
-        self.normal_force = self.force[..., [at[f"{name}.n"] for name in contacts]]
-        pinned = np.array([kind == "pinned" for kind in kinds])
+        self.normal_force = self.force[..., [at[f"{name}.n"] for name in self.contacts]]
+        pinned = np.array([kind == "pinned" for kind in self.kinds])
         # in free fall the loads are rounding errors of weight and inertia
         small = CONTACT_LOAD_RTOL * np.maximum(np.abs(self.force).max(axis=-1, initial=0.0), size)[..., None]
         self._pressed = np.where(np.abs(self.normal_force) > small, self.normal_force, 0.0)
-        tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in contacts]
+        tangents = [[at[row] for row in (f"{name}.t1", f"{name}.t2") if row in at] for name in self.contacts]
         across = np.stack([np.linalg.norm(self.force[..., two], axis=-1) for two in tangents], axis=-1)
-        moment = np.linalg.norm(contact_moment, axis=-1)
+        moment, bounds = np.linalg.norm(self.contact_moment, axis=-1), (grasp.friction, grasp.torsion)
         self.pulling, self.slipping = classify_contacts(
             self.normal_force, across, moment, bounds, pinned, small
         )
@@ -132,9 +126,7 @@ class GraspMotion(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"motion of '{self.held}' in its grasp")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             fingers = [a[index] for a in (self.rate, self.acceleration, self.effort)]
             columns = ["rate", "acceleration", "effort"]
@@ -215,18 +207,21 @@ class Grasp(Printable):
 
     def __init__(
         self,
-        closed: Configuration,
-        opened: Configuration,
-        model: CompiledModel,
+        configuration: Configuration,
         held: str,
-        contacts: tuple[Contact, ...],
-        names: tuple[tuple[str, ...], tuple[str, ...]],
-        states: np.ndarray,
+        fingers: str | Iterable[str] | None,
         order: int,
         failures: Literal["raise", "mask"],
     ) -> None:
-        self._closed, self._opened, self._model, self._failures = closed, opened, model, failures
-        self._names, self._states = names, states
+        check_failures(failures)
+        contacts = contacts_of(configuration._model, held)
+        model = configuration._model.with_open_contacts(tuple(contact.name for contact in contacts))
+        names = coordinates_of(model, held, fingers)
+        flat = configuration.state.reshape(configuration._states.shape)
+        states = configuration._masked(flat).reshape(configuration.state.shape)
+        opened = Configuration(model, configuration.batch, configuration._states, configuration._ok)
+        self._closed, self._opened, self._model = configuration, opened, model
+        self._names, self._states, self._failures = names, states, failures
         self.held, self.contacts = held, contacts
         self.rows = tuple(row for contact in contacts for row in contact.rows)
         self.friction = np.array([contact.friction or 0.0 for contact in contacts])
@@ -244,7 +239,8 @@ class Grasp(Printable):
         self.inward = np.where(self._back[:, None], -self.normal, self.normal)
         self.signs = np.where(self._back[self._owner] & (self._axis == 1), -1.0, 1.0)
         self.G = self._map(frames)
-        self.relative = opened.coefficients(self.rows, order, [*names[0], *names[1]], failures)
+        both = [*names[0], *names[1]]
+        self.relative = opened.coefficients(self.rows, check_order(order), both, failures)
         self.fingers, self.coordinates = self._split(self.relative.columns)
         self.J = -self.relative.G[..., : len(self.fingers)]
 
@@ -460,23 +456,16 @@ class Grasp(Printable):
         parts = (np.abs(efforts) + np.abs(inertial) + np.abs(d.load))[..., count:]
         size = np.linalg.norm(parts / self._scales[0], axis=-1)
         force = self._loads(forces, wrench, size)
-        return GraspMotion(
-            self.held,
-            tuple(contact.name for contact in self.contacts),
-            self.kinds,
-            (self.rows, self.fingers, self.coordinates),
-            (rate, acceleration),
-            (efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force), wrench, force),
-            (self.friction, self.torsion),
-            size,
-            self._vectors(force, self._axis != MOMENT),
-            self._vectors(force, self._axis == MOMENT),
-        )
+        effort = efforts[..., :count] + np.einsum("...rn,...r->...n", self.J, force)
+        return GraspMotion(self, rate, acceleration, (effort, wrench, force), size)
 
-    def _vectors(self, force: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return sums (..., K, 3) of the loads at some rows of each contact, in world axes."""
-        own = (np.arange(len(self.contacts))[:, None] == self._owner) & rows
-        return np.einsum("kr,...r,...rc->...kc", own.astype(float), force, self._directions)
+    def _world_loads(self, force: np.ndarray) -> list[np.ndarray]:
+        """Return forces and moments (..., K, 3) of the contacts in world axes, for loads along the rows."""
+        own, is_moment = np.arange(len(self.contacts))[:, None] == self._owner, self._axis == MOMENT
+        return [
+            np.einsum("kr,...r,...rc->...kc", (own & rows).astype(float), force, self._directions)
+            for rows in (~is_moment, is_moment)
+        ]
 
     def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return contact loads (..., R) for a required load (..., m), whose terms have a size (...)."""
@@ -542,9 +531,7 @@ class Grasp(Printable):
     def summary(self) -> Summary:
         """Return labelled tables of the contacts and the grasp map."""
         sheet = Summary(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             names = [f"{c.name} ({c.type}, {' on '.join(c.bodies)})" for c in self.contacts]
             place = np.concatenate([self.point[index], self.normal[index]], axis=-1)
@@ -552,22 +539,3 @@ class Grasp(Printable):
             sheet.matrix("G (grasp map)", WRENCH_LABELS, self.rows, self.G[index])
             sheet.matrix("J (hand Jacobian)", self.rows, self.fingers, self.J[index])
         return sheet
-
-
-def grasp(
-    configuration: Configuration,
-    held: str,
-    fingers: str | Iterable[str] | None = None,
-    order: int = 2,
-    failures: Literal["raise", "mask"] = "raise",
-) -> Grasp:
-    """Compute how contacts hold a body; see `Configuration.grasp`."""
-    check_failures(failures)
-    model = configuration._model
-    contacts = contacts_of(model, held)
-    opened = model.with_open_contacts(tuple(contact.name for contact in contacts))
-    names = coordinates_of(opened, held, fingers)
-    apart = Configuration(opened, configuration.batch, configuration._states, configuration._ok)
-    flat = configuration.state.reshape(configuration._states.shape)
-    states = configuration._masked(flat).reshape(configuration.state.shape)
-    return Grasp(configuration, apart, opened, held, contacts, names, states, check_order(order), failures)

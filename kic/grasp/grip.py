@@ -17,7 +17,7 @@ import numpy as np
 from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
-from kic.numerics.arguments import choice, instance, names_of
+from kic.numerics.arguments import at_least, choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
 from kic.numerics.conic_programs import (
     CONE_TIGHTENING_MAX,
@@ -28,7 +28,7 @@ from kic.numerics.conic_programs import (
     solve,
     solve_feasible,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
 # only to the root of its tolerance
@@ -81,7 +81,7 @@ class GripProgram:
         self.force = max(sizes[:2]) or next((x for x in sizes if x), 1.0)
         self.load, self.room = load / self.force, room / self.force
         self.least, self.safety = least / self.force, safety
-        self.pinned = np.array([kind == "pinned" for kind in grasp.contacts.kinds])
+        self.pinned = grasp.contacts.pinned
         self.joints = [name for name, moves in zip(fingers.names, self.moves, strict=True) if moves]
 
     def _check_unloaded_joints(self) -> None:
@@ -128,36 +128,28 @@ class GripProgram:
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
-        names: list[tuple[str, str]] = []
-        A, h, sizes = [np.zeros((0, N))], [np.zeros(0)], []
+        # rows, bounds and name of each block
+        blocks: list[tuple[np.ndarray, np.ndarray, tuple[str, str]]] = []
         place = np.cumsum(keep) - 1
         for k in np.flatnonzero(active & ~self.pinned):
             span = contacts.spans[k]
             width = span.stop - span.start
             block = np.zeros((width, N))
             block[np.arange(width), place[span]] = [-1.0] + [-self.safety] * (width - 1)
-            A.append(block)
-            h.append(np.zeros(width))
-            sizes.append(width)
-            names.append(("contact", contacts.names[k]))
+            blocks.append((block, np.zeros(width), ("contact", contacts.names[k])))
             if extras and self.least:
-                A.append(block[:1])
-                h.append(np.array([-self.least]))
-                sizes.append(1)
-                names.append(("least", contacts.names[k]))
+                blocks.append((block[:1], np.array([-self.least]), ("least", contacts.names[k])))
         for sign, limit in ((1.0, high), (-1.0, -low)):
-            for j in np.flatnonzero(np.isfinite(limit) & ~level) if extras else ():
-                A.append(sign * rows[j : j + 1])
-                h.append(limit[j : j + 1])
-                sizes.append(1)
-                names.append(("limit", self.joints[j]))
+            blocks += [
+                (sign * rows[j : j + 1], limit[j : j + 1], ("limit", self.joints[j]))
+                for j in np.flatnonzero(np.isfinite(limit) & ~level & extras)
+            ]
         if self.added is not None:
-            A.append(-np.eye(N)[-1:])
-            h.append(np.zeros(1))
-            sizes.append(1)
-            names.append(("added", ""))
-        program = Program(np.zeros(N), T @ E, T @ e, np.concatenate(A), np.concatenate(h), tuple(sizes))
-        return program, names, T
+            blocks.append((-np.eye(N)[-1:], np.zeros(1), ("added", "")))
+        A = np.concatenate([np.zeros((0, N)), *(a for a, _, _ in blocks)])
+        h = np.concatenate([np.zeros(0), *(bound for _, bound, _ in blocks)])
+        sizes = tuple(len(a) for a, _, _ in blocks)
+        return Program(np.zeros(N), T @ E, T @ e, A, h, sizes), [name for _, _, name in blocks], T
 
     def interior(self) -> tuple[np.ndarray, Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.
@@ -339,7 +331,7 @@ class GripProblem:
             added = real_array("direction", direction, size)
             if not added.any(axis=-1).all():
                 raise InputError("`direction` must not be zero, got zeros.", name="direction")
-        self._least, self._safety = _at_least("least", least, 0.0), _at_least("safety", safety, 1.0)
+        self._least, self._safety = at_least("least", least, 0.0), at_least("safety", safety, 1.0)
         J, low, high, own = _fingers(contacts, jacobian, limits, lower, offset)
         self.names = _joint_names(joints, J.shape[-1])
         self.batch = broadcast_batches(
@@ -366,14 +358,6 @@ class GripProblem:
         return GripProgram(
             self._grasps[i], wrench, fingers, self._least, self._safety, direction if added else None
         )
-
-
-def _at_least(name: str, value: Any, smallest: float) -> float:
-    """Return a number that is at least `smallest`."""
-    a = real_array(name, value)
-    if a.ndim or a < smallest:
-        raise InputError(f"`{name}` must be a number of at least {smallest:g}, got {short_repr(value)}.")
-    return float(a)
 
 
 def _fingers(
@@ -506,9 +490,7 @@ class GripForces(Printable):
     def summary(self) -> Summary:
         """Return labelled tables of forces, margins and efforts."""
         sheet = Summary(f"grip forces on the body, {self.criterion}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         force, moment = (a[index] for a in self.on_body)

@@ -58,21 +58,13 @@ class DHRow:
 
     __pydantic_config__ = STRICT
     joint: str
-    """Name of the joint."""
     body: str
-    """Name of the link moved by the joint."""
     type: Literal["revolute", "prismatic"] = "revolute"
-    """Type of joint."""
     a: float = 0.0
-    """Link length."""
     alpha: float = 0.0
-    """Twist (rad)."""
     d: float = 0.0
-    """Offset along the joint axis; of a prismatic joint, the reference value of the coordinate."""
     theta: float = 0.0
-    """Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate."""
     limits: tuple[float, float] | None = None
-    """Lower and upper limit of the coordinate."""
 
     def __post_init__(self) -> None:
         assign(self, joint=check_name("DH row", self.joint, "joint"))

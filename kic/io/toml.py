@@ -310,8 +310,9 @@ def _rule(key: str, hint: Any) -> str:
 
 # all parts share the schema settings STRICT, which one call at a time may change
 _SETTINGS_LOCK = Lock()
-# sections of docstrings that do not apply to model files
-_PYTHON_SECTIONS = re.compile(r"\n\n(?:Raises|Examples)\n-+\n.*?(?=\n\n\w+\n-+\n|\Z)", re.DOTALL)
+# sections of docstrings, and parameters in them
+_SECTION = re.compile(r"\n\n(\w+)\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"^(\w.*?) : .*((?:\n    .*)+)", re.MULTILINE)
 
 
 def schema() -> dict[str, Any]:
@@ -345,10 +346,19 @@ def schema() -> dict[str, Any]:
     description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
     description["title"] = "kic model"
     for part in description["$defs"].values():
-        if "description" in part:
-            part["description"] = _PYTHON_SECTIONS.sub("", part["description"])
+        _describe_properties(part)
     description["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return description
+
+
+def _describe_properties(part: dict[str, Any]) -> None:
+    """Move the parameters in the docstring of a part to its properties; of other sections keep the notes."""
+    docstring = part.get("description", "")
+    for names, text in _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", "")):
+        for name in names.split(", "):
+            part["properties"][name]["description"] = " ".join(text.split())
+    if docstring:
+        part["description"] = _SECTION.sub(lambda m: m[0] if m[1] == "Notes" else "", docstring)
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:

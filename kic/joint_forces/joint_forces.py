@@ -13,7 +13,7 @@ from kic.description.description import MechanismDescription
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -293,9 +293,7 @@ class JointForces(Printable, Tabular):
     def summary(self) -> Summary:
         """Return labelled tables of forces and efforts."""
         sheet = Summary("joint forces, of the first body on the second, in world axes")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             six = np.concatenate([self.force[index], self.moment[index]], axis=-1)
             ties = [f"{name} ({' on '.join(self[name].bodies)})" for name in self.joints]

@@ -14,7 +14,7 @@ from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 
 
@@ -367,9 +367,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         upto = min(self.order, 2 if order is None else check_order(order))
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
         sheet = Summary(f"{count} with respect to {', '.join(self.columns)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         if self.values is not None:

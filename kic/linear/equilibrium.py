@@ -384,20 +384,13 @@ class _Search:
 
     def _closed(self, c: Configuration, states: np.ndarray, delta: np.ndarray) -> np.ndarray:
         """Close the loops of states by the least motion, with coordinates that have values at their goal."""
-        t = self.transfer
-        closure = self.model.closure(t.names)
-        goal = closure.goal(np.zeros((1, t.size)))
-        valued = np.flatnonzero(t.chosen.valued)
-        goal[0, valued] = closure.rows(c._states)[0][0, valued] + (delta / t.scale[: t.size])[valued]
-        for _ in range(20):
-            values, G = closure.rows(states)
-            rows = np.concatenate([valued, t.independent(G[0])])
-            missing = closure.residual(goal, values)[0, rows]
-            if np.abs(missing).max(initial=0.0) <= closure.limit:
-                return states
-            step = np.linalg.lstsq(G[0, rows], missing, rcond=None)[0]
-            states = integrate(self.model.tree, states, (step * t.column_scale)[None])
-        raise ConfigurationError(f"Loops of '{self.model.description.name}' did not close.")
+        valued = np.flatnonzero(self.transfer.chosen.valued)
+        closure = self.model.closure(tuple(self.labels[n] for n in valued))
+        start = closure.rows(c._states)[0][:, : valued.size] * closure.transfer.scale[: valued.size]
+        states, residual = closure.newton(states, closure.goal(start + delta[valued]))
+        if any(closure.failure_reasons(states, residual)):
+            raise ConfigurationError(f"Loops of '{self.model.description.name}' did not close.")
+        return states
 
     def _check_isolated(self, here: _Place) -> None:
         """Raise an error for an equilibrium with a motion that requires no effort."""

@@ -19,7 +19,7 @@ from kic.kinematics.queries import OutputQuery
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.identity import Transfer
 
@@ -220,28 +220,23 @@ class Stiffness:
     def _add_springs(
         self, places: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Add springs and dampers between points.
-
-        T = s (1 − ℓ₀/ℓ) w·W_k + c e_k e·q̇, with W = ∂w/∂q and e = w·W/ℓ.
-        """
+        """Add springs and dampers between points: force s (w − ℓ₀ e) + c e e·ẇ, with e = w/ℓ."""
         w = places[:, 1::2] - places[:, ::2]
         W, dW = G[:, 1::2] - G[:, ::2], H[:, 1::2] - H[:, ::2]
-        stiffness, rest, damping = self._springs.T
-        square = (w * w).sum(axis=-1)
+        stiffness, rest, damping = self._springs.T[..., None]
         # the length may be zero if there is neither free length nor damping
-        directed = (rest != 0) | (damping != 0)
-        length = np.sqrt(np.where(directed, square, 1.0))
-        along = np.einsum("bip,bipk->bik", w, W)
-        d_along = np.einsum("bipl,bipk->bikl", W, W) + np.einsum("bip,biplk->bikl", w, dW)
-        outer = along[..., :, None] * along[..., None, :]
-        force_per_length = stiffness * (1 - rest / length)
-        loaded += np.einsum("bi,bikl->bkl", force_per_length, d_along)
-        loaded += np.einsum("bi,bikl->bkl", stiffness * rest / length**3, outer)
-        e = along / length[..., None]
-        de = d_along / length[..., None, None] - outer / length[..., None, None] ** 3
-        rate = np.einsum("bik,bk->bi", e, v)
-        loaded += np.einsum("i,bikl,bi->bkl", damping, de, rate)
-        loaded += np.einsum("i,bik,binl,bn->bkl", damping, e, de, v)
+        directed = (rest[:, 0] != 0) | (damping[:, 0] != 0)
+        length = np.sqrt(np.where(directed, (w * w).sum(axis=-1), 1.0))[..., None]
+        e = w / length
+        along = np.einsum("bip,bipl->bil", e, W)[:, :, None]
+        de = (W - e[..., None] * along) / length[..., None]
+        moved, d_moved = np.einsum("bipn,bn->bip", W, v), np.einsum("bipln,bn->bipl", dW, v)
+        rate = (e * moved).sum(axis=-1, keepdims=True)
+        d_rate = np.einsum("bip,bipl->bil", moved, de) + np.einsum("bip,bipl->bil", e, d_moved)
+        force = stiffness * (w - rest * e) + damping * rate * e
+        stretched = stiffness[..., None] * (W - rest[..., None] * de)
+        damped = damping[..., None] * (rate[..., None] * de + e[..., None] * d_rate[:, :, None])
+        loaded += geometric_stiffness(dW, force) + projected_derivative(W, stretched + damped)
 
     def _add_joint_loads(
         self, values: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
@@ -251,9 +246,8 @@ class Stiffness:
         stiffness, rest, damping = self._joint_laws.T
         deflection = np.where(self._joints.rows.valued, values - rest, 0.0)
         effort = stiffness * deflection + damping * np.einsum("bpn,bn->bp", G, v)
-        loaded += np.einsum("bplk,bp->bkl", H, effort)
-        loaded += np.einsum("bpk,p,bpl->bkl", G, stiffness, G)
-        loaded += np.einsum("bpk,p,bpln,bn->bkl", G, damping, H, v)
+        d_effort = stiffness[:, None] * G + damping[:, None] * np.einsum("bpln,bn->bpl", H, v)
+        loaded += geometric_stiffness(H, effort) + projected_derivative(G, d_effort)
 
 
 def accelerations(G: np.ndarray, H: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -307,16 +301,11 @@ def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: 
     (A,) = transfer.jets(states, 1)
     rates = np.einsum("bna,ba->bn", A, v)
     brackets = np.einsum("bpmn,bm->bpn", H - np.swapaxes(H, -1, -2), rates)
-    _add_balls(tree.balls, S, rates, brackets)
-    return brackets @ A
-
-
-def _add_balls(balls: Iterable[int], S: np.ndarray, rates: np.ndarray, out: np.ndarray) -> None:
-    """Add S (φ̇ × δφ) of ball joints, whose three columns rotate about axes of one frame."""
-    for n in balls:
+    for n in tree.balls:  # three columns that rotate about axes of one frame
         three = slice(n, n + 3)
         cross_matrix = np.swapaxes(np.cross(rates[:, None, three], np.eye(3)), -1, -2)
-        out[:, :, three] += S[:, :, three] @ cross_matrix
+        brackets[:, :, three] += S[:, :, three] @ cross_matrix
+    return brackets @ A
 
 
 def load_gains(
@@ -536,9 +525,7 @@ class Linearization(Printable):
         """Return labelled tables."""
         names = self.coordinates
         sheet = Summary(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         motion = np.stack([x[index] for x in (self.qd, self.qdd, self.T)], axis=-1)

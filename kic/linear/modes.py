@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 
 # real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
 # eigenvalues, which are accurate to the root of the rounding
@@ -128,9 +128,7 @@ class Modes(Printable):
     def summary(self) -> Summary:
         """Return labelled tables and descriptions."""
         sheet = Summary(f"modes of {', '.join(self.coordinates)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         for line in self.descriptions(index):

@@ -17,7 +17,7 @@ from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.optional import import_optional
 
 
@@ -68,23 +68,19 @@ class StateSpaceBuilder:
             force += effort_per_current @ currents
             A[..., 2 * M :, :] = self._current_rates()
         A[..., M : 2 * M, :] = inverse @ force
-        C, D = [], []
-        for name, row in outputs:
+        C = np.zeros((*self.batch, len(outputs), X))
+        D = np.zeros((*self.batch, len(outputs), len(labels)))
+        for p, (name, row) in enumerate(outputs):
             if row.size:
-                C.append(np.broadcast_to(row, (*self.batch, X)))
-                D.append(np.zeros((*self.batch, len(labels))))
+                C[..., p, :] = row
             else:
                 k = self.motors.index(name.rpartition(".")[0])
-                C.append(currents[..., k, :])
-                D.append(feed[..., k, :])
-        C.append(np.zeros((*self.batch, X)))  # removed below: there may be no output
-        D.append(np.zeros((*self.batch, len(labels))))
-        four = [A, columns, np.stack(C, axis=-2)[..., :-1, :], np.stack(D, axis=-2)[..., :-1, :]]
-        for matrix in four:
-            matrix[np.isnan(A).any(axis=(-1, -2))] = np.nan
+                C[..., p, :], D[..., p, :] = currents[..., k, :], feed[..., k, :]
+        unsolved = np.isnan(A).any(axis=(-1, -2))
+        for matrix in (A, columns, C, D):
+            matrix[unsolved] = np.nan
         names = [name for name, _ in outputs]
-        nominal = {"coordinates": lin.coordinates, "qd": lin.qd, "qdd": lin.qdd}
-        return StateSpace(four[0], four[1], four[2], four[3], self.states, labels, names, **nominal)  # type: ignore[arg-type]
+        return StateSpace(A, columns, C, D, self.states, labels, names, lin.coordinates, lin.qd, lin.qdd)
 
     def outputs(self, rows: Coefficients, rates: bool) -> list[tuple[str, np.ndarray]]:
         """Return rows (..., X) of outputs by name, from their coefficients to second order.
@@ -149,24 +145,21 @@ class StateSpaceBuilder:
         """Return labels, B (..., X, U), and the feedthrough of inputs to currents (..., K, U)."""
         M, X, coordinates = self.M, len(self.states), self.lin.coordinates
         labels: list[str] = []
-        columns, feeds = [], []
+        columns = [np.zeros((*self.batch, X, 0))]
+        feeds = [np.zeros((*self.batch, len(self.motors), 0))]
         for name in names:
             whole, _, part = name.rpartition(".")
-            one = np.zeros((*self.batch, X, 1))
-            feed = np.zeros((*self.batch, len(self.motors), 1))
+            made = [f"{name}.{c}" for c in "xyz"] if name in self.loads else [name]
+            one = np.zeros((*self.batch, X, len(made)))
+            feed = np.zeros((*self.batch, len(self.motors), len(made)))
             if name in self.motors:
                 self._voltage(self.motors.index(name), one, feed, inverse)
-                made = [name]
             elif name in coordinates:
                 one[..., M : 2 * M, 0] = inverse[..., coordinates.index(name)]
-                made = [name]
-            elif name in self.loads or (whole in self.loads and part in ("x", "y", "z")):
-                gain = inverse @ self.loads[name if name in self.loads else whole]
-                picked = [0, 1, 2] if name in self.loads else ["xyz".index(part)]
-                one = np.zeros((*self.batch, X, len(picked)))
-                one[..., M : 2 * M, :] = gain[..., picked]
-                feed = np.zeros((*self.batch, len(self.motors), len(picked)))
-                made = [f"{name}.{c}" for c in "xyz"] if name in self.loads else [name]
+            elif name in self.loads:
+                one[..., M : 2 * M, :] = inverse @ self.loads[name]
+            elif whole in self.loads and part in ("x", "y", "z"):
+                one[..., M : 2 * M, 0] = (inverse @ self.loads[whole])[..., "xyz".index(part)]
             else:
                 there = [*self.motors, *coordinates, *self.loads]
                 raise unknown("input", name, "this state space", there)
@@ -176,12 +169,7 @@ class StateSpaceBuilder:
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
             raise InputError(f"`inputs` must be distinct, got {', '.join(twice)} twice.")
-        empty = [np.zeros((*self.batch, X, 0))], [np.zeros((*self.batch, len(self.motors), 0))]
-        return (
-            labels,
-            np.concatenate(columns or empty[0], axis=-1),
-            np.concatenate(feeds or empty[1], axis=-1),
-        )
+        return labels, np.concatenate(columns, axis=-1), np.concatenate(feeds, axis=-1)
 
     def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
         """Fill the column of a motor: its voltage, or its torque for a torque source."""
@@ -460,9 +448,7 @@ class StateSpace(Printable):
         """Return labelled tables."""
         when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
         sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         A, B, C, D = (T[index] for T in self._matrices)

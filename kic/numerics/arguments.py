@@ -19,13 +19,7 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
     """
     if isinstance(of, str):
         return (of,)
-    if type(of) is tuple:
-        names = of
-    else:
-        try:
-            names = tuple(of) if isinstance(of, Iterable) else (of,)
-        except (TypeError, ValueError):  # an array without axes is iterable by its type only
-            names = (of,)
+    names = of if type(of) is tuple else tuple(entries(of))
     for name in names:
         if type(name) is not str and not isinstance(name, str):
             raise InputError(f"`{argument}` must contain names, got {short_repr(name)}.", name=argument)
@@ -72,11 +66,19 @@ def integer(name: str, value: Any, least: int, most: int | None = None, other: s
     return int(value)
 
 
-def positive(name: str, value: Any, zero: bool = False) -> float:
-    """Return a finite number above zero, or one that may be `zero`."""
+def positive(name: str, value: Any) -> float:
+    """Return a finite number above zero."""
     a = reals(value)
-    if a is None or a.shape != () or a.dtype != np.float64 or a < 0 or (not zero and a == 0):
-        bound = "a finite number of at least 0" if zero else "a positive finite number"
+    if a is None or a.shape != () or a.dtype != np.float64 or not a > 0:
+        raise InputError(f"`{name}` must be a positive finite number, got {short_repr(value)}.", name=name)
+    return float(a)
+
+
+def at_least(name: str, value: Any, least: float) -> float:
+    """Return a finite number of at least `least`."""
+    a = reals(value)
+    if a is None or a.shape != () or a.dtype != np.float64 or a < least:
+        bound = f"a finite number of at least {least:g}"
         raise InputError(f"`{name}` must be {bound}, got {short_repr(value)}.", name=name)
     return float(a)
 

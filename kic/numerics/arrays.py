@@ -26,18 +26,7 @@ _COMPLEX_STEP_RTOL = 1e-9
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
-    """Return an array of float64, complex128 or objects (symbols).
-
-    Raises
-    ------
-    InputError
-        If the value is not an array of numbers; texts, booleans and masked entries are not numbers.
-
-    Examples
-    --------
-    >>> numbers("phi", [1, 2]).dtype
-    dtype('float64')
-    """
+    """Return an array of float64, complex128 or objects (symbols); texts, booleans and masks are errors."""
     a = as_numbers(value)
     if a is None:
         raise InputError(f"`{name}` must be an array of numbers, got {short_repr(value)}.", name=name)
@@ -122,11 +111,6 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     One number is accepted where the lengths are (1,). Entries must be finite, unless `finite` is False, and
     not larger than `ARGUMENT_MAX`, unless `bounded` is False. Raise `InputError` otherwise, or if the shape
     is wrong.
-
-    Examples
-    --------
-    >>> as_array("qd", [[0, 1], [2, 3]], 2).shape
-    (2, 2)
     """
     a = numbers(name, value)
     if a.ndim == 0 and shape == (1,):  # one degree of freedom
@@ -162,11 +146,6 @@ def squeeze_for_scalars(result: np.ndarray, *given: Any) -> np.ndarray:
     """Return results (..., 1) without their last axis if all arguments that were given are plain numbers.
 
     `as_array` accepts plain numbers where there is one degree of freedom, and None stands for no argument.
-
-    Examples
-    --------
-    >>> squeeze_for_scalars(np.array([3.0]), 1.0, None), squeeze_for_scalars(np.array([3.0]), [1.0], 2.0)
-    (np.float64(3.0), array([3.]))
     """
     there = [value for value in given if value is not None]
     plain = bool(there) and all(np.ndim(value) == 0 for value in there)
@@ -221,11 +200,6 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
 
     Raise `InputError` if the shape is wrong, numbers are not real and finite, or a direction has zero
     length. Carries `entries`, the index of the first such direction.
-
-    Examples
-    --------
-    >>> directions("direction", [0.0, -2e-200], 2)
-    array([ 0., -1.])
     """
     a = numbers(name, value)
     shape = (size,) if size is not None else a.shape[-1:] or (1,)
@@ -244,15 +218,7 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common batch shape of named arguments.
-
-    Raise `InputError` if the shapes do not broadcast.
-
-    Examples
-    --------
-    >>> broadcast_batches(qd=(3, 1), qdd=(2,))
-    (3, 2)
-    """
+    """Return the common batch shape of named arguments, or raise `InputError` if there is none."""
     try:
         return np.broadcast_shapes(*batches.values())
     except ValueError:

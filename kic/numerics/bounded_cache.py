@@ -16,15 +16,6 @@ class BoundedCache(dict[K, V]):
     """Dict that keeps the `size` values set last, and is safe under threads.
 
     A look-up is that of a dict: it costs nothing more, and does not renew a value.
-
-    Examples
-    --------
-    >>> from kic.numerics.bounded_cache import BoundedCache
-    >>> kept = BoundedCache()
-    >>> kept.size = 2
-    >>> kept["a"], kept["b"], kept["c"] = 1, 2, 3
-    >>> print(kept.get("a"), len(kept))
-    None 2
     """
 
     size = CACHE_SIZE_MAX

@@ -32,12 +32,6 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
 
     The least distance programming of Lawson and Hanson is used. Bounds (A,) may be infinite, and N has
     shape (A, K). Raise `SingularError` if the problem is feasible, but the program does not converge.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> nearest(np.array([3.0, 1.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
-    array([2., 2.])
     """
     both, bound = np.concatenate([N, -N]), np.concatenate([lower, -upper])
     size = np.linalg.norm(both, axis=1)
@@ -103,12 +97,6 @@ def minimize_largest_share(
     Chebyshev approximation of Rice, which is unique. A linear program gives the largest share and, by its
     multipliers, the efforts that have it in every solution. These are fixed, and the process repeats for
     the others. Return None if no efforts lie within the bounds.
-
-    Examples
-    --------
-    >>> upper = np.array([4.0, 2.0])
-    >>> minimize_largest_share(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -upper, upper)
-    array([2., 1.])
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
     # rows a z + c ≤ t for shares, a z + c ≤ 0 for bounds of the other sign
@@ -162,12 +150,6 @@ def largest_feasible_share(
     """Compute the largest share of a demand within bounds, or the widening of bounds that makes it feasible.
 
     Efforts are start + N z, with `start` in proportion to the demand. Bounds may be infinite.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> largest_feasible_share(np.array([6.0, 2.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
-    FeasibleShare(scale=0.5, widen=0.0, binding=(0, 1))
     """
     rows, T, bound, given = _bounded(start, N, lower, upper)
     unit = max(1.0, float(np.abs(T).max(initial=0.0)))

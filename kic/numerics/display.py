@@ -169,6 +169,16 @@ class Summary:
         """Add a line of prose."""
         self._parts.append(text)
 
+    def member(self, batch: tuple[int, ...], note: str = "") -> tuple[int, ...] | None:
+        """Add a remark on a batch, with a note; return the index of the member to show, None if empty."""
+        index = (0,) * len(batch)
+        if 0 in batch:
+            self.say(f"empty batch {batch}{note}")
+            return None
+        if batch:
+            self.say(f"batch {batch}, shown: member {list(index)}{note}")
+        return index
+
     def matrix(
         self,
         caption: str,
@@ -182,16 +192,11 @@ class Summary:
         self._parts.append(Table(caption, rows, columns, grid(a, largest), corner))
 
     def texts(
-        self,
-        caption: str,
-        rows: Sequence[str],
-        columns: Sequence[str],
-        cells: list[list[str]],
-        corner: str = "",
+        self, caption: str, rows: Sequence[str], columns: Sequence[str], cells: list[list[str]]
     ) -> None:
         """Add a table of formatted texts; columns that contain words are aligned left."""
         words = {k for k in range(len(columns)) if any(line[k][:1].isalpha() for line in cells)}
-        self._parts.append(Table(caption, rows, columns, cells, corner, frozenset(words)))
+        self._parts.append(Table(caption, rows, columns, cells, words=frozenset(words)))
 
     def planes(
         self,
@@ -266,13 +271,3 @@ class Printable(ABC):
 def html(part: Table | str) -> str:
     """Return a table or a line of prose as HTML."""
     return f"<p>{escape(part.strip())}</p>" if isinstance(part, str) else part.html()
-
-
-def member(batch: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
-    """Return the index of the member of a batch to show, and a remark."""
-    if not batch:
-        return (), ""
-    if 0 in batch:
-        return None, f"empty batch {batch}"
-    index = (0,) * len(batch)
-    return index, f"batch {batch}, shown: member {list(index)}"

@@ -11,25 +11,10 @@ LENGTH_RATIO_MAX = 8.0
 
 
 class HermiteInterpolant:
-    """Piecewise polynomial interpolant of a motion.
+    """Piecewise polynomial interpolant of values, rates and accelerations x, v, a (T, S) at times t (T,).
 
     In every interval it is of fifth degree, from the data at both ends. Two polynomials of eighth degree add
     the data before or after the interval. Their mean is used if they differ by less than the error estimate.
-
-    Parameters
-    ----------
-    t : (T,)
-        Times, two at least.
-    x, v, a : (T, S)
-        Values, rates and accelerations.
-
-    Examples
-    --------
-    >>> t = np.linspace(0, 3, 7)
-    >>> x = np.sin(t)[:, None]
-    >>> value, error = HermiteInterpolant(t, x, np.cos(t)[:, None], -x).at(np.array([1.2]), np.array([2]))
-    >>> bool(abs(value - np.sin(1.2)).item() < 1e-9), bool(error.item() < 1e-8)
-    (True, True)
     """
 
     def __init__(self, t: np.ndarray, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> None:

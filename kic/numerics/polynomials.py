@@ -120,9 +120,8 @@ def hermite(knots: np.ndarray, derivatives: np.ndarray) -> Piecewise:
     """Return polynomials of degree 2n − 1 from n derivatives (n, K + 1, M), values first, at every knot."""
     n = len(derivatives)
     h = np.diff(knots)[:, None]
-    scaled = [derivatives[k] for k in range(n)]
-    first = np.stack([scaled[k][:-1] * h**k / factorial(k) for k in range(n)], axis=1)
-    last = np.stack([scaled[k][1:] * h**k for k in range(n)], axis=1)
+    first = np.stack([derivatives[k][:-1] * h**k / factorial(k) for k in range(n)], axis=1)
+    last = np.stack([derivatives[k][1:] * h**k for k in range(n)], axis=1)
     # contribution of the upper half of the coefficients at u = 1, derivative by derivative
     falling, _ = _falling(n, 2 * n)
     left = last - np.einsum("kp,bpm->bkm", falling[:, :n], first)
@@ -192,8 +191,12 @@ def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
     start = np.concatenate([a[where] for where, a, _ in negative])
     end = np.concatenate([b[where] for where, _, b in negative])
     start, end = start[end > 0], end[end > 0]
+    return complement(start, end)
+
+
+def complement(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return closed, ordered intervals (n, 2) of v ≥ 0 outside open intervals from start to end (N,)."""
     order = np.argsort(start, kind="stable")
-    # complement of the forbidden open intervals
     left = np.maximum.accumulate(np.concatenate([[0.0], end[order]]))
     right = np.concatenate([start[order], [np.inf]])
     there = (right >= left) & (left < np.inf)

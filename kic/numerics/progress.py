@@ -12,13 +12,7 @@ SHOW_AFTER_S, REFRESH_S = 1.0, 0.1
 
 
 class Bar:
-    """Progress bar on stderr.
-
-    Parameters
-    ----------
-    wanted : bool or None
-        True to show the bar; None to show it at a terminal after a delay.
-    """
+    """Progress bar on stderr: shown if `wanted`, or for None at a terminal after a delay."""
 
     def __init__(self, wanted: bool | None) -> None:
         seen = sys.stderr is not None and sys.stderr.isatty()

@@ -29,24 +29,12 @@ class TableAxis:
 
 @dataclass(frozen=True)
 class Variable:
-    """Array over the index of a table, and perhaps further axes.
-
-    Attributes
-    ----------
-    name : str
-        Name of the quantity.
-    values : (..., n, ...) ndarray
-        Values; the axes of the index come first.
-    unit : str, or callable
-        Unit; '' if there is none. A function returns that of a column from its labels.
-    axes : tuple of TableAxis
-        The axes behind those of the index.
-    """
+    """Array over the index of a table, and perhaps further axes."""
 
     name: str
-    values: np.ndarray
-    unit: str | Callable[..., str] = ""
-    axes: tuple[TableAxis, ...] = ()
+    values: np.ndarray  # (..., n, ...): the axes of the index come first
+    unit: str | Callable[..., str] = ""  # a function returns the unit of a column from its labels
+    axes: tuple[TableAxis, ...] = ()  # the axes behind those of the index
 
     def columns(self, rows: int) -> Iterator[tuple[str, str, np.ndarray]]:
         """Yield names, units and values (rows,) of the columns, "name[label, label]" with more axes."""
@@ -169,13 +157,6 @@ class Tabular(ABC):
         pandas.DataFrame
             One row for each member of the batch, time or grid cell; for coefficients and dynamics one for
             each of their rows.
-
-        Raises
-        ------
-        UnknownNameError
-            If a name does not exist.
-        MissingExtraError
-            Without pandas.
         """
         return self._table(names).to_dataframe()
 
@@ -190,13 +171,6 @@ class Tabular(ABC):
         Returns
         -------
         xarray.Dataset
-
-        Raises
-        ------
-        UnknownNameError
-            If a name does not exist.
-        MissingExtraError
-            Without xarray.
         """
         return self._table(names).to_xarray()
 
@@ -212,8 +186,6 @@ class Tabular(ABC):
 
         Raises
         ------
-        UnknownNameError
-            If a name does not exist.
         FileError
             If the file cannot be written.
         """

@@ -13,8 +13,7 @@ from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
-from kic.numerics.display import Printable, Summary, member
-from kic.transfer.compiled_model import CompiledModel
+from kic.numerics.display import Printable, Summary
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
 # definitions, for summaries
@@ -82,7 +81,7 @@ class Ellipsoid(Printable):
         center: np.ndarray,
         limits: np.ndarray,
         length: float | None,
-        error: np.ndarray | None = None,
+        error: np.ndarray,
     ) -> None:
         self.kind, self.task, self.coordinates = kind, task, coordinates
         self.limits, self.length, self.center = limits, length, center
@@ -250,9 +249,7 @@ class Ellipsoid(Printable):
         """Return labelled tables."""
         sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.task)}")
         sheet.say(KINDS[self.kind])
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is None:
             return sheet
         if self.length is not None:
@@ -287,7 +284,7 @@ def _reciprocal(x: np.ndarray) -> np.ndarray:
         return 1.0 / x
 
 
-def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _principal_axes(image: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return left singular vectors (..., P, P) and singular values (..., P) of images (..., P, M).
 
     The largest come first. Those within the `error` (..., P, M) of the entries are zero.
@@ -298,10 +295,9 @@ def _principal_axes(image: np.ndarray, error: np.ndarray | None = None) -> tuple
     s = np.zeros(image.shape[:-1])
     s[..., : min(P, M)] = some
     s[s <= FLATNESS_RTOL * s[..., :1]] = 0.0
-    if error is not None:
-        k = min(P, M)
-        floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
-        s[..., :k] = np.where(s[..., :k] <= floor, 0.0, s[..., :k])
+    k = min(P, M)
+    floor = np.einsum("...pk,...pm,...km->...k", np.abs(axes[..., :k]), error, np.abs(right[..., :k, :]))
+    s[..., :k] = np.where(s[..., :k] <= floor, 0.0, s[..., :k])
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=-2, keepdims=True), axis=-2)
     return np.where(known[..., None], axes * np.sign(largest), np.nan), np.where(known, s, np.nan)
 
@@ -311,12 +307,6 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Complex steps pass. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
     `InputError` if there are more rows than coordinates.
-
-    Examples
-    --------
-    >>> w, inverse = manipulability(np.array([[3.0, 0.0, 4.0]]))
-    >>> w.round(12), inverse[:, 0].round(12).tolist()
-    (np.float64(5.0), [0.12, 0.0, 0.16])
     """
     P = G.shape[-2]
     if G.shape[-1] < P:
@@ -342,12 +332,6 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
     G (..., P, M) has at most as many rows as coordinates, all of one unit. It may be scaled as S G R; then
     H is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
-
-    Examples
-    --------
-    >>> c = kic.load("horn-two-link").at([0.0, 1.5]).coefficients(["tip.x", "tip.y"])
-    >>> manipulability_gradient(c.G, c.H).round(4)  # of sin elbow
-    array([0.    , 0.0707])
     """
     G = numbers("G", G)
     if G.ndim < 2:
@@ -362,7 +346,6 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
 def make_ellipsoid(
     configuration: Any,
-    model: CompiledModel,
     kind: Kind,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
@@ -382,10 +365,11 @@ def make_ellipsoid(
         raise InputError("`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.")
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    S = row_factors(model.description, u.rows, length)
+    description = configuration._model.description
+    S = row_factors(description, u.rows, length)
     R = np.ones(len(u.columns))
     if kind != "inertia":
-        R = coordinate_limits(model.description, u.columns, limits, kind)
+        R = coordinate_limits(description, u.columns, limits, kind)
     image, center = u.G, np.zeros(u.G.shape[:-1])
     assert u.scaling is not None  # for the type checker: these are of a mechanism
     error = ERROR_FACTOR * u.scaling.errors()
@@ -419,7 +403,6 @@ def make_ellipsoid(
 
 def gradient_at(
     configuration: Any,
-    model: CompiledModel,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
     limits: Any,
@@ -430,15 +413,16 @@ def gradient_at(
     check_failures(failures)
     _check_real(configuration)
     u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
-    S = row_factors(model.description, u.rows, length)
-    R = coordinate_limits(model.description, u.columns, limits, "velocity")
+    description = configuration._model.description
+    S = row_factors(description, u.rows, length)
+    R = coordinate_limits(description, u.columns, limits, "velocity")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
     gradient = np.where(flat[..., None], np.nan, gradient)
     lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
     if failures == "raise" and lost.any():
         raise SingularError(
-            f"The manipulability of {', '.join(u.rows)} of '{model.description.name}' is 0 here and has no "
+            f"The manipulability of {', '.join(u.rows)} of '{configuration.name}' is 0 here and has no "
             "gradient. Name fewer rows, or move away from this configuration.",
             failed=[tuple(index) for index in np.argwhere(lost).tolist()],
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,6 @@ from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import Evaluator
 from kic.kernels.layout import PIVOT_SHARE_MIN
-from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Table, kernel, over_batch
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import (
@@ -23,7 +22,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
 
@@ -32,60 +31,94 @@ if TYPE_CHECKING:
     from kic.evaluator import Results
 
 
-@dataclass(frozen=True)
-class TaskTables:
-    """Inputs of the task kernels."""
+class TaskEvaluator(ABC):
+    """Base class of evaluators of a task: a kernel on the tables of rows and dynamics of an `Evaluator`.
 
-    evaluator: Evaluator  # evaluator that fills the tables
-    rows: Rows  # the P rows of the task in M coordinates
-    plan: np.ndarray  # (…) int: index plan; see `kic.kernels.operational_space`
-
-
-def task_tables(
-    model: CompiledModel,
-    task: str | Iterable[str],
-    order: int,
-    dynamics: bool | Literal["inertia"],
-    wrt: str | Iterable[str] | None,
-) -> TaskTables:
-    """Return the tables for a task.
-
-    Raise `InputError` if the task has no rows, or more rows than the mechanism has degrees of freedom.
+    `_entry` is the kernel. Among its arguments, those `_batched` are sliced for threads if they have more
+    than one member, that at `_workspace` is scratch memory, and the last one are the results.
     """
-    names = names_of(task, "task", least=1)
-    evaluator = Evaluator(model, names, order, dynamics, wrt)
-    table, parts = evaluator.layouts
-    assert table is not None  # for the type checker: a task has rows
-    rows, M = table.rows, len(evaluator.coordinates)
-    P = len(rows.labels)
-    if P > M:
-        raise InputError(
-            f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', got "
-            f"{P}: {', '.join(rows.labels)}. Name fewer rows.",
-            rows=P,
-            dof=M,
-        )
-    picked = np.arange(rows.height) if rows.select is None else rows.select
-    columns = evaluator._transfer.permutation
-    places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
-    # the kernel reads no place of dynamics that are not requested
-    places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
-    in_order = range(M) if columns is None else columns
-    return TaskTables(evaluator, rows, np.array([M, P, columns is None, *places, *picked, *in_order]))
 
+    _entry: str
+    _batched: frozenset[int]
+    _workspace: int
+    # estimated cost of one configuration (µs), for sharing a batch among threads
+    _cost_us: float
 
-def check_inertia(evaluator: Evaluator, states: np.ndarray, table: np.ndarray) -> None:
-    """Raise an error if a mass matrix in a table (B, n) of the dynamics at states (B, S) is singular."""
-    model, transfer, M = evaluator._model, evaluator._transfer, len(evaluator.coordinates)
-    start, _ = evaluator.layouts[1].places[0]
-    I = table[:, start : start + M * M].reshape(-1, M, M)
-    (I,) = transfer.in_coordinates([I], [2])
-    error = transfer.inertia_error(model.inertia_error, states)
-    check_inertia_regular(I, error, evaluator.coordinates)
+    def __init__(
+        self,
+        model: CompiledModel,
+        task: str | Iterable[str],
+        order: int,
+        dynamics: bool | Literal["inertia"],
+        wrt: str | Iterable[str] | None,
+    ) -> None:
+        names = names_of(task, "task", least=1)
+        self._model, self._evaluator = model, Evaluator(model, names, order, dynamics, wrt)
+        table, parts = self._evaluator.layouts
+        assert table is not None  # for the type checker: a task has rows
+        rows = self._rows = table.rows
+        self.task, self.coordinates = tuple(rows.labels), self._evaluator.coordinates
+        P, M = len(self.task), len(self.coordinates)
+        if P > M:
+            raise InputError(
+                f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', "
+                f"got {P}: {', '.join(rows.labels)}. Name fewer rows.",
+                rows=P,
+                dof=M,
+            )
+        picked = np.arange(rows.height) if rows.select is None else rows.select
+        columns = self._evaluator._transfer.permutation
+        places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
+        # the kernel reads no place of dynamics that are not requested
+        places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
+        in_order = range(M) if columns is None else columns
+        # index plan; see `kic.kernels.operational_space`
+        self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
 
+    @abstractmethod
+    def _allocate(self, results: Results) -> Any:
+        """Allocate results, computed from those of the rows and the dynamics."""
 
-# estimated cost of one configuration (µs), for sharing a batch among threads
-_COST_US = 2.0
+    @abstractmethod
+    def _check_regular(self, work: Any) -> None:
+        """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
+
+    def _with_tables(self, state: np.ndarray, out: Any, check: bool) -> Any:
+        """Return results with the tables of a state, allocated or refilled."""
+        if out is None:
+            return self._allocate(self._evaluator(state, check=check))
+        if getattr(out, "_evaluator", None) is not self:
+            raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
+        self._evaluator(state, out=out._results, check=check)
+        return out
+
+    def _run(self, work: Any) -> None:
+        """Run the kernel, for a batch on the thread pool."""
+        entry, count = kernel(self._entry), len(work[-1])
+        if count == 1:
+            if entry(*work):
+                self._check_regular(work)
+            return
+        bad: list[int] = []
+
+        def part(a: int, b: int) -> None:
+            own = [x[a:b] if k in self._batched and len(x) > 1 else x for k, x in enumerate(work)]
+            own[self._workspace] = np.empty_like(work[self._workspace])
+            bad.append(entry(*own))
+
+        if count:
+            over_batch()(part, count, self._cost_us)
+            if sum(bad):
+                self._check_regular(work)
+
+    def _check_inertia(self, states: np.ndarray, table: np.ndarray) -> None:
+        """Raise an error if a mass matrix in a table (B, n) of the dynamics at states (B, S) is singular."""
+        model, transfer, M = self._model, self._evaluator._transfer, len(self.coordinates)
+        start, _ = self._evaluator.layouts[1].places[0]
+        I = table[:, start : start + M * M].reshape(-1, M, M)
+        (I,) = transfer.in_coordinates([I], [2])
+        error = transfer.inertia_error(model.inertia_error, states)
+        check_inertia_regular(I, error, self.coordinates)
 
 
 class OperationalSpace(Printable):
@@ -200,9 +233,7 @@ class OperationalSpace(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"operational space of {', '.join(self.task)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if index is not None:
             task, names = self.task, self.coordinates
             sheet.matrix("Λ (inertia)", task, task, self.Lambda[index])
@@ -213,7 +244,7 @@ class OperationalSpace(Printable):
         return sheet
 
 
-class OperationalSpaceEvaluator:
+class OperationalSpaceEvaluator(TaskEvaluator):
     """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
 
     Call it with a state (..., S) as in `Configuration.state`. Pass earlier results of the same batch as
@@ -228,16 +259,16 @@ class OperationalSpaceEvaluator:
     (3, 3)
     """
 
+    _entry, _cost_us = "operational", 2.0
+    _batched, _workspace = frozenset((1, 2, 5, 6)), 4
+
     def __init__(
         self, model: CompiledModel, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
-        tables = task_tables(model, task, 2, True, wrt)
-        self._model, self._evaluator, self._rows = model, tables.evaluator, tables.rows
-        self._plan = tables.plan
-        self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
+        super().__init__(model, task, 2, True, wrt)
         P, M = len(self.task), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._scaling = task_scaling(model, tables.rows, weighting, wrt, M)[0]
+        self._scaling = task_scaling(model, self._rows, weighting, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._layout = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
@@ -260,19 +291,14 @@ class OperationalSpaceEvaluator:
         SingularError
             If the rows of the task are dependent, or a motion of the task moves no mass.
         """
-        if out is None:
-            out = self._allocate(self._evaluator(state, check=check))
-        elif type(out) is OperationalSpace and out._evaluator is self:
-            self._evaluator(state, out=out._results, check=check)
-        else:
-            raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
-        self._run(out._work)
-        return out
+        found: OperationalSpace = self._with_tables(state, out, check)
+        self._run(found._work)
+        return found
 
     def table(self, states: np.ndarray) -> np.ndarray:
         """Compute all results side by side, (B, …), at states (B, S)."""
         out = self._allocate(self._evaluator(states))
-        check_inertia(self._evaluator, states, out._work[2])
+        self._check_inertia(states, out._work[2])
         self._run(out._work)
         self._model.check_distances(self._rows, out._work[1], None)
         self._model.check_springs(out.p, None)
@@ -295,24 +321,7 @@ class OperationalSpaceEvaluator:
         out._work = self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
         return out
 
-    def _run(self, work: tuple[np.ndarray, ...]) -> None:
-        """Run the kernel, for a batch on the thread pool."""
-        entry, count = kernel("operational"), len(work[1])
-        if count == 1:
-            if entry(*work):
-                self._check_regular(work)
-            return
-        plan, T, K, scaling, scratch, pivots, table = work
-
-        def part(a: int, b: int) -> None:
-            entry(plan, T[a:b], K[a:b], scaling, np.empty_like(scratch), pivots[a:b], table[a:b])
-
-        if count:
-            over_batch()(part, count, _COST_US)
-            if not (pivots > PIVOT_SHARE_MIN).all():
-                self._check_regular(work)
-
-    def _check_regular(self, work: tuple[np.ndarray, ...]) -> None:
+    def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
         _, T, K, _, _, pivots, _ = work
         known = np.isfinite(T).all(axis=1) & np.isfinite(K).all(axis=1)

@@ -14,13 +14,13 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, short_repr
 from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.queries import Table, kernel, over_batch
+from kic.kinematics.queries import Table
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import EPS
-from kic.operational_space.operational_space import check_inertia, task_tables
+from kic.operational_space.operational_space import TaskEvaluator
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import (
     Damping,
@@ -163,9 +163,7 @@ class RedundancyResolution(Printable):
     def summary(self) -> Summary:
         """Return labelled tables."""
         sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.task)}")
-        index, remark = member(self.batch)
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch)
         if self.damped.any():
             which = f" in {int(self.damped.sum())} of {self.damped.size} members" if self.batch else ""
             sheet.say(
@@ -184,14 +182,12 @@ class RedundancyResolution(Printable):
         return sheet
 
 
-# estimated cost of one configuration (µs), for sharing a batch among threads
-_COST_US = 3.0
 _ndarray, _REAL = np.ndarray, np.dtype(np.float64)
 # entries of the workspace of an evaluator that other methods than `_run` use
 _REQUEST, _ROWS, _DYNAMICS, _MOTION = 1, 2, 3, 5
 
 
-class RedundancyEvaluator:
+class RedundancyEvaluator(TaskEvaluator):
     """Redundancy resolution for hot loops; made by `Mechanism.prepare_resolve`.
 
     Call it with a state (..., S) as in `Configuration.state` and the motion of the task. Pass earlier results
@@ -211,6 +207,9 @@ class RedundancyEvaluator:
     ((7,), (7,), (7,))
     """
 
+    _entry, _cost_us = "resolution", 3.0
+    _batched, _workspace = frozenset((2, 3, 4, 5, 6, 8, 9)), 7
+
     def __init__(
         self,
         model: CompiledModel,
@@ -229,10 +228,7 @@ class RedundancyEvaluator:
         if effort and order < 2:
             raise InputError("Efforts require accelerations. Prepare order 2.")
         dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
-        tables = task_tables(model, task, order, dynamics, wrt)
-        self._model, self._evaluator, self._rows = model, tables.evaluator, tables.rows
-        self._plan = tables.plan
-        self.task, self.coordinates = tuple(tables.rows.labels), tables.evaluator.coordinates
+        super().__init__(model, task, order, dynamics, wrt)
         P, M = len(self.task), len(self.coordinates)
         self.weighting = Weighting(weight, law, damping, M)
         if self.weighting.largest:
@@ -240,7 +236,7 @@ class RedundancyEvaluator:
         request = [order, self.weighting.metric, self.weighting.consistent]
         # without and with given rates
         self._requests = tuple(np.array([*request, given, self._effort]) for given in (False, True))
-        self.scaling = task_scaling(model, tables.rows, self.weighting, wrt, M)
+        self.scaling = task_scaling(model, self._rows, self.weighting, wrt, M)
         given = self.weighting.metric == GIVEN_METRIC
         self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
         self._damping = np.empty((len(self.scaling), 2 + P))
@@ -287,12 +283,7 @@ class RedundancyEvaluator:
         -----
         For speed the numbers are not checked: values that are not finite propagate.
         """
-        if out is None:
-            out = self._allocate(self._evaluator(state, check=check))
-        elif type(out) is RedundancyResolution and out._evaluator is self:
-            self._evaluator(state, out=out._results, check=check)
-        else:
-            raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
+        found: RedundancyResolution = self._with_tables(state, out, check)
         given = qd is not None
         if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._raise_motion_error(given, udd)
@@ -300,16 +291,16 @@ class RedundancyEvaluator:
             raise InputError(_GIVEN_RATES)
         names = "ud", "udd", "qd" if given else "secondary", "secondary_rate"
         values = ud, udd, qd if given else secondary, secondary_rate
-        for name, value, place in zip(names, values, out._motion, strict=True):
+        for name, value, place in zip(names, values, found._motion, strict=True):
             if value is None:
                 place.fill(0.0)
             elif type(value) is _ndarray and value.shape == place.shape and value.dtype is place.dtype:
                 place[...] = value
             else:
                 self._copy(name, value, place)
-        out._work[_REQUEST] = self._requests[given]
-        self._run(out._work)
-        return out
+        found._work[_REQUEST] = self._requests[given]
+        self._run(found._work)
+        return found
 
     def _raise_motion_error(self, given: bool, udd: Any) -> NoReturn:
         """Raise the error for a motion that does not match the prepared order."""
@@ -344,7 +335,7 @@ class RedundancyEvaluator:
         work[_REQUEST] = self._requests[given]
         work[_MOTION][:] = motion
         if self.weighting.metric == INERTIA_METRIC:
-            check_inertia(self._evaluator, states, work[_DYNAMICS])
+            self._check_inertia(states, work[_DYNAMICS])
         self._run(work)
         self._model.check_distances(self._rows, work[_ROWS], None)
         if self.weighting.metric == INERTIA_METRIC or self._effort:
@@ -394,27 +385,7 @@ class RedundancyEvaluator:
         out._work = [self._plan, None, T, K, matrix, motion, damping, scratch, pivots, table]
         return out
 
-    def _run(self, work: list[Any]) -> None:
-        """Run the kernel, for a batch on the thread pool."""
-        entry, count = kernel("resolution"), len(work[_ROWS])
-        if count == 1:
-            if entry(*work):
-                self._check_regular(work)
-            return
-        plan, request, T, K, matrix, motion, damping, scratch, pivots, table = work
-        bad: list[int] = []
-
-        def part(a: int, b: int) -> None:
-            Q, d = (x[a:b] if len(x) > 1 else x for x in (matrix, damping))
-            own, m = np.empty_like(scratch), motion[a:b]
-            bad.append(entry(plan, request, T[a:b], K[a:b], Q, m, d, own, pivots[a:b], table[a:b]))
-
-        if count:
-            over_batch()(part, count, _COST_US)
-            if sum(bad):
-                self._check_regular(work)
-
-    def _check_regular(self, work: list[Any]) -> None:
+    def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
         _, _, T, K, _, _, _, _, pivots, table = work
         known = np.isfinite(T).all(axis=1)

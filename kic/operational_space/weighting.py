@@ -87,16 +87,9 @@ def _damping(damping: Any) -> tuple[float, float]:
 class RightInverse:
     """Weighted, damped right inverse of a task Jacobian: Q⁻¹Gᵀ(G Q⁻¹Gᵀ + λ²S)⁻¹ (4-69, 4-70).
 
-    Parameters
-    ----------
-    G, H : (..., P, M), (..., P, M, M)
-        Coefficients of the task. The attribute G (..., M, P) is the right inverse.
-    Q, P : (..., M, M), (..., M, M, M) or None
-        Weight, and P* if it is I*, which changes with the configuration; None for a constant Q.
-    scaling, damping : (..., P), (..., 1)
-        Diagonal of S, and λ².
-    limits : (float, float)
-        The largest λ and the manipulability below which damping sets in; 0 for constant damping.
+    The attribute G (..., M, P) is the right inverse. Arguments are the coefficients G, H of the task, the
+    weight Q (..., M, M), P* (..., M, M, M) if Q is I*, the diagonal of S (..., P), λ² (..., 1), and the
+    largest λ with the manipulability below which damping sets in, 0 for constant damping.
     """
 
     def __init__(

@@ -21,8 +21,7 @@ from kic.trajectory.builders import concatenate, line, quintic, s_curve, septic,
 from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
 from kic.trajectory.path_constraints import PathConstraints, PathSamples
 from kic.trajectory.splines import hermite, spline
-from kic.trajectory.time_optimal import TimeOptimal, fastest
-from kic.trajectory.time_scaling import uniform
+from kic.trajectory.timing import TimeOptimal, fastest, uniform
 from kic.trajectory.trajectory import Motion, SampledMotion, Trajectory, at_speed
 
 __all__ = [

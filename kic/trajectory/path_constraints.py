@@ -20,7 +20,7 @@ from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, instance
 from kic.numerics.arrays import as_numbers
-from kic.numerics.polynomials import Piecewise
+from kic.numerics.polynomials import Piecewise, complement
 from kic.trajectory.trajectory import Naming, Trajectory
 
 # jump of a rate, as a share of the largest rate, that is a corner of the path
@@ -341,13 +341,7 @@ def voltage_speed_intervals(
 
 
 def nonnegative_intervals(c: np.ndarray) -> np.ndarray:
-    """Return closed intervals (n, 2) of r ≥ 0, in order, on which all cubics c (4, N) are at least 0.
-
-    Examples
-    --------
-    >>> nonnegative_intervals(np.array([[-1.0, 8.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0]])).round(12)
-    array([[1., 2.]])
-    """
+    """Return closed intervals (n, 2) of r ≥ 0, in order, on which all cubics c (4, N) are at least 0."""
     size = np.abs(c).max(axis=0, initial=0.0)
     c = c[:, size > 0] / size[size > 0]
     ends = np.full((5, c.shape[1]), np.inf)
@@ -358,13 +352,7 @@ def nonnegative_intervals(c: np.ndarray) -> np.ndarray:
         value = c[0] + middle * (c[1] + middle * (c[2] + middle * c[3]))
     shut = (ends[1:] > ends[:-1]) & (value < 0)
     ends[0] = np.where(c[0] < 0, -np.inf, 0.0)
-    start, end = ends[:-1][shut], ends[1:][shut]
-    order = np.argsort(start, kind="stable")
-    # complement of the union of open intervals with negative values
-    left = np.maximum.accumulate(np.concatenate([[0.0], end[order]]))
-    right = np.concatenate([start[order], [np.inf]])
-    there = (right >= left) & (left < np.inf)
-    return np.stack([left[there], right[there]], axis=1)
+    return complement(ends[:-1][shut], ends[1:][shut])
 
 
 def _roots(c: np.ndarray) -> np.ndarray:
@@ -398,13 +386,7 @@ def _polished(c: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the intersection of two unions of closed intervals (n, 2), in order.
-
-    Examples
-    --------
-    >>> intersection(np.array([[0.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 4.0]])).tolist()
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
+    """Return the intersection of two unions of closed intervals (n, 2), in order."""
     low = np.maximum(one[:, None, 0], other[None, :, 0]).reshape(-1)
     high = np.minimum(one[:, None, 1], other[None, :, 1]).reshape(-1)
     return np.stack([low, high], axis=1)[low <= high]

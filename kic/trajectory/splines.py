@@ -130,17 +130,12 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
             "lower degree, or ends='rest'.",
             points=len(q),
         )
-    if all(resting):
-        spline = make_interp_spline(knots, q, k=degree, bc_type=(at_rest, at_rest))
-    elif not any(resting):
-        spline = make_interp_spline(knots, q, k=degree)
-    else:
-        # SciPy requires knots for one-sided conditions: inner knots follow from the conditions at the ends
-        spare = (degree - 1) // 2
-        inner = knots[1 : -1 - spare] if resting[0] else knots[1 + spare : -1]
-        t = np.concatenate([np.repeat(knots[0], degree + 1), inner, np.repeat(knots[-1], degree + 1)])
-        rest = (at_rest, None) if resting[0] else (None, at_rest)
-        spline = make_interp_spline(knots, q, k=degree, t=t, bc_type=rest)
+    # a free end has as many points without a knot as a resting one has conditions
+    spare = [0 if rests else (degree - 1) // 2 for rests in resting]
+    inner = knots[1 + spare[0] : len(knots) - 1 - spare[1]]
+    t = np.concatenate([np.repeat(knots[0], degree + 1), inner, np.repeat(knots[-1], degree + 1)])
+    conditions = tuple(at_rest if rests else None for rests in resting)
+    spline = make_interp_spline(knots, q, k=degree, t=t, bc_type=conditions)
     breaks = np.unique(spline.t)
     taylor = [
         spline(breaks[:-1], nu=k) * np.diff(breaks)[:, None] ** k / factorial(k) for k in range(degree + 1)

@@ -145,7 +145,7 @@ class TaskPath:
             missing = []
             if value.shape[-1]:
                 there = self._model.values(e.valued, states)[:, : value.shape[-1]]
-                apart = _broadcast_rows(value, shape) - there
+                apart = np.broadcast_to(value, (*shape, value.shape[-1])).reshape(there.shape) - there
                 rows = self._model.rows(e.valued, 1).layout.rows
                 missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
@@ -158,11 +158,6 @@ class TaskPath:
 
     def _joined(self, parts: list[Any]) -> np.ndarray:
         return np.concatenate([np.broadcast_to(a, (*self.batch, a.shape[-1])) for a in parts], axis=-1)
-
-
-def _broadcast_rows(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return rows (B, n) broadcast over a batch."""
-    return np.broadcast_to(a, (*shape, a.shape[-1])).reshape(-1, a.shape[-1])
 
 
 class _RowPath:
@@ -231,11 +226,13 @@ class _RowPath:
                     f"The path of '{self.name}' must be a function of time, or finite samples of "
                     f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(motion)}."
                 )
-            from scipy.interpolate import make_interp_spline
+            at = _interpolant(t, a)
 
-            spline = make_interp_spline(t, a, k=5 if len(t) > 5 else 3 if len(t) > 3 else 1)
-            one, two = spline.derivative(), spline.derivative(2) if spline.k > 1 else None
-            return lambda x: (spline(x), None, one(x), None if two is None else two(x))
+            def interpolated(time: float) -> Sample:
+                value, rate, acceleration = at(time)
+                return value, None, rate, acceleration
+
+            return interpolated
 
         def made(time: float) -> Sample:
             found = motion(time)
@@ -292,15 +289,10 @@ class _RowPath:
                 f"`path` must have {len(t)} poses of '{self.name}', one for each time, got shape "
                 f"{rotations.as_matrix().shape[:-2]}."
             )
-        from scipy.interpolate import make_interp_spline
         from scipy.spatial.transform import RotationSpline
 
         splined = RotationSpline(t, rotations)
-        places = None
-        if self.whole:
-            k = 5 if len(t) > 5 else 3 if len(t) > 3 else 1
-            spline = make_interp_spline(t, placed_reference(self._part, motion), k=k)
-            places = spline, spline.derivative(), spline.derivative(2) if k > 1 else None
+        places = _interpolant(t, placed_reference(self._part, motion)) if self.whole else None
 
         def posed(time: float) -> Sample:
             R = splined(time).as_matrix()
@@ -308,11 +300,20 @@ class _RowPath:
             w, wd = R @ splined(time, 1), R @ splined(time, 2)
             if places is None:
                 return none, R, w, wd
-            at, v, a = places
-            later = None if a is None else np.concatenate([a(time), wd])
-            return at(time), R, np.concatenate([v(time), w]), later
+            at, v, a = places(time)
+            return at, R, np.concatenate([v, w]), None if a is None else np.concatenate([a, wd])
 
         return posed
+
+
+def _interpolant(
+    t: np.ndarray, samples: np.ndarray
+) -> Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Return value, rate and, for at least four times, acceleration of a spline as functions of time."""
+    from scipy.interpolate import make_interp_spline
+
+    spline = make_interp_spline(t, samples, k=5 if len(t) > 5 else 3 if len(t) > 3 else 1)
+    return lambda time: (spline(time), spline(time, 1), spline(time, 2) if spline.k > 1 else None)
 
 
 def _is_pose(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -13,13 +14,13 @@ from kic.description.columns import motion_columns
 from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, SingularError, short_repr
 from kic.kinematics.state import difference, integrate
-from kic.numerics.arguments import flag
+from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
-from kic.numerics.display import Printable, Summary, member
+from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
-from kic.operational_space.weighting import Damping, Law, Weight
+from kic.operational_space.weighting import Damping, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
 from kic.position import initial_states, within_limits
@@ -37,6 +38,7 @@ STEP_SHARE_MIN = 0.01
 STEPS_MAX = 400
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TrackingResult(Printable, Tabular):
     """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
 
@@ -59,19 +61,14 @@ class TrackingResult(Printable, Tabular):
         λ² at every time, zero where it was not damped.
     """
 
-    def __init__(
-        self,
-        t: np.ndarray,
-        configuration: Configuration,
-        task: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        rates: tuple[np.ndarray, np.ndarray | None],
-        error: np.ndarray,
-        damping: np.ndarray,
-    ) -> None:
-        self.t, self.configuration, self.task, self.coordinates = t, configuration, task, coordinates
-        self.qd, self.qdd = rates
-        self.error, self.damping = error, damping
+    t: np.ndarray
+    configuration: Configuration
+    task: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    qd: np.ndarray
+    qdd: np.ndarray | None
+    error: np.ndarray
+    damping: np.ndarray
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -127,15 +124,13 @@ class TrackingResult(Printable, Tabular):
         >>> f.drift(2 * np.pi).shape, bool(abs(f.error).max() < 1e-12)
         ((2, 7), True)
         """
-        found = reals(period)
-        if found is None or found.ndim or not found > 0:
-            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.", name="period")
+        found = positive("period", period)
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if cycles < 1 or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"`t` must contain {self.t[0]:g} plus multiples of the period {float(found):g}, at least "
+                f"`t` must contain {self.t[0]:g} plus multiples of the period {found:g}, at least "
                 f"one; it ends at {self.t[-1]:g}.",
                 name="t",
             )
@@ -190,9 +185,7 @@ class TrackingResult(Printable, Tabular):
             sheet.say(f"damped in {int(damped.sum())} of {damped.size} members, where the task is not met")
         worst = np.abs(self.error).reshape(-1, len(self.task)).max(axis=0)
         sheet.matrix("largest error", self.task, [""], worst[:, None])
-        index, remark = member(self.batch[1:])
-        if remark:
-            sheet.say(remark)
+        index = sheet.member(self.batch[1:])
         if index is not None:
             c = self.configuration
             names = c.coordinates if c._model.is_open_chain else c._model.tree.columns
@@ -221,10 +214,7 @@ def follow(
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise InputError(f"`t` must be at least two increasing times, got {short_repr(t)}.")
-    gained, tight = reals(gain), reals(tolerance)
-    if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"`gain` must be a non-negative number (1/time), got {short_repr(gain)}.")
-    exact = flag("exact", exact)
+    gain, exact, tight = at_least("gain", gain, 0.0), flag("exact", exact), reals(tolerance)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
         raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
     task_path = TaskPath(model, path, times)
@@ -239,7 +229,7 @@ def follow(
     found, errors = [], []
     for k, time in enumerate(times.tolist()):
         if k:
-            states = follower.advance(states, float(times[k - 1]), time, float(gained), float(tight))
+            states = follower.advance(states, float(times[k - 1]), time, gain, float(tight))
         if exact:
             states = follower.correct(states, time)
         found.append(states)
@@ -253,19 +243,14 @@ def follow(
         else np.zeros((*whole, len(follower.f.task)))
     )
     rates = [np.broadcast_to(task_path.rates(x), (*shape, error.shape[-1])) for x in times.tolist()]
-    motion: dict[str, Any] = {
-        "ud": np.stack(rates) + float(gained) * error,
-        "udd": None,
-        "uddd": None,
-        "qd": None,
-    }
+    motion: dict[str, Any] = dict.fromkeys(("udd", "uddd", "qd"))
+    motion["ud"] = np.stack(rates) + gain * error
     bends = [task_path.accelerations(x) for x in times.tolist()]
     known = exact and damping is None and not follower.aim.has_callable
     if known and all(a is not None for a in bends):
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
-    law: Law = "consistent"
-    r = resolve(c, task_path.names, motion, weight, law, secondary, damping, wrt, "raise")
-    return TrackingResult(times, c, r.task, r.coordinates, (r.qd, r.qdd), error, r.damping)
+    r = resolve(c, task_path.names, motion, weight, "consistent", secondary, damping, wrt, "raise")
+    return TrackingResult(times, c, r.task, r.coordinates, r.qd, r.qdd, error, r.damping)
 
 
 class _PathFollower:

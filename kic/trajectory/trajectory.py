@@ -26,21 +26,11 @@ from kic.plotting.plots import ORDERS, Panel, by_unit, draw_plots, effort_panels
 
 @dataclass(frozen=True)
 class Naming:
-    """Names of M coordinates, or none for the coordinates of the mechanism in its order.
+    """Names of M coordinates, or none for the coordinates of the mechanism in its order."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Joints, points or rows; empty for the coordinates of the mechanism.
-    widths : tuple of int
-        Number of values of each name; 0 for a single number that is no list.
-    size : int
-        Number M of coordinates.
-    """
-
-    names: tuple[str, ...]
-    widths: tuple[int, ...]
-    size: int
+    names: tuple[str, ...]  # joints, points or rows; empty for the coordinates of the mechanism
+    widths: tuple[int, ...]  # number of values of each name; 0 for a single number that is no list
+    size: int  # number M of coordinates
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -72,7 +62,11 @@ class Naming:
         if value is None:
             return np.zeros((*front, self.size))
         if isinstance(value, Mapping):
-            self._same_names(key, value)
+            if not self.names or set(value) != set(self.names):
+                wanted = ", ".join(self.names) or "none: the others came as bare arrays"
+                raise InputError(
+                    f"`{key}` must have the names of the others ({wanted}), got {', '.join(map(str, value))}."
+                )
             parts = []
             for name, width, _ in self._places():
                 shape = (*front, width) if width else front
@@ -84,13 +78,6 @@ class Naming:
                 f"{short_repr(value)}."
             )
         return _finite(key, value, (*front, self.size))
-
-    def _same_names(self, key: str, value: Mapping[str, Any]) -> None:
-        wanted = ", ".join(self.names) or "none: the others came as bare arrays"
-        if not self.names or set(value) != set(self.names):
-            raise InputError(
-                f"`{key}` must have the names of the others ({wanted}), got {', '.join(map(str, value))}."
-            )
 
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper limits (M,). With `rest`, 0 must lie between them.
@@ -303,22 +290,13 @@ class SampledMotion(Tabular):
         -------
         Picture
             Its ``axes`` are a tuple, one for each panel.
-
-        Raises
-        ------
-        InertiaError
-            For efforts or joint forces of bodies without inertia.
         """
         drawing = self.configuration._model.description
-        named = self.wrt or self.configuration.coordinates
-        names = named if names is None else names_of(names, "names", 1)
         panels: list[Panel] = []
-        rows = self._rows(names)
-        if rows:
-            labels = self.configuration.coefficients(rows, order=1, wrt=self.wrt).rows
-            for order, values in enumerate(self.of(rows)):
-                panels += motion_panels(drawing, labels, values, order)
-        for name in (name for name in names if name not in rows):
+        rows, labels, groups = self._rows_and_groups(names)
+        for order, values in enumerate(self.of(rows) if rows else ()):
+            panels += motion_panels(drawing, labels, values, order)
+        for name in groups:
             if name == "efforts":
                 efforts = self.configuration.dynamics(wrt=self.wrt)
                 panels += effort_panels(drawing, efforts.coordinates, self.effort())
@@ -329,19 +307,19 @@ class SampledMotion(Tabular):
                 panels.append(Panel("joint force", drawing.units.force, lines))
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
-    def _rows(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are no groups of forces."""
-        parts = self.configuration._model.description.parts
-        return [name for name in names if name not in FORCE_GROUPS or name in parts]
+    def _rows_and_groups(self, names: Any) -> tuple[list[str], tuple[str, ...], list[str]]:
+        """Return the names of rows, their labels, and the names of groups; by default the coordinates."""
+        c = self.configuration
+        given = self.wrt or c.coordinates if names is None else names_of(names, "names", 1)
+        rows = [name for name in given if name not in FORCE_GROUPS or name in c._model.description.parts]
+        labels = c.coefficients(rows, order=1, wrt=self.wrt).rows if rows else ()
+        return rows, labels, [name for name in given if name not in rows]
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         m = self.configuration._model.description
-        names = self.wrt or self.configuration.coordinates if names is None else names_of(names, "names", 1)
-        made: list[Variable] = []
-        if rows := self._rows(names):
-            labels = self.configuration.coefficients(rows, order=1, wrt=self.wrt).rows
-            made += motion_columns(m, labels, self.of(rows))
-        for name in (name for name in names if name not in rows):
+        rows, labels, groups = self._rows_and_groups(names)
+        made: list[Variable] = motion_columns(m, labels, self.of(rows)) if rows else []
+        for name in groups:
             if name == "efforts":
                 coordinates = self.configuration.dynamics(wrt=self.wrt).coordinates
                 made += effort_columns(m, coordinates, self.effort())
@@ -726,12 +704,11 @@ def _order(order: Any) -> int:
     return integer("order", order, 0, 3)
 
 
-def positive(name: str, value: Any, what: str = "a positive number") -> float:
+def positive(name: str, value: Any) -> float:
     """Return a checked positive finite number."""
     a = reals(value)
     if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
-        span = (
-            f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if a is not None and a.shape == () and a > 0 else ""
-        )
-        raise InputError(f"`{name}` must be {what}{span}, got {short_repr(value)}.", name=name)
+        beyond = a is not None and a.shape == () and a > 0
+        span = f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if beyond else ""
+        raise InputError(f"`{name}` must be a positive number{span}, got {short_repr(value)}.", name=name)
     return float(a)

@@ -1,12 +1,16 @@
-"""Time-optimal motion along a path within limits, by reachability analysis (TOPP-RA).
+"""Timing of a path within limits: uniform scaling in closed form, and the time-optimal motion.
 
-After H. Pham and Q.-C. Pham, "A new approach to time-optimal path parameterization based on reachability
-analysis", 2018. Between neighbouring grid points s̈ is constant, and limits hold at both ends of each
-interval. The backward pass finds the speeds from which the end can be reached. The forward pass takes the
-highest of them that it can reach. Here s̈ is eliminated from the rows in pairs, which leaves quadratics in
-the speed ṡ. Terms with ṡ, from dampers and voltages, therefore need no approximation at the start of an
-interval, and the allowed speeds may be several ranges. At its end they are linearized, repeated until they
-converge.
+Uniform scaling follows J. M. Hollerbach, "Dynamic scaling of manipulator trajectories", 1984. At r times the
+speed, rates scale with r, accelerations and inertial efforts with r², jerks with r³, efforts of dampers with
+r. Loads stay.
+
+The time-optimal motion follows by reachability analysis (TOPP-RA), after H. Pham and Q.-C. Pham, "A new
+approach to time-optimal path parameterization based on reachability analysis", 2018. Between neighbouring
+grid points s̈ is constant, and limits hold at both ends of each interval. The backward pass finds the speeds
+from which the end can be reached. The forward pass takes the highest of them that it can reach. Here s̈ is
+eliminated from the rows in pairs, which leaves quadratics in the speed ṡ. Terms with ṡ, from dampers and
+voltages, therefore need no approximation at the start of an interval, and the allowed speeds may be several
+ranges. At its end they are linearized, repeated until they converge.
 """
 
 from __future__ import annotations
@@ -18,23 +22,144 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr
+from kic.errors import InputError
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import reals
-from kic.numerics.display import Printable, Summary
+from kic.numerics.arguments import at_least, instance, integer
+from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.polynomials import allowed, united
 from kic.trajectory.path_constraints import (
     ConstraintFactory,
     PathConstraints,
     PathSamples,
     constraint_factories,
+    intersection,
+    named,
     path_constraints,
     sample_path,
     static_violation,
     voltage_rows,
+    voltage_speed_intervals,
 )
-from kic.trajectory.time_scaling import check_duration, grid_points
 from kic.trajectory.trajectory import Trajectory
+
+
+def uniform(
+    trajectory: Trajectory,
+    mechanism: Mechanism | None = None,
+    velocity: Any = None,
+    acceleration: Any = None,
+    jerk: Any = None,
+    effort: Any = None,
+    actuators: str | Iterable[str] | None = None,
+    rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
+    near: Configuration | None = None,
+    samples: int = 201,
+    voltage: Any = None,
+) -> Trajectory:
+    """Return the same motion at the highest speed that the limits allow; one limit is just reached.
+
+    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials.
+    Others hold at the samples and on both sides of all knots. Between them they may be exceeded by an amount
+    that falls with the square of the sample distance.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion. Its rates at the ends are scaled, too.
+    mechanism, velocity, acceleration, jerk, effort, actuators, rows, near
+        Mechanism, limits and start of the continuation, as in `fastest`.
+    samples : int
+        Number of sample times.
+    voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
+        Limits of the motor voltages, by name or in the order of the description. Rotors, damping, friction
+        and inductance are included; the share of the inductance scales with the jerk.
+
+    Returns
+    -------
+    Trajectory
+        Its duration divided by the duration before is the factor.
+
+    Raises
+    ------
+    InputError
+        If nothing limits the motion, or no speed meets the limits, for example where gravity alone exceeds an
+        effort limit; the message names the limit and the time. Also for wrong shapes, or a trajectory of zero
+        duration.
+
+    Examples
+    --------
+    >>> slow = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
+    >>> round(kic.trajectory.uniform(slow, velocity=1.875).duration, 12)
+    1.0
+    """
+    check_duration(trajectory)
+    highest, of = np.inf, named(trajectory, mechanism)
+    given = ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk)
+    for order, (key, limits) in enumerate(given, start=1):
+        if limits is not None:
+            share = _share(trajectory.extremes(order), of.bounds(key, limits))
+            highest = min(highest, share ** (-1 / order) if share else np.inf)
+    s = grid_points(trajectory, samples, clustered=False)
+    made = PathConstraints(())
+    allowed_speeds = np.array([[0.0, np.inf]])
+    hooks = constraint_factories(rows)
+    if effort is not None or actuators is not None or hooks:
+        made = path_constraints(
+            sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks
+        )
+        allowed_speeds = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
+    if voltage is not None:
+        allowed_speeds = intersection(
+            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage)
+        )
+    allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
+    speed = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
+    if speed == np.inf:
+        raise InputError("Nothing limits this motion. Give limits for coordinates that move.")
+    if not speed > 0:
+        why = static_violation(made, s, "t")
+        if voltage is not None and why is None:
+            why = "the motors cannot hold the static load"
+        raise InputError(
+            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path."
+        )
+    return trajectory.scaled(1 / speed)
+
+
+def _quadratics(made: PathConstraints) -> list[list[np.ndarray]]:
+    """Return coefficients of upper − (B r² + C r + D) and of (B r² + C r + D) − lower, for finite limits."""
+    found = []
+    for sign, limit in ((-1.0, made.upper), (1.0, made.lower)):
+        held = np.isfinite(limit)
+        found.append([(sign * (made.D - limit))[held], sign * made.C[held], sign * made.B[held]])
+    return found
+
+
+def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return the largest ratio of extremes to bounds; extremes within rounding count as zero."""
+    # a limit of −0 would have the wrong sign in the ratio
+    out, most = np.array([-reach[0], reach[1]]), np.abs([bounds[0], bounds[1]])
+    moves = out > ROUNDOFF * np.abs(reach).max(initial=0.0)
+    with np.errstate(divide="ignore"):
+        return float(np.max(out[moves] / most[moves], initial=0.0))
+
+
+def check_duration(trajectory: Any) -> None:
+    """Check that a trajectory has a positive duration."""
+    if not instance("path", trajectory, Trajectory).duration:
+        raise InputError("A trajectory of zero duration cannot be scaled.")
+
+
+def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
+    """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
+    share = np.linspace(0.0, 1.0, integer("grid", count, 3))
+    base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
+    knots = path.pieces.knots
+    # knots replace points of the grid near them
+    place = np.clip(np.searchsorted(knots, base), 1, len(knots) - 1)
+    off = np.minimum(np.abs(base - knots[place - 1]), np.abs(base - knots[place]))
+    return np.unique(np.concatenate([knots, base[off > np.gradient(base) / 4]]))
+
 
 # coefficients of s̈ below this share of the largest of their row are rounding
 COEFFICIENT_RTOL = 1e-13
@@ -166,7 +291,7 @@ def fastest(
     (2.0, 'acceleration of tip.x')
     """
     check_duration(path)
-    ends = [_speed("start_speed", start_speed), _speed("end_speed", end_speed)]
+    ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
     s = grid_points(path, grid, clustered=True)
     of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moving(of)
@@ -224,13 +349,6 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
     size = np.maximum(*(np.where(np.isfinite(a), np.abs(a), 0.0) for a in (lower, upper)))
     slack: np.ndarray = np.minimum(upper - values, values - lower) / np.where(size > 0, size, 1.0)
     return slack
-
-
-def _speed(key: str, value: Any) -> float:
-    a = reals(value)
-    if a is None or a.shape != () or a < 0:
-        raise InputError(f"`{key}` must be a number of at least 0, got {short_repr(value)}.", key=key)
-    return float(a)
 
 
 def _check_moving(of: PathSamples) -> None:
