@@ -116,6 +116,12 @@ GOOD_PIVOT = 1e-3
 # number of energies that are integrated with the motion: work of efforts, work of loads, dissipation
 N_ENERGIES = 3
 
+# parts of a stage of a Runge–Kutta step: close the loops, evaluate the derivatives
+PREPARE, EVALUATE = 1, 2
+# columns of the motors of a motion, as in `DriveTrain`
+MOTOR_INERTIA, MOTOR_DAMPING, MOTOR_ELECTRICAL, MOTOR_RESISTANCE, MOTOR_INDUCTANCE = 0, 1, 2, 3, 4
+MOTOR_TORQUE_CONSTANT, MOTOR_SPEED_CONSTANT, MOTOR_WIDTH = 5, 6, 7
+
 # metric of redundancy resolution: identity, mass matrix, or a given matrix
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = 0, 1, 2
 # smallest pivot, relative to its diagonal entry, of a regular matrix: a metric or the inertia of a task
