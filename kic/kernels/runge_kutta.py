@@ -1,16 +1,23 @@
 """Entries: stages of explicit Runge–Kutta steps of the equations of motion, in one call for each step.
 
-Unknowns are positions of m coordinates, their rates, currents of motors with inductance, and energies: work of
-efforts, work of loads, dissipation; with motors also the energy supplied to them, and their heat.
+Unknowns are positions of m coordinates, their rates, currents of motors with inductance, and energies: work
+of efforts, work of loads, dissipation; with motors also the energy supplied to them, and their heat.
 
 Both entries share these arguments. Stage s is at y + h Σ weights[s, k] K[k], and its derivatives are written
-into K[s + 1]. The stages from `first` to before `last` are computed. `task` is a sum of PREPARE, which computes
-the unknowns of a stage in `point` (2, N) and closes the loops, and EVALUATE, which computes its derivatives.
-point[0] are integrated unknowns, and in point[1] prescribed coordinates have their given values and rates.
+into K[s + 1]. The stages from `first` to before `last` are computed. `task` is a sum of PREPARE, which
+computes the unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its
+derivatives. point[0] are integrated unknowns. In point[1] prescribed coordinates have their given values and
+rates, and point[2] are the unknowns of the stage that was closed last.
 
-Efforts act at the coordinates. `held` (2, H) are the prescribed ones, and the places of their values among the
-unknowns; `given` (stages, 3, H) are their values, rates and accelerations. Motors are described by `motors`
-(K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or torques `supply` (K,).
+Efforts act at the coordinates. `held` (2, H) are the prescribed ones, and the places of their values among
+the unknowns; `given` (stages, 3, H) are their values, rates and accelerations. Motors are described by
+`motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or torques
+`supply` (K,).
+
+After the stages the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
+length is written into `control`, whose entries `layout` names. A rejected step is repeated at once with this
+length, if `control` allows it. Without `errors` (2, n + 1) there is no control. `atol` (N,) are absolute
+tolerances.
 """
 
 from __future__ import annotations
@@ -34,11 +41,67 @@ from kic.kernels.layout import (
     SIZE,
     STATE,
     STATE_SIZE,
+    STEP_ACCEPTED,
+    STEP_BOUND,
+    STEP_COUNT,
+    STEP_END,
+    STEP_EXPONENT,
+    STEP_FACTOR_MAX,
+    STEP_LENGTH,
+    STEP_MIN,
+    STEP_NEXT,
+    STEP_REPEATED,
+    STEP_RTOL,
+    STEP_START,
 )
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.motion import GOOD_INERTIA, motion_in_coordinates, tree_motion
 from kic.kernels.newton import close_members, forget
 from kic.kernels.ranges import clear_range, copy_range
+
+# distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage: tests
+# of longer ways fail, and closing them in parts takes longer than inverting another system
+FAR_MIN = 0.1
+
+
+# factors on the next step: safety, and the smallest; weight of the second component of the error of DOP853
+SAFETY_FACTOR, STEP_FACTOR_MIN, SECOND_ERROR_WEIGHT = 0.9, 0.2, 0.01
+
+
+@helper
+def repeats_step(y, end, K, errors, atol, control):
+    """Estimate the error of a step as SciPy does, and write the next length; return True to repeat the step.
+
+    The norm of the error is that of its first component e, times |e| / √(e² + 0.01 f²) for a second one f.
+    """
+    if errors.shape[0] == 0:
+        return False
+    first, second, size = 0.0, 0.0, y.shape[0]
+    for i in range(size):
+        scale = atol[i] + max(abs(y[i]), abs(end[i])) * control[STEP_RTOL]
+        a, b = 0.0, 0.0
+        for k in range(errors.shape[1]):
+            a += errors[0, k] * K[k, i]
+            b += errors[1, k] * K[k, i]
+        first += (a / scale) * (a / scale)
+        second += (b / scale) * (b / scale)
+    h, error, factor = control[STEP_LENGTH], 0.0, control[STEP_FACTOR_MAX]
+    if first > 0 or second > 0:
+        error = h * first / root((first + SECOND_ERROR_WEIGHT * second) * size)
+    error += 0 * (first + second)  # NaN is rejected
+    if error != 0:
+        factor = SAFETY_FACTOR * error ** control[STEP_EXPONENT]
+    control[STEP_COUNT] += 1
+    if error < 1:
+        control[STEP_NEXT], control[STEP_ACCEPTED] = h * min(control[STEP_FACTOR_MAX], factor), 1
+        return False
+    control[STEP_NEXT] = h * (factor if factor > STEP_FACTOR_MIN else STEP_FACTOR_MIN)
+    control[STEP_FACTOR_MAX] = 1
+    if control[STEP_REPEATED] == 0 or control[STEP_NEXT] < control[STEP_MIN]:
+        return False
+    control[STEP_END] = min(control[STEP_START] + control[STEP_NEXT], control[STEP_BOUND])
+    control[STEP_LENGTH] = control[STEP_END] - control[STEP_START]
+    return True
 
 
 @helper
@@ -56,7 +119,7 @@ def stage_point(y, h, weights, K, stage, held, given, start, point):
 
 @helper
 def quaternion_rate(x, place, a, b, c, scale, rate):
-    """Write the rate ½ ω p of a quaternion at a place of x, times a scale, for the angular velocity (a, b, c)."""
+    """Write the rate ½ ω p of a quaternion at a place of x, times a scale, for ω = (a, b, c)."""
     wx, wy, wz = a * scale / 2, b * scale / 2, c * scale / 2
     p, q, r, s = x[place], x[place + 1], x[place + 2], x[place + 3]
     rate[place] = -wx * q - wy * r - wz * s
@@ -90,6 +153,16 @@ def rotation_goal(x, place, turned, i, goal, aims, origin, k):
     goal[0, aims[k + 1]] = zx + origin[k + 1]
     goal[0, aims[k + 2]] = xy + origin[k + 2]
     return trace
+
+
+@helper
+def is_nearer(x, y, before, units):
+    """Return True if positions x are far from y, and less than half as far from those `before`."""
+    far, near = 0.0, 0.0
+    for k in range(units.shape[0]):
+        far = max(far, abs(x[k] - y[k]) * units[k])
+        near = max(near, abs(x[k] - before[k]) * units[k])
+    return far > FAR_MIN and 2 * near < far
 
 
 @helper
@@ -128,7 +201,7 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
 
 @helper
 def driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
-    """Write accelerations for efforts less those in T, the prescribed ones included; return True if possible."""
+    """Write accelerations for efforts less those in T, the prescribed ones included; True if possible."""
     square, first = size * size, 2 * size
     copy_range(solved, 0, T, first, square)
     for i in range(size):
@@ -177,82 +250,116 @@ def store_rates(size, start, stage, effort, held, given, motors, shafts, supply,
 
 @entry
 def stages_in_coordinates(
-    closing_plan, closing_numbers, closing_choice, plan, numbers, applied, choice, aims, order, origin, anchor,
-    turned, least_trace, effort, held, given, motors, shafts, supply, y, h, weights, K, first, last, task, point,
-    states, goal, closing_scratch, scratch, whole, T, solved, share, quality, tries,
+    closing_plan, closing_numbers, closing_choice, plan, numbers, applied, choice, aims, order, origin, units,
+    anchor, turned, least_trace, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
+    control, first, last, task, begins, point, states, goal, closing_scratch, scratch, whole, T, solved,
+    share, quality, tries,
 ):  # fmt: skip
-    """Compute stages of a step in m coordinates; return False if a stage does not close, is singular, or not finite.
+    """Compute stages of a step; return False if one does not close, is singular, or is not finite.
 
-    Positions are V values and then quaternions of n orientations. `order` (m,) are the coordinates of these
-    values and then of the angular velocities. Loops are closed from the state `anchor`: row `aims[k]` must take
-    the value k plus `origin[k]`, or that of a rotation from `turned` (n, 3, 3), whose trace must be at least
-    `least_trace`. Other rows must have their values in `goal` (1, rows). Other arguments are as in `closing` and
-    `motion_in_coordinates`. `states` (1, S) receives the last closed state.
+    Positions of the m coordinates are V values and then quaternions of n orientations. `order` (m,) are the
+    coordinates of these values and then of the angular velocities. Loops are closed from the state `anchor`:
+    row `aims[k]` must take the value k plus `origin[k]`, or that of a rotation from `turned` (n, 3, 3), whose
+    trace must be at least `least_trace`. Other rows must have their values in `goal` (1, rows). A stage far
+    from the anchor is closed from the one before, if that is nearer: every part of the way from the anchor is
+    certified. `units` are inverse scales of the positions. `begins` is True for the first call of a step.
+    states[0] is the last closed state. Other arguments are as in `closing` and `motion_in_coordinates`.
     """
     size, count = plan[1, SIZE], turned.shape[0]
     values = size - 3 * count
     start, x = values + 4 * count, point[1]
-    forget(closing_plan, closing_scratch)
-    for stage in range(first, last):
-        if task & PREPARE:
-            stage_point(y, h, weights, K, stage, held, given, start, point)
-            copy_range(states[0], 0, anchor, 0, anchor.shape[0])
-            for k in range(values):
-                goal[0, aims[k]] = x[k] + origin[k]
-            for i in range(count):
-                trace = rotation_goal(
-                    x, values + 4 * i, turned, i, goal, aims, origin, values + 3 * i
-                )
-                if not trace >= least_trace:
+    state, work, near = states[:1], states[1:], not begins
+    if begins:
+        forget(closing_plan, closing_scratch)
+    while True:
+        for stage in range(first, last):
+            if task & PREPARE:
+                stage_point(y, h, weights, K, stage, held, given, start, point)
+                for k in range(values):
+                    goal[0, aims[k]] = x[k] + origin[k]
+                for i in range(count):
+                    trace = rotation_goal(x, values + 4 * i, turned, i, goal, aims, origin, values + 3 * i)
+                    if not trace >= least_trace:
+                        return False
+                closed = False
+                for attempt in range(2):
+                    if attempt == 0 and not (near and is_nearer(x, y, point[2], units)):
+                        continue
+                    copy_range(work[0], 0, state[0] if attempt == 0 else anchor, 0, anchor.shape[0])
+                    closed = close_members(
+                        closing_plan, closing_numbers, work, goal, closing_choice, closing_scratch, whole,
+                        share, tries,
+                    ) == 0  # fmt: skip
+                    if closed:
+                        break
+                if not closed:
                     return False
-            if close_members(
-                closing_plan, closing_numbers, states, goal, closing_choice, closing_scratch, whole, share, tries
-            ) > 0:  # fmt: skip
-                return False
-        if task & EVALUATE:
-            rates, rate = x[start : start + size], K[stage + 1]
-            left = motion_in_coordinates(
-                plan, numbers, states[0], applied, choice, rates, effort, effort, scratch, whole, T, quality
-            )
-            if left != 0:
-                return False
-            for k in range(values):
-                rate[k] = rates[order[k]]
-            for i in range(count):
-                place, k = values + 4 * i, values + 3 * i
-                a, b, c = rates[order[k]], rates[order[k + 1]], rates[order[k + 2]]
-                quaternion_rate(x, place, a, b, c, unit_scale(x, place), rate)
-            if not store_rates(
-                size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
-            ):
-                return False
-    return True
+                copy_range(state[0], 0, work[0], 0, anchor.shape[0])
+                copy_range(point[2], 0, x, 0, start)
+                near = True
+            if task & EVALUATE:
+                rates, rate = x[start : start + size], K[stage + 1]
+                left = motion_in_coordinates(
+                    plan,
+                    numbers,
+                    state[0],
+                    applied,
+                    choice,
+                    rates,
+                    effort,
+                    effort,
+                    scratch,
+                    whole,
+                    T,
+                    quality,
+                )
+                if left != 0:
+                    return False
+                for k in range(values):
+                    rate[k] = rates[order[k]]
+                for i in range(count):
+                    place, k = values + 4 * i, values + 3 * i
+                    a, b, c = rates[order[k]], rates[order[k + 1]], rates[order[k + 2]]
+                    quaternion_rate(x, place, a, b, c, unit_scale(x, place), rate)
+                if not store_rates(
+                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
+                ):
+                    return False
+        if not repeats_step(y, point[0], K, errors, atol, control):
+            return True
+        h, near = control[STEP_LENGTH], False
 
 
 @entry
 def tree_stages(
-    plan, numbers, applied, effort, held, given, motors, shafts, supply, y, h, weights, K, first, last, task,
-    point, scratch, T, solved,
+    plan, numbers, applied, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
+    control, first, last, task, begins, point, scratch, T, solved,
 ):  # fmt: skip
-    """Compute stages of a step of an open chain, whose positions are its state; see `stages_in_coordinates`."""
+    """Compute stages of a step of an open chain, whose positions are its state.
+
+    See `stages_in_coordinates`.
+    """
     size, start, x = plan[0, COLUMNS], plan[2, STATE_SIZE], point[1]
     state, rates = x[:start], x[start : start + size]
-    for stage in range(first, last):
-        if task & PREPARE:
-            stage_point(y, h, weights, K, stage, held, given, start, point)
-        if task & EVALUATE:
-            rate = K[stage + 1]
-            clear_range(rate, 0, start)
-            for n in range(size):
-                place = plan[HEADER + n, STATE]
-                if plan[HEADER + n, KIND] < BALL:
-                    rate[place] = rates[n]
-                elif place >= 0:  # the first column of a ball
-                    quaternion_rate(x, place, rates[n], rates[n + 1], rates[n + 2], 1.0, rate)
-            if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
-                return False
-            if not store_rates(
-                size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
-            ):
-                return False
-    return True
+    while True:
+        for stage in range(first, last):
+            if task & PREPARE:
+                stage_point(y, h, weights, K, stage, held, given, start, point)
+            if task & EVALUATE:
+                rate = K[stage + 1]
+                clear_range(rate, 0, start)
+                for n in range(size):
+                    place = plan[HEADER + n, STATE]
+                    if plan[HEADER + n, KIND] < BALL:
+                        rate[place] = rates[n]
+                    elif place >= 0:  # the first column of a ball
+                        quaternion_rate(x, place, rates[n], rates[n + 1], rates[n + 2], 1.0, rate)
+                if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
+                    return False
+                if not store_rates(
+                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
+                ):
+                    return False
+        if not repeats_step(y, point[0], K, errors, atol, control):
+            return True
+        h = control[STEP_LENGTH]

@@ -39,7 +39,7 @@ from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import MotorEquations
-from kic.simulation.stages import EXPLICIT, Stages, with_stages
+from kic.simulation.stages import EXPLICIT, NO_CONTROL, Control, Stages, Tableau, with_stages
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
 N_MOTOR_ENERGIES = 2
@@ -159,8 +159,8 @@ class Chart:
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
 
-        # a time, the unknowns there and their closed state: of the last step, or evaluated last
-        self._closed: tuple[float, np.ndarray, np.ndarray] | None = None
+        # unknowns at the end of the last step, and their closed state
+        self._closed: tuple[np.ndarray | None, np.ndarray] = (None, self.anchor_state)
         # first order of all rows at the last state, and the state
         self._first_order: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -222,13 +222,23 @@ class Chart:
 
         return getattr(scipy.integrate, method)
 
-    def stages(self, t: float, y: np.ndarray, h: float, *step: Any) -> np.ndarray | None:
+    def stages(
+        self,
+        t: float,
+        y: np.ndarray,
+        h: float,
+        tableau: Tableau,
+        K: np.ndarray,
+        first: int,
+        last: int,
+        control: Control = NO_CONTROL,
+    ) -> np.ndarray | None:
         """Compute stages of a step from the anchor; see `Stages`."""
         if self._stages is None or self.branch is not None:
             return None
-        end = self._stages(self.anchor_state, self._choice, t, y, h, *step)
-        if end is not None:
-            self._closed = t + h, end, self._stages.state.copy()
+        end = self._stages(self.anchor_state, self._choice, t, y, h, tableau, K, first, last, control)
+        if end is not None and first == 0:
+            self._closed = end, self._stages.state.copy()
         return end
 
     def _values(self, state: np.ndarray) -> np.ndarray:
@@ -397,7 +407,8 @@ class Chart:
         if self._global_solver is None:
             state = self.normalized(x).copy()
         elif self.branch is None:
-            state = self._closed_state(t, x, y)
+            end, known = self._closed
+            state = known if end is y else self._close_at(x)
         else:
             state = self.branch.state(x)
             if self.branch.inside(x):
@@ -406,12 +417,6 @@ class Chart:
         if self._rows is not None:
             self._results = self._rows(state, self._results)
         return Evaluation(x, state, v, self._results, None)
-
-    def _closed_state(self, t: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the closed state (S,) at positions x, known for the last unknowns that were closed."""
-        if self._closed is None or self._closed[0] != t or self._closed[1] is not y:
-            self._closed = t, y, self._close_at(x)
-        return self._closed[2]
 
     def integrated(self, y: np.ndarray) -> np.ndarray:
         """Return the integrated values and rates (2, H) of prescribed coordinates."""
@@ -580,7 +585,10 @@ class Chart:
         return sample | {key: getattr(solved.motor_state, key) for key in MOTOR_ARRAYS}
 
     def _compiled_sample(self, t: float, y: np.ndarray) -> dict[str, Any] | None:
-        """Return the quantities of `sample` from compiled stages, or None; in the user's chart without motors."""
+        """Return the quantities of `sample` from compiled stages.
+
+        None in other charts than the user's, with motors, or where the stages cannot be computed.
+        """
         stages, size = self._stages, self.size
         if stages is None or self.branch is not None or self._motors is not None or not self.is_users:
             return None

@@ -436,7 +436,7 @@ class Integration:
             return False
         U, sigma, V = self._decomposition()
         n, last = chart.rank, chart.evaluate(solver.t, solver.y)
-        now = (U[:, :n] * (chart.first_order(last.state)[1] @ V[:n].T)).sum(axis=0)
+        now = np.einsum("ik,ik->k", U[:, :n], chart.first_order(last.state)[1] @ V[:n].T)
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():
             return False
         here, there = chart.coordinates(self.t, self.y)[0], last.x

@@ -49,8 +49,8 @@ class MotorEquations:
     """Motors of a motion, in one set of coordinates.
 
     Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
-    themselves, so that the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,) has
-    the motors with inductance, whose current is an unknown.
+    themselves, so that the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,)
+    has the motors with inductance, whose current is an unknown.
     """
 
     def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
@@ -71,7 +71,7 @@ class MotorEquations:
 
     @property
     def table(self) -> np.ndarray:
-        """Constants (K, MOTOR_WIDTH) of the motors, for kernels."""
+        """Array (K, MOTOR_WIDTH) of the constants of the motors, for kernels."""
         train, table = self.train, np.empty((len(self.fixed), MOTOR_WIDTH))
         table[:, MOTOR_INERTIA], table[:, MOTOR_DAMPING] = train.inertia, train.damping
         table[:, MOTOR_ELECTRICAL], table[:, MOTOR_RESISTANCE] = train.electrical, train.resistance

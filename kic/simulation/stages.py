@@ -15,7 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.evaluator import MotionEvaluator
-from kic.kernels.layout import EVALUATE, MOTOR_WIDTH, PREPARE, QUALITY_WIDTH
+from kic.kernels.layout import (
+    CONTROL_WIDTH,
+    EVALUATE,
+    MOTOR_WIDTH,
+    PREPARE,
+    QUALITY_WIDTH,
+    STEP_ACCEPTED,
+    STEP_BOUND,
+    STEP_COUNT,
+    STEP_END,
+    STEP_EXPONENT,
+    STEP_FACTOR_MAX,
+    STEP_LENGTH,
+    STEP_MIN,
+    STEP_NEXT,
+    STEP_REPEATED,
+    STEP_RTOL,
+    STEP_START,
+)
 from kic.kinematics.queries import kernel
 from kic.simulation.motion import Motion, Snapshot
 from kic.simulation.motors import MotorEquations
@@ -23,9 +41,9 @@ from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import TRIES
 from kic.transfer.orientations import TRACE_MIN, Positions
 
-# SciPy's explicit methods, and their step control
+# SciPy's explicit methods, and the largest factor on the next step
 EXPLICIT = ("RK23", "RK45", "DOP853")
-SAFETY_FACTOR, STEP_FACTOR_MIN, STEP_FACTOR_MAX = 0.9, 0.2, 10.0
+FACTOR_MAX = 10.0
 
 
 class Tableau(NamedTuple):
@@ -43,6 +61,27 @@ class Tableau(NamedTuple):
     weights: np.ndarray
 
 
+class Control(NamedTuple):
+    """Control of the error of a step; see `kernels.runge_kutta`.
+
+    Attributes
+    ----------
+    errors : (2, n + 1) ndarray
+        Weights of the derivatives in the components of the error; (0, 0) without control.
+    atol : (N,) ndarray
+        Absolute tolerances.
+    values : (CONTROL_WIDTH,) ndarray
+        Start and length of the step, and further entries, which `kernels.layout` names.
+    """
+
+    errors: np.ndarray
+    atol: np.ndarray
+    values: np.ndarray
+
+
+NO_CONTROL = Control(np.zeros((0, 0)), np.zeros(0), np.zeros(CONTROL_WIDTH))
+# no prescribed motions
+NOTHING_GIVEN = np.empty((0, 3, 0))
 # one stage of a step of zero length, which evaluates the derivatives at its start
 NO_STEP = Tableau(np.zeros(1), np.zeros((1, 1)))
 
@@ -107,12 +146,14 @@ class Stages:
             if not callable(motion.voltage):
                 assert motion.voltage is not None  # for the type checker: there are motors
                 self._supply[:] = motion.voltage
-        self._point, self.terms = np.empty((2, n_unknowns)), np.empty(query.width)
+        self._point, self.terms = np.empty((3, n_unknowns)), np.empty(query.width)
         self.unknowns = self._point[1]
         solved, scratch = np.empty(size * (size + 1)), np.empty(query.places)
         tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward.applied
         inputs = self.effort, held
         self._choice: Any = None
+        # start and length of the last step
+        self._last: tuple[float, float] | None = None
         if closure is None:
             self.state = self._point[1, : query.tree.state_size]
             entry = kernel("tree_stages")
@@ -129,8 +170,14 @@ class Stages:
         turned = np.empty((0, 3, 3))
         if positions is not None:
             order = positions.order
-        states, goal = np.empty((1, query.tree.state_size)), own.goal[None].copy()
-        whole, closing_scratch = np.empty((2, own.query.columns), np.int64), np.empty(own.query.closing_places)
+        states, goal = np.empty((2, query.tree.state_size)), own.goal[None].copy()
+        n_values = size - 3 * len(() if positions is None else positions.orientations)
+        units = np.ones(n_values if positions is None else positions.size)
+        units[:n_values] = 1 / transfer.scale[:n_values]
+        whole, closing_scratch = (
+            np.empty((2, own.query.columns), np.int64),
+            np.empty(own.query.closing_places),
+        )
         quality, share = np.empty((1, QUALITY_WIDTH)), np.empty(1)
         self.state = states[0]
         # rows of rotations are measured from the anchor
@@ -143,9 +190,9 @@ class Stages:
             fixed = choice if positions is None else forward.choice
             return bool(
                 entry(
-                    own.query.plan, known[1], choice, *tables, fixed, aims, order, own.origin, anchor, known[2],
-                    TRACE_MIN, *inputs, given, *train, self._supply, *step, self._point, states, goal,
-                    closing_scratch, scratch, whole, self.terms, solved, share, quality, TRIES,
+                    own.query.plan, known[1], choice, *tables, fixed, aims, order, own.origin, units, anchor,
+                    known[2], TRACE_MIN, *inputs, given, *train, self._supply, *step, self._point, states,
+                    goal, closing_scratch, scratch, whole, self.terms, solved, share, quality, TRIES,
                 )
             )  # fmt: skip
 
@@ -162,8 +209,12 @@ class Stages:
         K: np.ndarray,
         first: int,
         last: int,
+        control: Control = NO_CONTROL,
     ) -> np.ndarray | None:
         """Compute the derivatives K[s + 1] at stages s of a step from y (N,), from `first` to before `last`.
+
+        A step that its control rejects is repeated with a shorter length, unless functions of the user are
+        called.
 
         Parameters
         ----------
@@ -179,6 +230,8 @@ class Stages:
             Times and weights of the stages.
         K : (n + 1, N) ndarray
             Derivatives, given in K[: first + 1].
+        control : Control, optional
+            Control of the error after the last stage.
 
         Returns
         -------
@@ -186,23 +239,31 @@ class Stages:
             Unknowns at the last stage. None if the kernel cannot compute a stage: loops that do not
             close, a singular inertia, or numbers that are not finite.
         """
-        times, given = t + tableau.nodes * h, np.empty((len(tableau.nodes), 3, self._held.shape[1]))
-        if given.size:
+        given = NOTHING_GIVEN
+        if self._held.size:
+            given = np.empty((last, 3, self._held.shape[1]))
             for stage in range(first, last):
-                given[stage] = self._motion.given(float(times[stage]))
+                given[stage] = self._motion.given(t + float(tableau.nodes[stage]) * h)
         step = y, h, tableau.weights, K
+        control.values[STEP_REPEATED] = not (self._has_functions or self._held.size)
         at = anchor, self._choice if choice is None else choice, given
+        begins = first == 0 or self._last != (t, h)
         if not self._has_functions:
-            done = self._stages(*at, *step, first, last, PREPARE | EVALUATE)
+            done = self._stages(*at, *step, *control, first, last, PREPARE | EVALUATE, begins)
+            self._last = (t, h) if control is NO_CONTROL else (t, float(control.values[STEP_LENGTH]))
             return self._point[0].copy() if done else None
+        self._last = t, h
         for stage in range(first, last):
-            if not self._stages(*at, *step, stage, stage + 1, PREPARE):
+            if not self._stages(
+                *at, *step, *NO_CONTROL, stage, stage + 1, PREPARE, begins and stage == first
+            ):
                 return None
             x = self._point[1].copy()
             if not np.isfinite(x @ x):
                 return None
-            self._call_functions(float(times[stage]), x)
-            if not self._stages(*at, *step, stage, stage + 1, EVALUATE):
+            self._call_functions(t + float(tableau.nodes[stage]) * h, x)
+            ends = control if stage + 1 == last else NO_CONTROL
+            if not self._stages(*at, *step, *ends, stage, stage + 1, EVALUATE, False):
                 return None
         return self._point[0].copy()
 
@@ -226,8 +287,8 @@ class Stages:
 def with_stages(method: str) -> Any:
     """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
 
-    ``stages(t, y, h, tableau, K, first, last)`` returns the end of the step, or None if SciPy must take the
-    step. Time runs forward only.
+    ``stages(t, y, h, tableau, K, first, last, control)`` returns the end of the step, or None if SciPy must
+    take the step. Time runs forward only.
     """
     import scipy.integrate
 
@@ -241,6 +302,9 @@ def with_stages(method: str) -> Any:
     tableau.weights[n_stages - 1, :n_stages] = base.B
     tableau.weights[n_stages:] = extra[:, :n_all]
 
+    errors = np.zeros((2, n_stages + 1))
+    errors[0], errors[1] = (base.E5, base.E3) if hasattr(base, "E5") else (base.E, 0.0)
+
     class CompiledStepMethod(base):
         """The method with compiled stages."""
 
@@ -249,27 +313,35 @@ def with_stages(method: str) -> Any:
         h_abs: float
         y: np.ndarray
         f: np.ndarray
+        fun: Any
+
+        def __init__(self, *args: Any, **given: Any) -> None:
+            super().__init__(*args, **given)
+            atol = np.full(len(self.y), self.atol, dtype=float)
+            self._control = Control(errors, atol, np.zeros(CONTROL_WIDTH))
 
         def _step_impl(self) -> tuple[bool, str | None]:
-            shortest = 10 * (np.nextafter(self.t, np.inf) - self.t)
-            size, limit = min(max(self.h_abs, shortest), self.max_step), STEP_FACTOR_MAX
-            while size >= shortest:
-                end = min(self.t + size, self.t_bound)
-                h, self.K[0] = end - self.t, self.f
-                self.nfev += n_stages
-                y = self.stages(self.t, self.y, h, tableau, self.K, 0, n_stages)
+            t, step = self.t, self._control.values
+            step[:] = 0.0
+            step[STEP_START], step[STEP_BOUND] = t, self.t_bound
+            step[STEP_MIN], step[STEP_FACTOR_MAX] = 10 * (np.nextafter(t, np.inf) - t), FACTOR_MAX
+            step[STEP_RTOL], step[STEP_EXPONENT] = self.rtol, self.error_exponent
+            step[STEP_NEXT] = min(max(self.h_abs, step[STEP_MIN]), self.max_step)
+            self.K[0] = self.f
+            while step[STEP_NEXT] >= step[STEP_MIN]:
+                step[STEP_END] = min(t + step[STEP_NEXT], self.t_bound)
+                step[STEP_LENGTH] = h = step[STEP_END] - t
+                y = self.stages(t, self.y, float(h), tableau, self.K, 0, n_stages, self._control)
                 if y is None:  # SciPy takes the step, and its errors are raised
-                    self.h_abs = size
+                    self.h_abs = float(step[STEP_NEXT])
                     found: tuple[bool, str | None] = super()._step_impl()
                     return found
-                scale = self.atol + np.maximum(np.abs(self.y), np.abs(y)) * self.rtol
-                error = self._estimate_error_norm(self.K, h, scale)
-                factor = SAFETY_FACTOR * error**self.error_exponent if error else STEP_FACTOR_MAX
-                if error < 1:
-                    self.h_previous, self.y_old, self.f = h, self.y, self.K[-1].copy()
-                    self.t, self.y, self.h_abs = end, y, h * min(limit, factor)
+                if step[STEP_ACCEPTED]:
+                    self.nfev += n_stages * int(step[STEP_COUNT])
+                    self.h_previous, self.y_old = float(step[STEP_LENGTH]), self.y
+                    self.t, self.h_abs = float(step[STEP_END]), float(step[STEP_NEXT])
+                    self.y, self.f = y, self.K[-1].copy()
                     return True, None
-                size, limit = h * max(STEP_FACTOR_MIN, factor), 1.0
             return False, self.TOO_SMALL_STEP
 
         def _dense_output_impl(self) -> Any:
