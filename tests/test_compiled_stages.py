@@ -56,7 +56,7 @@ def test_prescribed_coordinates(method, monkeypatch) -> None:
 
 
 def test_prescribed_coordinates_of_an_open_chain(monkeypatch) -> None:
-    m = kic.load("puma560")
+    m = kic.load("horn-three-link")
     start, names = m.at(), m.coordinate_names
     given = {names[1]: swinging(float(start.value(names[1])), 0.5)}
     effort = np.linspace(-1, 1, len(names))
