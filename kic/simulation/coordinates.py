@@ -303,7 +303,7 @@ class Chart:
     def first_order(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the scaled first order of the chart's rows (M, columns) and closure rows (P, columns)."""
         if self._first_order is None or self._first_order[0] is not state:
-            self._first_order = state, self._closure.rows(state[None])[1][0]
+            self._first_order = state, self._closure.transfer.first_order(state)
         G, size = self._first_order[1], self._closure.transfer.size
         return G[:size], G[size:]
 

@@ -313,7 +313,6 @@ def with_stages(method: str) -> Any:
         h_abs: float
         y: np.ndarray
         f: np.ndarray
-        fun: Any
 
         def __init__(self, *args: Any, **given: Any) -> None:
             super().__init__(*args, **given)
@@ -345,15 +344,10 @@ def with_stages(method: str) -> Any:
             return False, self.TOO_SMALL_STEP
 
         def _dense_output_impl(self) -> Any:
-            fun = self.fun
             if n_all > n_stages:
-                K, start = self.K_extended, (self.t_old, self.y_old, self.h_previous)
-                if self.stages(*start, tableau, K, n_stages, n_all) is not None:
-                    known = iter(K[n_stages + 1 :].copy())
-                    self.fun = lambda t, y: next(known)  # SciPy evaluates the same stages
-            try:
-                return super()._dense_output_impl()
-            finally:
-                self.fun = fun
+                start = self.t_old, self.y_old, self.h_previous
+                done = self.stages(*start, tableau, self.K_extended, n_stages, n_all) is not None
+                self.A_EXTRA = () if done else extra  # the stages that SciPy evaluates itself
+            return super()._dense_output_impl()
 
     return CompiledStepMethod
