@@ -9,8 +9,9 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
    follows the motion through tree and loops and does not form P*.
 
 The loops are closed anew at every evaluation, so constraint errors cannot drift. The result depends on time
-and unknowns alone, never on trial steps. For an open chain in its own coordinates x is the full state:
-quaternions of balls are integrated and normalized wherever they are used.
+and unknowns alone, never on trial steps. Stages far from the anchor may be closed by way of an earlier stage,
+but every part of the way is certified to stay on the branch. For an open chain in its own coordinates x is
+the full state: quaternions of balls are integrated and normalized wherever they are used.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
 `integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as

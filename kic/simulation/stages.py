@@ -214,7 +214,7 @@ class Stages:
         """Compute the derivatives K[s + 1] at stages s of a step from y (N,), from `first` to before `last`.
 
         A step that its control rejects is repeated with a shorter length, unless functions of the user are
-        called.
+        called at its stages.
 
         Parameters
         ----------
@@ -245,7 +245,8 @@ class Stages:
             for stage in range(first, last):
                 given[stage] = self._motion.given(t + float(tableau.nodes[stage]) * h)
         step = y, h, tableau.weights, K
-        control.values[STEP_REPEATED] = not (self._has_functions or self._held.size)
+        if control is not NO_CONTROL:
+            control.values[STEP_REPEATED] = not (self._has_functions or self._held.size)
         at = anchor, self._choice if choice is None else choice, given
         begins = first == 0 or self._last != (t, h)
         if not self._has_functions:
