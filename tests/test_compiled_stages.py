@@ -95,6 +95,18 @@ def test_effort_functions(name: str, monkeypatch) -> None:
     check(*compiled_and_plain(monkeypatch, m, m.at(), SPACING, effort, rates))
 
 
+@pytest.mark.parametrize(("name", "rate"), [("four-bar", 4.0), ("gough-stewart", 0.5)])
+def test_long_steps(name: str, rate: float, monkeypatch) -> None:
+    """Stages far from the last good state are closed by way of others."""
+    m = kic.load(name)
+    rates = np.full(len(m.coordinate_names), rate)
+    args = m, m.at(), np.linspace(0, 0.4, 5), None, rates
+    run, plain = compiled_and_plain(monkeypatch, *args, rtol=1e-5, atol=1e-5)
+    check(run, plain, 1e-7)
+    assert run.steps == plain.steps
+    assert rate * 0.4 / run.steps > 0.04
+
+
 def test_errors_of_functions_within_compiled_stages() -> None:
     m = kic.load("four-bar")
 
