@@ -352,7 +352,7 @@ class CoordinateTransfer:
         own, system = self._own, self.system
         height, size = system.rows.height, system.tree.size
         T = np.empty((1, height * (1 + size)))
-        kernel("first_order")(own.plan, own.numbers, state[None], np.empty(own.scratch), T)
+        kernel("first_order")(own.plan, own.numbers_in(state.dtype), state[None], np.empty(own.scratch), T)
         G = T[0, height:].reshape(height, size)[system.picked]
         return np.asarray(G / self.scale[:, None] * self.column_scale)
 
