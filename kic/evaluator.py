@@ -957,7 +957,7 @@ class MotionEvaluator:
         self.is_compiled = bool(plain and transfer.is_compiled and not model.has_complex_step and size)
         self._sizes = model.tree.state_size, size
         self._size = size
-        self._choice = getattr(transfer, "choice", None)
+        self.choice = getattr(transfer, "choice", None)
         self._run: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -972,7 +972,7 @@ class MotionEvaluator:
         if not self.is_compiled:
             self._run = lambda *_: 1
             return self._run
-        query, applied, choice = self.query, self.applied, self._choice
+        query, applied, choice = self.query, self.applied, self.choice
         plan, numbers_, places = query.plan, query.numbers_in(_REAL), query.places
         rates = (np.zeros((1, self._size)),) * 2
         given = (self._model.reference_state, applied) + (() if choice is None else (choice,))
@@ -1057,7 +1057,7 @@ class MotionEvaluator:
         shape, states, rates, known = self._given(state, qd, second)
         if self.is_compiled and known is None and states.dtype is _REAL:
             out = brief_result(rates)
-            if not self.query.run_into(out, states, self.applied, self._choice):
+            if not self.query.run_into(out, states, self.applied, self.choice):
                 return out.T.reshape(*shape, self._size)
         T, known = self._table(states, rates, known)
         made = completed(self._model, self._transfer, self._want, states, rates, T, known)

@@ -11,6 +11,7 @@ import pytest
 from raising import raises
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import RigidTransform, Rotation
+from stage_counter import compiled_and_plain
 
 import kic
 
@@ -246,6 +247,22 @@ def test_runs_equal_integration_in_euler_angles(floating):
     # coordinates of the run are those of the free joint, rotation vectors among them
     for k, t in enumerate(run.t):
         assert alike(m.at(run.q[k], near=c).state, run.state[k]) < 1e-10, t
+
+
+def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
+    """Runs with quaternions among the unknowns equal those whose right-hand sides are evaluated in Python."""
+    t, rates = np.linspace(0, 0.4, 9), np.array([0.1, -0.2, 0.3, 1.5, -1.0, 0.8, 2.0])
+    effort = np.linspace(-0.2, 0.2, 7)
+    given = {"A": lambda t: (np.sin(t), np.cos(t), -np.sin(t))}
+    for args, more in (
+        ((floating, floating.at(), t, effort, rates), {}),
+        ((floating, floating.at(), t, lambda t, now: effort - 0.1 * now.qd, rates), {}),
+        ((floating, floating.at(), t, effort), {"prescribed": given}),
+        ((standing, standing.at(), t / 10, lambda t, now: 0.1 * now.qd), {}),
+    ):
+        run, plain = compiled_and_plain(monkeypatch, *args, **TIGHT, **more)
+        for key, value in run._arrays.items():
+            assert np.abs(value - plain._arrays[key]).max(initial=0.0) < 1e-8, key
 
 
 def test_momenta_of_a_floating_linkage_are_conserved(floating):

@@ -15,7 +15,7 @@ from scipy.special import ellipj, ellipk
 import kic
 from kic.simulation.coordinates import Chart
 from kic.simulation.motion import Motion
-from kic.simulation.stages import EXPLICIT
+from kic.simulation.stages import EXPLICIT, NO_STEP
 
 
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
@@ -160,11 +160,12 @@ def test_compiled_stages_return_none_where_the_motion_has_no_derivative() -> Non
     names = c._model.coordinates
     chart = Chart(Motion(c._model, names, None, {}), names, c.state, np.zeros(len(names)))
     y = chart.pack(c.state, np.ones(chart.size), np.zeros(chart.n_accounts))
-    K, weights = np.zeros((2, len(y))), np.zeros((1, 1))
-    assert mismatch(chart.stages(y, 0.0, weights, K), y) == 0
+    K = np.zeros((2, len(y)))
+    assert mismatch(chart.stages(0.0, y, 0.0, NO_STEP, K, 0, 1), y) == 0
     assert mismatch(K[1], chart(0.0, y)) < 1e-12
     for k, wrong in ((0, np.nan), (chart.size, 1e200)):
-        assert chart.stages(np.where(np.arange(len(y)) == k, wrong, y), 0.0, weights, K) is None
+        y_wrong = np.where(np.arange(len(y)) == k, wrong, y)
+        assert chart.stages(0.0, y_wrong, 0.0, NO_STEP, K, 0, 1) is None
 
 
 @pytest.mark.parametrize("name", ["horn-two-link", "gough-stewart", "five-bar"])

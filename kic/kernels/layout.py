@@ -116,6 +116,17 @@ GOOD_PIVOT = 1e-3
 # number of energies that are integrated with the motion: work of efforts, work of loads, dissipation
 N_ENERGIES = 3
 
+# parts of a stage of a Runge–Kutta step: close the loops, evaluate the derivatives
+PREPARE, EVALUATE = 1, 2
+# control of such a step: its start, the end of the run, the length to try next, end and length of the step,
+# the shortest length, the largest factor on the next one, relative tolerance, exponent of the error, and 1 if
+# a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried
+STEP_START, STEP_BOUND, STEP_NEXT, STEP_END, STEP_LENGTH, STEP_MIN, STEP_FACTOR_MAX = 0, 1, 2, 3, 4, 5, 6
+STEP_RTOL, STEP_EXPONENT, STEP_REPEATED, STEP_ACCEPTED, STEP_COUNT, CONTROL_WIDTH = 7, 8, 9, 10, 11, 12
+# columns of the motors of a motion, as in `DriveTrain`
+MOTOR_INERTIA, MOTOR_DAMPING, MOTOR_ELECTRICAL, MOTOR_RESISTANCE, MOTOR_INDUCTANCE = 0, 1, 2, 3, 4
+MOTOR_TORQUE_CONSTANT, MOTOR_SPEED_CONSTANT, MOTOR_WIDTH = 5, 6, 7
+
 # metric of redundancy resolution: identity, mass matrix, or a given matrix
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = 0, 1, 2
 # smallest pivot, relative to its diagonal entry, of a regular matrix: a metric or the inertia of a task

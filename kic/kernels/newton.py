@@ -104,6 +104,9 @@ RADIUS_FACTOR, RADIUS_MIN = 10.0, 1e-6
 # third derivative, and the smallest length of a distance
 RESIDUAL_ERROR, JACOBIAN_ERROR, CURVATURE, CARRIED_TURN = 0, 1, 2, 3
 ARM, THIRD, LEAST, BOUNDS_WIDTH = 4, 5, 6, 7
+# end of the scratch array, for the next call: 1 if it has the system at the start of the last member, 1 if it
+# has the inverse, and the smallest pivot
+KEPT, INVERTED, START_PIVOT, MEMORY_WIDTH = 0, 1, 2, 3
 # smallest weight of a column, as a share of the largest
 WEIGHT_MIN = 1e-3
 
@@ -114,7 +117,14 @@ def closing_scratch(plan):
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
     bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 2 + bounds
+    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 2 + bounds + MEMORY_WIDTH
+
+
+@helper
+def forget(plan, scratch):
+    """Make the next call of `close_members` evaluate the system at the start of its first member."""
+    place = closing_scratch(plan) - MEMORY_WIDTH
+    clear_range(scratch, place, MEMORY_WIDTH)
 
 
 @helper
@@ -553,6 +563,16 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     quality (B,) is the completed share of the way, 1 for members that converged. At most `tries` steps are
     made. `choice` is as in `transfer`, and `whole` (2 or more, M) is scratch.
     """
+    forget(plan, scratch)
+    return close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
+
+
+@helper
+def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
+    """Compute `closing`. The system at an equal start of the member before serves again.
+
+    This includes the last member of the call before, unless `forget` is called in between.
+    """
     mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, ITEMS)
@@ -583,7 +603,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     d, line = work[:mobile], work[2 * mobile : 4 * mobile]
     pivots, ends = whole[0], whole[1]
     # kept: S, `begun` and node 0 are those of the previous member; inverted: N is the inverse of S
-    failed, kept, inverted, start_pivot = 0, False, False, 0.0
+    memory = scratch[closing_scratch(plan) - MEMORY_WIDTH :]
+    failed, kept, inverted, start_pivot = 0, memory[KEPT] > 0, memory[INVERTED] > 0, memory[START_PIVOT]
     for b in range(states.shape[0]):
         quality[b] = 0
         not_finite = 0.0
@@ -753,4 +774,5 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
         quality[b] = share
         if share < 1:
             failed += 1
+    memory[KEPT], memory[INVERTED], memory[START_PIVOT] = kept, inverted, start_pivot
     return failed

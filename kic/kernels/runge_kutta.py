@@ -1,99 +1,365 @@
-"""Entries: stages of explicit Runge–Kutta steps of the equations of motion, in one call for each step."""
+"""Entries: stages of explicit Runge–Kutta steps of the equations of motion, in one call for each step.
+
+Unknowns are positions of m coordinates, their rates, currents of motors with inductance, and energies: work
+of efforts, work of loads, dissipation; with motors also the energy supplied to them, and their heat.
+
+Both entries share these arguments. Stage s is at y + h Σ weights[s, k] K[k], and its derivatives are written
+into K[s + 1]. The stages from `first` to before `last` are computed. `task` is a sum of PREPARE, which
+computes the unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its
+derivatives. point[0] are integrated unknowns. In point[1] prescribed coordinates have their given values and
+rates, and point[2] are the unknowns of the stage that was closed last.
+
+Efforts act at the coordinates. `held` (2, H) are the prescribed ones, and the places of their values among
+the unknowns; `given` (stages, 3, H) are their values, rates and accelerations. Motors are described by
+`motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or torques
+`supply` (K,).
+
+After the stages the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
+length is written into `control`, whose entries `layout` names. A rejected step is repeated at once with this
+length, if `control` allows it. Without `errors` (2, n + 1) there is no control. `atol` (N,) are absolute
+tolerances.
+"""
 
 from __future__ import annotations
 
-from kic.kernels.functions import has_nonfinite
+from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import BALL, COLUMNS, HEADER, KIND, N_ENERGIES, SIZE, STATE
-from kic.kernels.motion import motion_in_coordinates, tree_motion
-from kic.kernels.newton import closing
+from kic.kernels.layout import (
+    BALL,
+    COLUMNS,
+    EVALUATE,
+    HEADER,
+    KIND,
+    MOTOR_DAMPING,
+    MOTOR_ELECTRICAL,
+    MOTOR_INDUCTANCE,
+    MOTOR_INERTIA,
+    MOTOR_RESISTANCE,
+    MOTOR_SPEED_CONSTANT,
+    MOTOR_TORQUE_CONSTANT,
+    PREPARE,
+    SIZE,
+    STATE,
+    STATE_SIZE,
+    STEP_ACCEPTED,
+    STEP_BOUND,
+    STEP_COUNT,
+    STEP_END,
+    STEP_EXPONENT,
+    STEP_FACTOR_MAX,
+    STEP_LENGTH,
+    STEP_MIN,
+    STEP_NEXT,
+    STEP_REPEATED,
+    STEP_RTOL,
+    STEP_START,
+)
+from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
+from kic.kernels.motion import GOOD_INERTIA, motion_in_coordinates, tree_motion
+from kic.kernels.newton import close_members, forget
 from kic.kernels.ranges import clear_range, copy_range
+
+# distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage: tests
+# of longer ways fail, and closing them in parts takes longer than inverting another system
+FAR_MIN = 0.1
+
+
+# factors on the next step: safety, and the smallest; weight of the second component of the error of DOP853
+SAFETY_FACTOR, STEP_FACTOR_MIN, SECOND_ERROR_WEIGHT = 0.9, 0.2, 0.01
 
 
 @helper
-def stage_point(y, h, weights, K, stage, point):
-    """Compute the unknowns y + h Σ weights K of a stage."""
+def repeats_step(y, end, K, errors, atol, control):
+    """Estimate the error of a step as SciPy does, and write the next length; return True to repeat the step.
+
+    The norm of the error is that of its first component e, times |e| / √(e² + 0.01 f²) for a second one f.
+    """
+    if errors.shape[0] == 0:
+        return False
+    first, second, size = 0.0, 0.0, y.shape[0]
+    for i in range(size):
+        scale = atol[i] + max(abs(y[i]), abs(end[i])) * control[STEP_RTOL]
+        a, b = 0.0, 0.0
+        for k in range(errors.shape[1]):
+            a += errors[0, k] * K[k, i]
+            b += errors[1, k] * K[k, i]
+        first += (a / scale) * (a / scale)
+        second += (b / scale) * (b / scale)
+    h, error, factor = control[STEP_LENGTH], 0.0, control[STEP_FACTOR_MAX]
+    if first > 0 or second > 0:
+        error = h * first / root((first + SECOND_ERROR_WEIGHT * second) * size)
+    error += 0 * (first + second)  # NaN is rejected
+    if error != 0:
+        factor = SAFETY_FACTOR * error ** control[STEP_EXPONENT]
+    control[STEP_COUNT] += 1
+    if error < 1:
+        control[STEP_NEXT], control[STEP_ACCEPTED] = h * min(control[STEP_FACTOR_MAX], factor), 1
+        return False
+    control[STEP_NEXT] = h * (factor if factor > STEP_FACTOR_MIN else STEP_FACTOR_MIN)
+    control[STEP_FACTOR_MAX] = 1
+    if control[STEP_REPEATED] == 0 or control[STEP_NEXT] < control[STEP_MIN]:
+        return False
+    control[STEP_END] = min(control[STEP_START] + control[STEP_NEXT], control[STEP_BOUND])
+    control[STEP_LENGTH] = control[STEP_END] - control[STEP_START]
+    return True
+
+
+@helper
+def stage_point(y, h, weights, K, stage, held, given, start, point):
+    """Compute the unknowns y + h Σ weights K of a stage, whose rates begin at `start`."""
     for i in range(y.shape[0]):
         step = 0.0
         for k in range(stage + 1):
             step += weights[stage, k] * K[k, i]
-        point[i] = y[i] + h * step
+        point[0, i] = point[1, i] = y[i] + h * step
+    for k in range(held.shape[1]):
+        point[1, held[1, k]] = given[stage, 0, k]
+        point[1, start + held[0, k]] = given[stage, 1, k]
 
 
 @helper
-def store_rates(size, start, effort, rates, T, rate):
-    """Write accelerations and the rates of work, load work and dissipation; return True if all are finite.
+def quaternion_rate(x, place, a, b, c, scale, rate):
+    """Write the rate ½ ω p of a quaternion at a place of x, times a scale, for ω = (a, b, c)."""
+    wx, wy, wz = a * scale / 2, b * scale / 2, c * scale / 2
+    p, q, r, s = x[place], x[place + 1], x[place + 2], x[place + 3]
+    rate[place] = -wx * q - wy * r - wz * s
+    rate[place + 1] = wx * p + wy * s - wz * r
+    rate[place + 2] = wy * p + wz * q - wx * s
+    rate[place + 3] = wz * p + wx * r - wy * q
 
-    `start` is the place of the accelerations in `rate`, and T is the result of `accelerate`.
+
+@helper
+def unit_scale(x, place):
+    """Return the inverse length of a quaternion at a place of x."""
+    p, q, r, s = x[place], x[place + 1], x[place + 2], x[place + 3]
+    return 1 / root(p * p + q * q + r * r + s * s)
+
+
+@helper
+def rotation_goal(x, place, turned, i, goal, aims, origin, k):
+    """Write the rows of the rotation i from `turned` to a quaternion; return the trace of this rotation."""
+    f = unit_scale(x, place)
+    w, a, b, c = f * x[place], f * x[place + 1], f * x[place + 2], f * x[place + 3]
+    one = 1 - 2 * (b * b + c * c), 2 * (a * b - w * c), 2 * (a * c + w * b)
+    two = 2 * (a * b + w * c), 1 - 2 * (a * a + c * c), 2 * (b * c - w * a)
+    three = 2 * (a * c - w * b), 2 * (b * c + w * a), 1 - 2 * (a * a + b * b)
+    trace = yz = zx = xy = 0.0
+    for j in range(3):  # products of this matrix with the transposed one of the start
+        trace += one[j] * turned[i, 0, j] + two[j] * turned[i, 1, j] + three[j] * turned[i, 2, j]
+        yz += three[j] * turned[i, 1, j]
+        zx += one[j] * turned[i, 2, j]
+        xy += two[j] * turned[i, 0, j]
+    goal[0, aims[k]] = yz + origin[k]
+    goal[0, aims[k + 1]] = zx + origin[k + 1]
+    goal[0, aims[k + 2]] = xy + origin[k + 2]
+    return trace
+
+
+@helper
+def is_nearer(x, y, before, units):
+    """Return True if positions x are far from y, and less than half as far from those `before`."""
+    far, near = 0.0, 0.0
+    for k in range(units.shape[0]):
+        far = max(far, abs(x[k] - y[k]) * units[k])
+        near = max(near, abs(x[k] - before[k]) * units[k])
+    return far > FAR_MIN and 2 * near < far
+
+
+@helper
+def add_motors(size, start, motors, shafts, supply, x, T, rate):
+    """Add motors to the efforts and the inertia in T; return power, heat, dissipation, and the next unknown.
+
+    Rates of currents are written. The equations are L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236).
     """
-    copy_range(rate, start, T, 0, size)
+    n, power, heat, drag = start + size, 0.0, 0.0, 0.0
+    for k in range(motors.shape[0]):
+        speed, given = 0.0, supply[k]
+        for i in range(size):
+            speed += shafts[k, i] * x[start + i]
+        resistance, back_emf = motors[k, MOTOR_RESISTANCE], motors[k, MOTOR_SPEED_CONSTANT] * speed
+        torque = given
+        if motors[k, MOTOR_ELECTRICAL] != 0:
+            if motors[k, MOTOR_INDUCTANCE] != 0:
+                current = x[n]
+                rate[n] = (given - resistance * current - back_emf) / motors[k, MOTOR_INDUCTANCE]
+                n += 1
+            else:
+                current = (given - back_emf) / resistance
+            torque = motors[k, MOTOR_TORQUE_CONSTANT] * current
+            power += given * current
+            heat += (resistance * current + back_emf - motors[k, MOTOR_TORQUE_CONSTANT] * speed) * current
+        else:
+            power += given * speed
+        lost = motors[k, MOTOR_DAMPING] * speed
+        drag += lost * speed
+        for i in range(size):
+            T[size + i] += shafts[k, i] * (lost - torque)
+            for j in range(size):
+                T[2 * size + i * size + j] += shafts[k, i] * motors[k, MOTOR_INERTIA] * shafts[k, j]
+    return power, heat, drag, n
+
+
+@helper
+def driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
+    """Write accelerations for efforts less those in T, the prescribed ones included; True if possible."""
+    square, first = size * size, 2 * size
+    copy_range(solved, 0, T, first, square)
+    for i in range(size):
+        solved[square + i] = effort[i] - T[size + i]
+        for k in range(held.shape[1]):
+            solved[square + i] -= T[first + i * size + held[0, k]] * given[stage, 2, k]
+    for k in range(held.shape[1]):
+        n = held[0, k]
+        for i in range(size):
+            solved[n * size + i] = solved[i * size + n] = 0
+        solved[n * size + n], solved[square + n] = 1, given[stage, 2, k]
+    if not factor_symmetric(solved, 0, size) > GOOD_INERTIA:
+        return False
+    solve_symmetric(solved, 0, size, solved, square, 1)
+    copy_range(rate, start, solved, square, size)
+    return True
+
+
+@helper
+def store_rates(size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate):
+    """Write the derivatives of rates, currents and energies at unknowns x; return True if all are finite.
+
+    T has accelerations and the terms of `store_terms`. `solved` (m (m + 1)) is scratch.
+    """
+    count = motors.shape[0]
+    power, heat, drag, n = add_motors(size, start, motors, shafts, supply, x, T, rate)
+    if count == 0 and held.shape[1] == 0:
+        copy_range(rate, start, T, 0, size)
+    elif not driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
+        return False
     work = 0.0
-    for k in range(size):
-        work += effort[k] * rates[k]
-    end = start + size
-    rate[end], rate[end + 1], rate[end + 2] = work, T[T.shape[0] - 2], T[T.shape[0] - 1]
+    for i in range(size):
+        work += effort[i] * x[start + i]
+    for k in range(held.shape[1]):
+        row = held[0, k]
+        needed = T[size + row]
+        for i in range(size):
+            needed += T[2 * size + row * size + i] * rate[start + i]
+        work += needed * x[start + row]
+    end = T.shape[0]
+    rate[n], rate[n + 1], rate[n + 2] = work, T[end - 2], T[end - 1] + drag
+    if count > 0:
+        rate[n + 3], rate[n + 4] = power, heat
     return not has_nonfinite(rate)
 
 
 @entry
 def stages_in_coordinates(
-    closing_plan, closing_numbers, plan, numbers, applied, choice, aims, start, origin, effort, y, h, weights,
-    K, point, states, goal, scratch, whole, T, share, quality, tries,
+    closing_plan, closing_numbers, closing_choice, plan, numbers, applied, choice, aims, order, origin, units,
+    anchor, turned, least_trace, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
+    control, first, last, task, begins, point, states, goal, closing_scratch, scratch, whole, T, solved,
+    share, quality, tries,
 ):  # fmt: skip
-    """Compute the derivatives K[1:] of the unknowns at the stages of a step, from K[0] at its start.
+    """Compute stages of a step; return False if one does not close, is singular, or is not finite.
 
-    Unknowns are m coordinates, their rates, and three energies. Stage s is at y + h Σ weights[s, k] K[k];
-    `point` receives the last. Loops are closed from the state `start`: row `aims[k]` must take the value of
-    coordinate k plus origin[k], and the others their values in `goal` (1, rows). Other arguments are as in
-    `closing` and `motion_in_coordinates`. Return False if a stage does not close, is singular, or is not
-    finite.
+    Positions of the m coordinates are V values and then quaternions of n orientations. `order` (m,) are the
+    coordinates of these values and then of the angular velocities. Loops are closed from the state `anchor`:
+    row `aims[k]` must take the value k plus `origin[k]`, or that of a rotation from `turned` (n, 3, 3), whose
+    trace must be at least `least_trace`. Other rows must have their values in `goal` (1, rows). A stage far
+    from the anchor is closed from the one before, if that is nearer: every part of the way from the anchor is
+    certified. `units` are inverse scales of the positions. `begins` is True for the first call of a step.
+    states[0] is the last closed state. Other arguments are as in `closing` and `motion_in_coordinates`.
     """
-    size = plan[1, SIZE]
-    for stage in range(weights.shape[0]):
-        stage_point(y, h, weights, K, stage, point)
-        copy_range(states[0], 0, start, 0, start.shape[0])
-        for k in range(size):
-            goal[0, aims[k]] = point[k] + origin[k]
-        if closing(closing_plan, closing_numbers, states, goal, choice, scratch, whole, share, tries) > 0:
-            return False
-        rates, rate = point[size : 2 * size], K[stage + 1]
-        left = motion_in_coordinates(
-            plan, numbers, states[0], applied, choice, rates, effort, effort, scratch, whole, T, quality
-        )
-        if left != 0:
-            return False
-        copy_range(rate, 0, rates, 0, size)
-        if not store_rates(size, size, effort, rates, T, rate):
-            return False
-    return True
+    size, count = plan[1, SIZE], turned.shape[0]
+    values = size - 3 * count
+    start, x = values + 4 * count, point[1]
+    state, work, near = states[:1], states[1:], not begins
+    if begins:
+        forget(closing_plan, closing_scratch)
+    while True:
+        for stage in range(first, last):
+            if task & PREPARE:
+                stage_point(y, h, weights, K, stage, held, given, start, point)
+                for k in range(values):
+                    goal[0, aims[k]] = x[k] + origin[k]
+                for i in range(count):
+                    trace = rotation_goal(x, values + 4 * i, turned, i, goal, aims, origin, values + 3 * i)
+                    if not trace >= least_trace:
+                        return False
+                closed = False
+                for attempt in range(2):
+                    if attempt == 0 and not (near and is_nearer(x, y, point[2], units)):
+                        continue
+                    copy_range(work[0], 0, state[0] if attempt == 0 else anchor, 0, anchor.shape[0])
+                    closed = close_members(
+                        closing_plan, closing_numbers, work, goal, closing_choice, closing_scratch, whole,
+                        share, tries,
+                    ) == 0  # fmt: skip
+                    if closed:
+                        break
+                if not closed:
+                    return False
+                copy_range(state[0], 0, work[0], 0, anchor.shape[0])
+                copy_range(point[2], 0, x, 0, start)
+                near = True
+            if task & EVALUATE:
+                rates, rate = x[start : start + size], K[stage + 1]
+                left = motion_in_coordinates(
+                    plan,
+                    numbers,
+                    state[0],
+                    applied,
+                    choice,
+                    rates,
+                    effort,
+                    effort,
+                    scratch,
+                    whole,
+                    T,
+                    quality,
+                )
+                if left != 0:
+                    return False
+                for k in range(values):
+                    rate[k] = rates[order[k]]
+                for i in range(count):
+                    place, k = values + 4 * i, values + 3 * i
+                    a, b, c = rates[order[k]], rates[order[k + 1]], rates[order[k + 2]]
+                    quaternion_rate(x, place, a, b, c, unit_scale(x, place), rate)
+                if not store_rates(
+                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
+                ):
+                    return False
+        if not repeats_step(y, point[0], K, errors, atol, control):
+            return True
+        h, near = control[STEP_LENGTH], False
 
 
 @entry
-def tree_stages(plan, numbers, applied, effort, y, h, weights, K, point, scratch, T):
-    """Compute the derivatives K[1:] of the unknowns at the stages of a step of an open chain.
+def tree_stages(
+    plan, numbers, applied, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
+    control, first, last, task, begins, point, scratch, T, solved,
+):  # fmt: skip
+    """Compute stages of a step of an open chain, whose positions are its state.
 
-    Unknowns are the state, the rates of the coordinates, and three energies; see `stages_in_coordinates`.
+    See `stages_in_coordinates`.
     """
-    size = plan[0, COLUMNS]
-    width = y.shape[0] - size - N_ENERGIES
-    state, rates = point[:width], point[width : width + size]
-    for stage in range(weights.shape[0]):
-        stage_point(y, h, weights, K, stage, point)
-        rate = K[stage + 1]
-        clear_range(rate, 0, width)
-        for n in range(size):
-            place = plan[HEADER + n, STATE]
-            if plan[HEADER + n, KIND] < BALL:
-                rate[place] = rates[n]
-            elif place >= 0:  # the first column of a ball, with the quaternion p: its rate is ½ ω p
-                w, a, b, c = state[place], state[place + 1], state[place + 2], state[place + 3]
-                wx, wy, wz = rates[n] / 2, rates[n + 1] / 2, rates[n + 2] / 2
-                rate[place] = -wx * a - wy * b - wz * c
-                rate[place + 1] = wx * w + wy * c - wz * b
-                rate[place + 2] = wy * w + wz * a - wx * c
-                rate[place + 3] = wz * w + wx * b - wy * a
-        if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
-            return False
-        if not store_rates(size, width, effort, rates, T, rate):
-            return False
-    return True
+    size, start, x = plan[0, COLUMNS], plan[2, STATE_SIZE], point[1]
+    state, rates = x[:start], x[start : start + size]
+    while True:
+        for stage in range(first, last):
+            if task & PREPARE:
+                stage_point(y, h, weights, K, stage, held, given, start, point)
+            if task & EVALUATE:
+                rate = K[stage + 1]
+                clear_range(rate, 0, start)
+                for n in range(size):
+                    place = plan[HEADER + n, STATE]
+                    if plan[HEADER + n, KIND] < BALL:
+                        rate[place] = rates[n]
+                    elif place >= 0:  # the first column of a ball
+                        quaternion_rate(x, place, rates[n], rates[n + 1], rates[n + 2], 1.0, rate)
+                if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
+                    return False
+                if not store_rates(
+                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
+                ):
+                    return False
+        if not repeats_step(y, point[0], K, errors, atol, control):
+            return True
+        h = control[STEP_LENGTH]

@@ -28,6 +28,21 @@ def null_space(rows: np.ndarray, dimension: int) -> np.ndarray:
     return np.swapaxes(V[..., size - dimension :, :], -1, -2)
 
 
+def decomposition(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the singular value decomposition (U, σ, Vᵀ) of one matrix (P, M); Vᵀ is square.
+
+    The checks of NumPy's function take longer than the decomposition of a small matrix.
+    """
+    if not a.size:
+        return np.linalg.svd(a)
+    from scipy.linalg.lapack import dgesdd
+
+    U, sigma, V, failed = dgesdd(a, full_matrices=a.shape[0] < a.shape[1])
+    if failed:
+        raise np.linalg.LinAlgError("SVD did not converge")
+    return U, sigma, V
+
+
 def min_singular_value(a: np.ndarray, rank: int | None = None) -> np.ndarray:
     """Return the smallest singular value (...) of matrices (..., P, M), or of the largest `rank` ones."""
     rank = min(a.shape[-2:]) if rank is None else rank

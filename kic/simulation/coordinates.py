@@ -9,8 +9,9 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
    follows the motion through tree and loops and does not form P*.
 
 The loops are closed anew at every evaluation, so constraint errors cannot drift. The result depends on time
-and unknowns alone, never on trial steps. For an open chain in its own coordinates x is the full state:
-quaternions of balls are integrated and normalized wherever they are used.
+and unknowns alone, never on trial steps. Stages far from the anchor may be closed by way of an earlier stage,
+but every part of the way is certified to stay on the branch. For an open chain in its own coordinates x is
+the full state: quaternions of balls are integrated and normalized wherever they are used.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
 `integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as
@@ -39,7 +40,7 @@ from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motors import MotorEquations
-from kic.simulation.stages import EXPLICIT, Stages, with_stages
+from kic.simulation.stages import EXPLICIT, NO_CONTROL, Control, Stages, Tableau, with_stages
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
 N_MOTOR_ENERGIES = 2
@@ -159,6 +160,11 @@ class Chart:
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
 
+        # unknowns at the end of the last step, and their closed state
+        self._closed: tuple[np.ndarray | None, np.ndarray] = (None, self.anchor_state)
+        # first order of all rows at the last state, and the state
+        self._first_order: tuple[np.ndarray, np.ndarray] | None = None
+
         self.branch: Branch | None = None
         self.size = self.n_positions = len(names)
         if self.is_full_state:
@@ -181,26 +187,33 @@ class Chart:
 
     @cached_property
     def _stages(self) -> Stages | None:
-        """Compiled stages; None if there are effort functions, voltages, prescribed motions or quaternions.
+        """Compiled stages; None if the shafts of motors are not coordinates, or the closure is not compiled.
 
-        In another chart than the user's, nonzero efforts depend on the configuration, so that there are none.
+        In another chart than the user's, efforts of the user depend on the configuration, so that there are
+        no stages unless all efforts are zero or prescribed.
         """
-        motion, closure = self.motion, None if self.is_full_state else self._closure
-        effort = motion.constant_effort
-        if effort is None or motion.held.size or motion.train is not None:
-            return None
+        motion, closure = self.motion, None if self.is_full_state else self.solved
         if not self._forward.is_compiled or not (closure is None or closure.compiled):
-            return None
-        if self._positions is not None:
             return None
         if self._forward.query.entry not in ("tree_motion", "motion_in_coordinates"):
             return None
+        if self._motors is not None and self._motors.rows:
+            return None
         if not self.is_users:
-            if effort.any():
+            effort = motion.constant_effort
+            if effort is None or np.delete(effort, motion.held).any() or callable(motion.voltage):
                 return None
-            effort = np.zeros(self.size)
-        n_unknowns = self.n_positions + self.size + self.n_accounts
-        return Stages(self._forward, closure, effort, n_unknowns)
+        held = np.array([self.held, self._columns(self.held)], dtype=np.int64)
+        n_unknowns = self._currents.stop + self.n_accounts
+        return Stages(
+            motion, self._forward, closure, self._positions, self._motors, held, n_unknowns, self._now
+        )
+
+    def _now(self, x: np.ndarray, state: np.ndarray) -> Snapshot:
+        """Return the snapshot for the user at unknowns with prescribed values, and at a closed state."""
+        v = x[self.n_positions : self.n_positions + self.size]
+        now = Evaluation(x[: self.n_positions], self.normalized(state), v, None, None)
+        return self._snapshot(now, x)[0]
 
     def integrator(self, method: str) -> Any:
         """Return SciPy's integrator of a name, with compiled stages if possible."""
@@ -210,11 +223,24 @@ class Chart:
 
         return getattr(scipy.integrate, method)
 
-    def stages(self, y: np.ndarray, h: float, weights: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+    def stages(
+        self,
+        t: float,
+        y: np.ndarray,
+        h: float,
+        tableau: Tableau,
+        K: np.ndarray,
+        first: int,
+        last: int,
+        control: Control = NO_CONTROL,
+    ) -> np.ndarray | None:
         """Compute stages of a step from the anchor; see `Stages`."""
         if self._stages is None or self.branch is not None:
             return None
-        return self._stages(self.anchor_state, self._choice, y, h, weights, K)
+        end = self._stages(self.anchor_state, self._choice, t, y, h, tableau, K, first, last, control)
+        if end is not None and first == 0:
+            self._closed = end, self._stages.state.copy()
+        return end
 
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Return the positions of the chart's coordinates."""
@@ -274,6 +300,13 @@ class Chart:
     def closing_rows(self, states: np.ndarray) -> np.ndarray:
         """Return the scaled first order (B, P, columns) of the closure rows at states (B, S)."""
         return self._closure.rows(states)[1][:, self._closure.transfer.size :]
+
+    def first_order(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scaled first order of the chart's rows (M, columns) and closure rows (P, columns)."""
+        if self._first_order is None or self._first_order[0] is not state:
+            self._first_order = state, self._closure.transfer.first_order(state)
+        G, size = self._first_order[1], self._closure.transfer.size
+        return G[:size], G[size:]
 
     @property
     def rank(self) -> int:
@@ -353,7 +386,7 @@ class Chart:
         """Make an accepted state the anchor, from which others are closed."""
         now = self.evaluate(t, y)
         self.q = self._snapshot(now, y)[0].q.copy()
-        self.anchor_state, self.anchor_position = now.state.copy(), now.x.copy()
+        self.anchor_state, self.anchor_position = now.state, now.x.copy()
 
     def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and rates (M,) of the chart, with prescribed values inserted."""
@@ -367,12 +400,16 @@ class Chart:
         return x, v
 
     def evaluate(self, t: float, y: np.ndarray) -> Evaluation:
-        """Return positions, closed state and rates of the chart, and results there."""
+        """Return positions, closed state and rates of the chart, and results there.
+
+        The state is an array of its own.
+        """
         x, v = self.coordinates(t, y)
         if self._global_solver is None:
-            state = self.normalized(x)
+            state = self.normalized(x).copy()
         elif self.branch is None:
-            state = self._close_at(x)
+            end, known = self._closed
+            state = known if end is y else self._close_at(x)
         else:
             state = self.branch.state(x)
             if self.branch.inside(x):
@@ -493,7 +530,7 @@ class Chart:
         if not isfinite(y @ y):  # a trial step; the user's functions are not called with it
             raise SingularError(NOT_FINITE)
         if self._stages is not None and self.branch is None:
-            found = self._stages.derivatives(self.anchor_state, self._choice, y)
+            found = self._stages.derivatives(self.anchor_state, self._choice, t, y)
             if found is not None:
                 return found
         now = self.evaluate(t, y)
@@ -525,6 +562,9 @@ class Chart:
 
     def sample(self, t: float, y: np.ndarray) -> dict[str, Any]:
         """Return the quantities recorded at a sample; rates and accelerations follow in `motion_at`."""
+        known = self._compiled_sample(t, y)
+        if known is not None:
+            return known
         now = self.evaluate(t, y)
         x, state, v = now.x, now.state, now.v
         snapshot, G = self._snapshot(now, y)
@@ -544,6 +584,34 @@ class Chart:
             return sample | dict.fromkeys(MOTOR_ARRAYS, np.zeros(0))
         sample["kinetic"] += self._motors.train.inertia @ solved.shafts.speed**2 / 2
         return sample | {key: getattr(solved.motor_state, key) for key in MOTOR_ARRAYS}
+
+    def _compiled_sample(self, t: float, y: np.ndarray) -> dict[str, Any] | None:
+        """Return the quantities of `sample` from compiled stages.
+
+        None in other charts than the user's, with motors, or where the stages cannot be computed.
+        """
+        stages, size = self._stages, self.size
+        if stages is None or self.branch is not None or self._motors is not None or not self.is_users:
+            return None
+        rate = stages.derivatives(self.anchor_state, self._choice, t, y)
+        if rate is None:
+            return None
+        x, state = stages.unknowns.copy(), self.normalized(stages.state.copy())
+        v, a = (z[self.n_positions : self.n_positions + size] for z in (x, rate))
+        effort, bias = stages.effort.copy(), stages.terms[size : 2 * size]
+        I = stages.terms[2 * size : -2].reshape(size, size)
+        effort[self.held] = I[self.held] @ a + bias[self.held]
+        return {
+            "t": t,
+            "q": self._now(x, state).q.copy(),
+            "effort": effort,
+            "state": state,
+            "kinetic": v @ I @ v / 2,
+            "accounts": y[self._currents.stop :].copy(),
+            "v": v,
+            "a": a,
+            "motion": None,
+        } | dict.fromkeys(MOTOR_ARRAYS, np.zeros(0))
 
     def motion_at(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
         """Return rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""

@@ -25,7 +25,7 @@ from kic.configuration import Configuration
 from kic.errors import ConfigurationError, SimulationError, SingularError
 from kic.kernels.layout import KIND, PRISMATIC
 from kic.mechanism import Mechanism
-from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.linalg import decomposition, min_singular_value, null_space
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.coordinates import Chart
@@ -100,6 +100,11 @@ CHANGE_POINT_ATOL = 1e-7
 REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
+def _least(a: np.ndarray) -> float:
+    """Return the smallest singular value of a matrix, without a decomposition of a number."""
+    return float(abs(a[0, 0]) if a.size == 1 else min_singular_value(a))
+
+
 def _ignore_overflow() -> np.errstate:
     """Ignore overflow within trial steps; results that are not finite are rejected later."""
     return np.errstate(over="ignore", invalid="ignore")
@@ -161,7 +166,7 @@ class Integration:
         # distance of the change point ahead, at the last good state
         self.ahead = np.inf
         # singular value decomposition of the closure rows at an anchor, and the anchor
-        self._decomposed: tuple[np.ndarray, Any, np.ndarray] | None = None
+        self._decomposed: tuple[Any, np.ndarray] | None = None
 
     def run(self, before: Simulation | None) -> Simulation:
         """Integrate to the last time, or until the run stops, and return the simulation."""
@@ -338,10 +343,8 @@ class Integration:
         chart = self.chart
         if not chart.held.size or chart.is_full_state or chart.branch is not None:
             return
-        closure = self.motion.model.closure(chart.names)
-        G = closure.rows(chart.anchor_state[None])[1][0]
-        first = closure.transfer.size
-        if min_singular_value(G[chart.held] @ null_space(G[first:], chart.size)) > least_quality:
+        null = self._decomposition()[2][chart.rank :].T
+        if _least(chart.first_order(chart.anchor_state)[0][chart.held] @ null) > least_quality:
             return
         names = ", ".join(chart.names[k] for k in chart.held)
         raise SimulationError(
@@ -359,7 +362,7 @@ class Integration:
 
     def _accept(self, solver: Any) -> str:
         """Process the events and samples of an accepted step; return the stop reason, or ''."""
-        wanted = self.times[self.next_sample :][self.times[self.next_sample :] <= solver.t]
+        wanted = self.times[self.next_sample : np.searchsorted(self.times, solver.t, side="right")]
         hits, samples = list[tuple[float, int]](), list[dict[str, Any]]()
         stop, end = "", float(solver.t)
         if self.events.all or len(wanted) or self.contacts is not None or self.chart.branch is not None:
@@ -431,28 +434,24 @@ class Integration:
         chart = self.chart
         if chart.branch is not None or not chart.has_branches:
             return False
-        _, (U, sigma, V) = self._decomposition()
-        state = chart.evaluate(solver.t, solver.y).state
-        n = chart.rank
-        now = np.einsum("ik,ij,kj->k", U[:, :n], chart.closing_rows(state[None])[0], V[:n])
+        U, sigma, V = self._decomposition()
+        n, last = chart.rank, chart.evaluate(solver.t, solver.y)
+        now = np.einsum("ik,ik->k", U[:, :n], chart.first_order(last.state)[1] @ V[:n].T)
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():
             return False
-        here, there = (chart.coordinates(t, y)[0] for t, y in ((self.t, self.y), (solver.t, solver.y)))
+        here, there = chart.coordinates(self.t, self.y)[0], last.x
         if not self._seek_branch(*self._directions(), there - here):
             return False
         assert chart.branch is not None  # for the type checker
         return chart.branch.distance(there) > -chart.branch.gap
 
-    def _decomposition(self) -> tuple[np.ndarray, Any]:
-        """Return the first order of all rows at the anchor, and the SVD of the closure rows."""
-        chart = self.chart
-        if self._decomposed is None or self._decomposed[2] is not chart.anchor_state:
-            closure = self.motion.model.closure(chart.names)
-            G = closure.rows(chart.anchor_state[None])[1][0]
-            closing = G[closure.transfer.size :]
-            wide = closing.shape[0] < closing.shape[1]
-            self._decomposed = G, np.linalg.svd(closing, full_matrices=wide), chart.anchor_state
-        return self._decomposed[:2]
+    def _decomposition(self) -> Any:
+        """Return the singular value decomposition of the closure rows at the anchor."""
+        anchor = self.chart.anchor_state
+        if self._decomposed is None or self._decomposed[1] is not anchor:
+            closing = self.chart.first_order(anchor)[1]
+            self._decomposed = decomposition(closing), anchor
+        return self._decomposed[0]
 
     def _change_points_passed(self, dense: Any, end: float) -> list[float]:
         """Return the times within a step at which the motion passes a change point."""
@@ -530,17 +529,15 @@ class Integration:
         if self.chart.is_full_state or not self.chart.free.size or self.chart.branch is not None:
             return None
         J, null = self._drive_rows()
-        return float(min_singular_value(J @ null))
+        return _least(J @ null)
 
     def _drive_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the scaled rows of the free coordinates, and a basis of the motions they drive."""
         chart = self.chart
-        G, (_, _, V) = self._decomposition()
-        first = len(chart.position_scale)
+        own, closing = chart.first_order(chart.anchor_state)
         if not chart.held.size:
-            return G[:first], V[chart.rank :].T
-        stays = np.concatenate([G[chart.held], G[first:]])
-        return G[:first][chart.free], null_space(stays, chart.free.size)
+            return own, self._decomposition()[2][chart.rank :].T
+        return own[chart.free], null_space(np.concatenate([own[chart.held], closing]), chart.free.size)
 
     def _switch_chart(self, least_quality: float, known: np.ndarray | None = None) -> bool:
         """Change to the coordinates that drive the mechanism best, if these exceed `least_quality`.

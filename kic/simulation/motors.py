@@ -8,6 +8,16 @@ from typing import Any
 import numpy as np
 
 from kic.dynamics.drive_train import DriveTrain
+from kic.kernels.layout import (
+    MOTOR_DAMPING,
+    MOTOR_ELECTRICAL,
+    MOTOR_INDUCTANCE,
+    MOTOR_INERTIA,
+    MOTOR_RESISTANCE,
+    MOTOR_SPEED_CONSTANT,
+    MOTOR_TORQUE_CONSTANT,
+    MOTOR_WIDTH,
+)
 from kic.simulation.motion import Motion, Snapshot
 
 
@@ -39,24 +49,35 @@ class MotorEquations:
     """Motors of a motion, in one set of coordinates.
 
     Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
-    themselves. The mask `is_inductive` (K,) has the motors with inductance, whose current is an unknown.
+    themselves, so that the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,)
+    has the motors with inductance, whose current is an unknown.
     """
 
     def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
         self._motion, self.train, self.is_inductive = motion, train, train.is_inductive
         self.rows = () if set(train.joints) <= set(names) else train.joints
-        self._fixed = np.zeros((len(train.names), len(names)))
+        self.fixed = np.zeros((len(train.names), len(names)))
         if not self.rows:
-            self._fixed[:, [names.index(joint) for joint in train.joints]] = train.ratios
+            self.fixed[:, [names.index(joint) for joint in train.joints]] = train.ratios
 
     def shafts(self, r: Any, v: np.ndarray) -> ShaftKinematics:
         """Return the motion of the shafts for rates (M,), from results in the coordinates."""
         if not self.rows:
-            return ShaftKinematics(self._fixed, self._fixed @ v, np.zeros(len(self._fixed)))
+            return ShaftKinematics(self.fixed, self.fixed @ v, np.zeros(len(self.fixed)))
         ratios = self.train.ratios
         N = ratios @ np.concatenate([r[name].G for name in self.rows])
         H = np.concatenate([r[name].H for name in self.rows])
         return ShaftKinematics(N, N @ v, ratios @ ((H @ v) @ v))
+
+    @property
+    def table(self) -> np.ndarray:
+        """Array (K, MOTOR_WIDTH) of the constants of the motors, for kernels."""
+        train, table = self.train, np.empty((len(self.fixed), MOTOR_WIDTH))
+        table[:, MOTOR_INERTIA], table[:, MOTOR_DAMPING] = train.inertia, train.damping
+        table[:, MOTOR_ELECTRICAL], table[:, MOTOR_RESISTANCE] = train.electrical, train.resistance
+        table[:, MOTOR_INDUCTANCE], table[:, MOTOR_TORQUE_CONSTANT] = train.inductance, train.torque_constant
+        table[:, MOTOR_SPEED_CONSTANT] = train.speed_constant
+        return table
 
     def currents(self, unknowns: np.ndarray) -> np.ndarray:
         """Return currents (K,) from the unknowns of the integrator; NaN for motors without inductance."""

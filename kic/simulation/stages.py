@@ -1,30 +1,89 @@
-"""Compiled stages of explicit Runge–Kutta steps, for motions under constant efforts.
+"""Compiled stages of explicit Runge–Kutta steps.
 
 SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
-call. This is possible if no stage needs Python: no effort function, no voltages, no prescribed coordinate,
-and no change point nearby. `with_stages` returns one of SciPy's methods that takes its stages from there;
-coefficients, error estimate and dense output remain SciPy's.
+call, prescribed coordinates and motors under constant voltages included. Functions of the motion, efforts and
+voltages, are called at every stage, between two compiled calls. `with_stages` returns one of SciPy's methods
+that takes its stages from there; coefficients, error estimate and dense output remain SciPy's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.evaluator import MotionEvaluator
-from kic.kernels.layout import QUALITY_WIDTH
+from kic.kernels.layout import (
+    CONTROL_WIDTH,
+    EVALUATE,
+    MOTOR_WIDTH,
+    PREPARE,
+    QUALITY_WIDTH,
+    STEP_ACCEPTED,
+    STEP_BOUND,
+    STEP_COUNT,
+    STEP_END,
+    STEP_EXPONENT,
+    STEP_FACTOR_MAX,
+    STEP_LENGTH,
+    STEP_MIN,
+    STEP_NEXT,
+    STEP_REPEATED,
+    STEP_RTOL,
+    STEP_START,
+)
 from kic.kinematics.queries import kernel
+from kic.simulation.motion import Motion, Snapshot
+from kic.simulation.motors import MotorEquations
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import TRIES
+from kic.transfer.orientations import TRACE_MIN, Positions
 
-# SciPy's explicit methods, and their step control
+# SciPy's explicit methods, and the largest factor on the next step
 EXPLICIT = ("RK23", "RK45", "DOP853")
-SAFETY_FACTOR, STEP_FACTOR_MIN, STEP_FACTOR_MAX = 0.9, 0.2, 10.0
-# weights of one stage of a step of zero length, which evaluates the derivatives at its start
-_NO_STEP = np.zeros((1, 1))
+FACTOR_MAX = 10.0
+
+
+class Tableau(NamedTuple):
+    """Stages after the first one of an explicit method; stage s is at y + h Σ weights[s, k] K[k].
+
+    Attributes
+    ----------
+    nodes : (n,) ndarray
+        Times of the stages, as shares of the step.
+    weights : (n, n) ndarray
+        Weights of the derivatives.
+    """
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+
+class Control(NamedTuple):
+    """Control of the error of a step; see `kernels.runge_kutta`.
+
+    Attributes
+    ----------
+    errors : (2, n + 1) ndarray
+        Weights of the derivatives in the components of the error; (0, 0) without control.
+    atol : (N,) ndarray
+        Absolute tolerances.
+    values : (CONTROL_WIDTH,) ndarray
+        Start and length of the step, and further entries, which `kernels.layout` names.
+    """
+
+    errors: np.ndarray
+    atol: np.ndarray
+    values: np.ndarray
+
+
+NO_CONTROL = Control(np.zeros((0, 0)), np.zeros(0), np.zeros(CONTROL_WIDTH))
+# no prescribed motions
+NOTHING_GIVEN = np.empty((0, 3, 0))
+# one stage of a step of zero length, which evaluates the derivatives at its start
+NO_STEP = Tableau(np.zeros(1), np.zeros((1, 1)))
 
 
 class Stages:
@@ -32,57 +91,130 @@ class Stages:
 
     Parameters
     ----------
+    motion : Motion
+        Efforts, voltages and prescribed motions.
     forward : MotionEvaluator
-        Forward dynamics in these coordinates.
+        Forward dynamics in the coordinates.
     closure : Closure or None
-        Loop closure in these coordinates; None for an open chain in its own.
-    effort : (m,) ndarray
-        Constant efforts at these coordinates.
+        The rows that are solved; None for an open chain in its own coordinates.
+    positions : Positions or None
+        Positions if there are angular velocities among the coordinates.
+    motors : MotorEquations or None
+        Motors under voltages, whose joints must be among the coordinates.
+    held : (2, H) ndarray
+        Prescribed coordinates, and the places of their values among the unknowns.
     n_unknowns : int
         Number of the integrator's unknowns.
+    snapshot : callable
+        ``snapshot(x, state)`` returns the snapshot for functions of the user at unknowns and a closed state.
+
+    Attributes
+    ----------
+    state : (S,) ndarray
+        Closed state of the last stage; of a chain its unknowns, whose quaternions are not normalized.
+    unknowns : (N,) ndarray
+        Unknowns there, with prescribed values.
+    terms : (n,) ndarray
+        Accelerations and terms of the equations of motion at the last stage, motors included; see
+        `MotionEvaluator.terms`.
+    effort : (M,) ndarray
+        Efforts at the last stage, without those of prescribed motions.
     """
 
     def __init__(
-        self, forward: MotionEvaluator, closure: Closure | None, effort: np.ndarray, n_unknowns: int
+        self,
+        motion: Motion,
+        forward: MotionEvaluator,
+        closure: Closure | None,
+        positions: Positions | None,
+        motors: MotorEquations | None,
+        held: np.ndarray,
+        n_unknowns: int,
+        snapshot: Callable[[np.ndarray, np.ndarray], Snapshot],
     ) -> None:
-        query, self._point = forward.query, np.empty(n_unknowns)
+        query, size = forward.query, len(forward.coordinates)
+        self._motion, self._held, self._snapshot = motion, held, snapshot
+        self._has_functions = motion.constant_effort is None or callable(motion.voltage)
+        self.effort, self._supply = np.zeros(size), np.zeros(0)
+        if motion.constant_effort is not None and motion.constant_effort.any():
+            self.effort[:] = motion.constant_effort
+            self.effort[held[0]] = 0.0
+        train = (np.zeros((0, MOTOR_WIDTH)), np.zeros((0, size)))
+        if motors is not None:
+            train = motors.table, motors.fixed
+            self._supply = np.zeros(len(motors.table))
+            if not callable(motion.voltage):
+                assert motion.voltage is not None  # for the type checker: there are motors
+                self._supply[:] = motion.voltage
+        self._point, self.terms = np.empty((3, n_unknowns)), np.empty(query.width)
+        self.unknowns = self._point[1]
+        solved, scratch = np.empty(size * (size + 1)), np.empty(query.places)
         tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward.applied
-        T = np.empty(query.width)
-        self._choice = None
+        inputs = self.effort, held
+        self._choice: Any = None
+        # start and length of the last step
+        self._last: tuple[float, float] | None = None
         if closure is None:
-            entry, scratch = kernel("tree_stages"), np.empty(query.places)
+            self.state = self._point[1, : query.tree.state_size]
+            entry = kernel("tree_stages")
 
-            def tree_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
-                return bool(entry(*tables, effort, *step, self._point, scratch, T))
+            def tree_stages(anchor: np.ndarray, choice: Any, given: np.ndarray, *step: Any) -> bool:
+                last = self._point, scratch, self.terms, solved
+                return bool(entry(*tables, *inputs, given, *train, self._supply, *step, *last))
 
             self._stages: Callable[..., bool] = tree_stages
+            return
+        entry, transfer = kernel("stages_in_coordinates"), closure.transfer
+        own, self._choice = transfer.newton_tables, transfer.choice
+        aims, order = np.arange(len(own.goal))[own.chosen], np.arange(size)
+        turned = np.empty((0, 3, 3))
+        if positions is not None:
+            order = positions.order
+        states, goal = np.empty((2, query.tree.state_size)), own.goal[None].copy()
+        n_values = size - 3 * len(() if positions is None else positions.orientations)
+        units = np.ones(n_values if positions is None else positions.size)
+        units[:n_values] = 1 / transfer.scale[:n_values]
+        whole, closing_scratch = (
+            np.empty((2, own.query.columns), np.int64),
+            np.empty(own.query.closing_places),
+        )
+        quality, share = np.empty((1, QUALITY_WIDTH)), np.empty(1)
+        self.state = states[0]
+        # rows of rotations are measured from the anchor
+        known: tuple[Any, ...] = (None, own.query.numbers, turned)
 
-        else:
-            entry, own = kernel("stages_in_coordinates"), closure.transfer.newton_tables
-            self._choice = closure.transfer.choice
-            tables = (own.query.plan, own.query.numbers, *tables)
-            scratch = np.empty(max(own.query.closing_places, query.places))
-            whole = np.empty((2, own.query.columns), np.int64)
-            chosen = np.arange(len(own.goal))[own.chosen]
-            states, goal = np.empty((1, query.tree.state_size)), own.goal[None].copy()
-            last = states, goal, scratch, whole, T, np.empty(1), np.empty((1, QUALITY_WIDTH)), TRIES
+        def closed_stages(anchor: np.ndarray, choice: Any, given: np.ndarray, *step: Any) -> bool:
+            nonlocal known
+            if positions is not None and known[0] is not anchor:
+                known = (anchor, *positions.rows_from(anchor))
+            fixed = choice if positions is None else forward.choice
+            return bool(
+                entry(
+                    own.query.plan, known[1], choice, *tables, fixed, aims, order, own.origin, units, anchor,
+                    known[2], TRACE_MIN, *inputs, given, *train, self._supply, *step, self._point, states,
+                    goal, closing_scratch, scratch, whole, self.terms, solved, share, quality, TRIES,
+                )
+            )  # fmt: skip
 
-            def closed_stages(anchor: np.ndarray, choice: Any, *step: Any) -> bool:
-                start = choice, chosen, anchor, own.origin, effort
-                return bool(entry(*tables, *start, *step, self._point, *last))
-
-            self._stages = closed_stages
+        self._stages = closed_stages
 
     def __call__(
         self,
         anchor: np.ndarray,
         choice: np.ndarray | None,
+        t: float,
         y: np.ndarray,
         h: float,
-        weights: np.ndarray,
+        tableau: Tableau,
         K: np.ndarray,
+        first: int,
+        last: int,
+        control: Control = NO_CONTROL,
     ) -> np.ndarray | None:
-        """Compute the derivatives K[1:] (n, N) at the stages of a step from y (N,).
+        """Compute the derivatives K[s + 1] at stages s of a step from y (N,), from `first` to before `last`.
+
+        A step that its control rejects is repeated with a shorter length, unless functions of the user are
+        called at its stages.
 
         Parameters
         ----------
@@ -90,14 +222,16 @@ class Stages:
             Closed state from which the loops are closed.
         choice : ndarray or None
             Closure rows to use; None for those of the reference configuration.
+        t, h : float
+            Start and length of the step.
         y : (N,) ndarray
             Unknowns at the start of the step.
-        h : float
-            Length of the step.
-        weights : (n, n) ndarray
-            Stage s is at y + h Σ weights[s, k] K[k].
+        tableau : Tableau
+            Times and weights of the stages.
         K : (n + 1, N) ndarray
-            Derivatives, given in K[0].
+            Derivatives, given in K[: first + 1].
+        control : Control, optional
+            Control of the error after the last stage.
 
         Returns
         -------
@@ -105,28 +239,72 @@ class Stages:
             Unknowns at the last stage. None if the kernel cannot compute a stage: loops that do not
             close, a singular inertia, or numbers that are not finite.
         """
-        done = self._stages(anchor, self._choice if choice is None else choice, y, h, weights, K)
-        return self._point.copy() if done else None
+        given = NOTHING_GIVEN
+        if self._held.size:
+            given = np.empty((last, 3, self._held.shape[1]))
+            for stage in range(first, last):
+                given[stage] = self._motion.given(t + float(tableau.nodes[stage]) * h)
+        step = y, h, tableau.weights, K
+        if control is not NO_CONTROL:
+            control.values[STEP_REPEATED] = not (self._has_functions or self._held.size)
+        at = anchor, self._choice if choice is None else choice, given
+        begins = first == 0 or self._last != (t, h)
+        if not self._has_functions:
+            done = self._stages(*at, *step, *control, first, last, PREPARE | EVALUATE, begins)
+            self._last = (t, h) if control is NO_CONTROL else (t, float(control.values[STEP_LENGTH]))
+            return self._point[0].copy() if done else None
+        self._last = t, h
+        for stage in range(first, last):
+            if not self._stages(
+                *at, *step, *NO_CONTROL, stage, stage + 1, PREPARE, begins and stage == first
+            ):
+                return None
+            x = self._point[1].copy()
+            if not np.isfinite(x @ x):
+                return None
+            self._call_functions(t + float(tableau.nodes[stage]) * h, x)
+            ends = control if stage + 1 == last else NO_CONTROL
+            if not self._stages(*at, *step, *ends, stage, stage + 1, EVALUATE, False):
+                return None
+        return self._point[0].copy()
 
-    def derivatives(self, anchor: np.ndarray, choice: np.ndarray | None, y: np.ndarray) -> np.ndarray | None:
+    def _call_functions(self, t: float, x: np.ndarray) -> None:
+        """Call the user's functions at unknowns, for efforts and voltages."""
+        motion, now = self._motion, self._snapshot(x, self.state)
+        self.effort[:] = motion.efforts(t, now)
+        self.effort[self._held[0]] = 0.0
+        if motion.train is not None:
+            self._supply[:] = motion.voltages(t, now)
+
+    def derivatives(
+        self, anchor: np.ndarray, choice: np.ndarray | None, t: float, y: np.ndarray
+    ) -> np.ndarray | None:
         """Return the derivatives (N,) of the unknowns, or None if the kernel cannot compute them."""
         K, y = np.zeros((2, len(y))), np.ascontiguousarray(y)
-        return None if self(anchor, choice, y, 0.0, _NO_STEP, K) is None else K[1]
+        return None if self(anchor, choice, t, y, 0.0, NO_STEP, K, 0, 1) is None else K[1]
 
 
 @cache
 def with_stages(method: str) -> Any:
     """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
 
-    ``stages(y, h, weights, K)`` returns the end of the step, or None if SciPy must take the step. Time runs
-    forward only.
+    ``stages(t, y, h, tableau, K, first, last, control)`` returns the end of the step, or None if SciPy must
+    take the step. Time runs forward only.
     """
     import scipy.integrate
 
     base: Any = getattr(scipy.integrate, method)
-    weights = np.zeros((base.n_stages, base.n_stages))
-    weights[:-1, : base.A.shape[1]] = base.A[1:]
-    weights[-1] = base.B
+    n_stages = base.n_stages
+    extra = getattr(base, "A_EXTRA", np.zeros((0, n_stages)))  # stages of the dense output alone
+    n_all = n_stages + len(extra)
+    tableau = Tableau(np.ones(n_all), np.zeros((n_all, n_all)))
+    tableau.nodes[: n_stages - 1], tableau.nodes[n_stages:] = base.C[1:], getattr(base, "C_EXTRA", ())
+    tableau.weights[: n_stages - 1, : base.A.shape[1]] = base.A[1:]
+    tableau.weights[n_stages - 1, :n_stages] = base.B
+    tableau.weights[n_stages:] = extra[:, :n_all]
+
+    errors = np.zeros((2, n_stages + 1))
+    errors[0], errors[1] = (base.E5, base.E3) if hasattr(base, "E5") else (base.E, 0.0)
 
     class CompiledStepMethod(base):
         """The method with compiled stages."""
@@ -137,26 +315,40 @@ def with_stages(method: str) -> Any:
         y: np.ndarray
         f: np.ndarray
 
+        def __init__(self, *args: Any, **given: Any) -> None:
+            super().__init__(*args, **given)
+            atol = np.full(len(self.y), self.atol, dtype=float)
+            self._control = Control(errors, atol, np.zeros(CONTROL_WIDTH))
+
         def _step_impl(self) -> tuple[bool, str | None]:
-            shortest = 10 * (np.nextafter(self.t, np.inf) - self.t)
-            size, limit = min(max(self.h_abs, shortest), self.max_step), STEP_FACTOR_MAX
-            while size >= shortest:
-                end = min(self.t + size, self.t_bound)
-                h, self.K[0] = end - self.t, self.f
-                self.nfev += self.n_stages
-                y = self.stages(self.y, h, weights, self.K)
+            t, step = self.t, self._control.values
+            step[:] = 0.0
+            step[STEP_START], step[STEP_BOUND] = t, self.t_bound
+            step[STEP_MIN], step[STEP_FACTOR_MAX] = 10 * (np.nextafter(t, np.inf) - t), FACTOR_MAX
+            step[STEP_RTOL], step[STEP_EXPONENT] = self.rtol, self.error_exponent
+            step[STEP_NEXT] = min(max(self.h_abs, step[STEP_MIN]), self.max_step)
+            self.K[0] = self.f
+            while step[STEP_NEXT] >= step[STEP_MIN]:
+                step[STEP_END] = min(t + step[STEP_NEXT], self.t_bound)
+                step[STEP_LENGTH] = h = step[STEP_END] - t
+                y = self.stages(t, self.y, float(h), tableau, self.K, 0, n_stages, self._control)
                 if y is None:  # SciPy takes the step, and its errors are raised
-                    self.h_abs = size
+                    self.h_abs = float(step[STEP_NEXT])
                     found: tuple[bool, str | None] = super()._step_impl()
                     return found
-                scale = self.atol + np.maximum(np.abs(self.y), np.abs(y)) * self.rtol
-                error = self._estimate_error_norm(self.K, h, scale)
-                factor = SAFETY_FACTOR * error**self.error_exponent if error else STEP_FACTOR_MAX
-                if error < 1:
-                    self.h_previous, self.y_old, self.f = h, self.y, self.K[-1].copy()
-                    self.t, self.y, self.h_abs = end, y, h * min(limit, factor)
+                if step[STEP_ACCEPTED]:
+                    self.nfev += n_stages * int(step[STEP_COUNT])
+                    self.h_previous, self.y_old = float(step[STEP_LENGTH]), self.y
+                    self.t, self.h_abs = float(step[STEP_END]), float(step[STEP_NEXT])
+                    self.y, self.f = y, self.K[-1].copy()
                     return True, None
-                size, limit = h * max(STEP_FACTOR_MIN, factor), 1.0
             return False, self.TOO_SMALL_STEP
+
+        def _dense_output_impl(self) -> Any:
+            if n_all > n_stages:
+                start = self.t_old, self.y_old, self.h_previous
+                done = self.stages(*start, tableau, self.K_extended, n_stages, n_all) is not None
+                self.A_EXTRA = () if done else extra  # the stages that SciPy evaluates itself
+            return super()._dense_output_impl()
 
     return CompiledStepMethod

@@ -347,6 +347,15 @@ class CoordinateTransfer:
         """Return G^w (B, P, M) of the chosen rows and then all closure rows, without units."""
         return self.values_and_rates(states)[1] / self.system.scale[:, None] * self.system.column_scale
 
+    def first_order(self, state: np.ndarray) -> np.ndarray:
+        """Return the scaled G^w (P, M) of the chosen and then all closure rows at a real state (S,)."""
+        own, system = self._own, self.system
+        height, size = system.rows.height, system.tree.size
+        T = np.empty((1, height * (1 + size)))
+        kernel("first_order")(own.plan, own.numbers_in(state.dtype), state[None], np.empty(own.scratch), T)
+        G = T[0, height:].reshape(height, size)[system.picked]
+        return np.asarray(G / self.scale[:, None] * self.column_scale)
+
     def independent(self, G: np.ndarray) -> np.ndarray:
         """Return the closure rows that are independent at one configuration, from scaled G (P, M)."""
         return independent_rows(G[self.size :], self.tolerance) + self.size

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 # largest rotation that the three rows describe at once (rad); beyond 60° they are ambiguous
 TURN_MAX = 0.5
+TRACE_MIN = 1 + 2 * np.cos(TURN_MAX)
 # pairs (j, k) of the products bⱼ·aₖ
 _PAIRS = ((1, 2), (2, 0), (0, 1))
 
@@ -137,7 +138,7 @@ class OrientedTransfer(CoordinateTransfer):
         R = self._axes.layout.split(self._axes.table(states), (len(states),))[0].reshape(shape)
         return np.asarray(R[:, :, 0] @ np.swapaxes(R[:, :, 1], -1, -2))
 
-    def _query_at(self, state: np.ndarray) -> TransferQuery:
+    def query_at(self, state: np.ndarray) -> TransferQuery:
         """Return the query for rows that are measured from a state (S,)."""
         tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
@@ -147,7 +148,7 @@ class OrientedTransfer(CoordinateTransfer):
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
-        parts = [values_and_rates(self._query_at(state), state[None]) for state in states]
+        parts = [values_and_rates(self.query_at(state), state[None]) for state in states]
         if not parts:
             return super().values_and_rates(states)
         return np.concatenate([v for v, _ in parts]), np.concatenate([G for _, G in parts])
@@ -168,7 +169,7 @@ class OrientedTransfer(CoordinateTransfer):
         for b in range(len(start)):
             one = slice(b, b + 1)
             states[one], share[one] = super().newton_local(
-                start[one], target[one], choice, tries, self._query_at(start[b])
+                start[one], target[one], choice, tries, self.query_at(start[b])
             )
         return states, share
 
@@ -198,6 +199,8 @@ class Positions:
         Coordinates with values, in the order of the positions.
     size : int
         Number of positions, V + 4 for each orientation.
+    order : (M,) int
+        Coordinates with values, and then those of the angular velocities.
     closure : Closure
         Position problem of the coordinates with values and the rotations.
 
@@ -216,6 +219,7 @@ class Positions:
         self.valued = np.flatnonzero(has)
         self._names = tuple(self.labels[k] for k in self.valued)
         self._turns = [np.array(one.rows, dtype=np.intp) for one in self.orientations]
+        self.order = np.concatenate([self.valued, *self._turns])
         count = len(self.valued)
         self.size = count + 4 * len(self._turns)
         self._quaternions = [slice(k, k + 4) for k in range(count, self.size, 4)]
@@ -258,6 +262,10 @@ class Positions:
             rates[place] = product(turn, _unit(x[place]))
         return rates
 
+    def rows_from(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the rows that are measured from a state (S,), and its rotations (n, 3, 3)."""
+        return self._transfer.query_at(state).numbers, self._transfer.rotations(state[None])[0]
+
     def scale(self, scale: np.ndarray) -> np.ndarray:
         """Return the scales (size,) of positions, 1 for quaternions, from those (M,) of the coordinates."""
         return np.concatenate([scale[self.valued], np.ones(self.size - len(self.valued))])
@@ -290,7 +298,7 @@ class Positions:
         self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return values (V,) and rotations (n, 3, 3) of steps from a state (1, S): equal and short ones."""
-        if np.einsum("nii->n", turn).min() >= 1 + 2 * np.cos(TURN_MAX):
+        if np.einsum("nii->n", turn).min() >= TRACE_MIN:
             return [(values, turn)]
         vectors = vector_from_matrix(turn)
         count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / TURN_MAX))

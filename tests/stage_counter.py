@@ -1,0 +1,28 @@
+"""Runs with compiled stages beside runs without."""
+
+from __future__ import annotations
+
+import kic
+from kic.simulation.coordinates import Chart
+from kic.simulation.stages import Stages
+
+
+def compiled_and_plain(monkeypatch, *args, **given) -> tuple[kic.Simulation, kic.Simulation]:
+    """Return a run whose right-hand sides are all compiled, and the same run in Python."""
+    found = []
+    original = Stages.__call__
+
+    def counted(self, *stages):
+        end = original(self, *stages)
+        found.append(end is not None)
+        return end
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "__call__", counted)
+        run = kic.simulate(*args, **given)
+    assert found
+    assert all(found)
+    with monkeypatch.context() as patch:
+        patch.setattr(Chart, "_stages", None)
+        plain = kic.simulate(*args, **given)
+    return run, plain
