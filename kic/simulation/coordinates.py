@@ -160,8 +160,8 @@ class Chart:
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
 
-        # unknowns at the end of the last step, and their closed state
-        self._closed: tuple[np.ndarray | None, np.ndarray] = (None, self.anchor_state)
+        # positions at the end of the last step, and their closed state
+        self._closed: tuple[np.ndarray, np.ndarray] = (np.empty(0), self.anchor_state)
         # first order of all rows at the last state, and the state
         self._first_order: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -239,7 +239,7 @@ class Chart:
             return None
         end = self._stages(self.anchor_state, self._choice, t, y, h, tableau, K, first, last, control)
         if end is not None and first == 0:
-            self._closed = end, self._stages.state.copy()
+            self._closed = self._stages.unknowns[: self.n_positions].copy(), self._stages.state.copy()
         return end
 
     def _values(self, state: np.ndarray) -> np.ndarray:
@@ -408,8 +408,8 @@ class Chart:
         if self._global_solver is None:
             state = self.normalized(x).copy()
         elif self.branch is None:
-            end, known = self._closed
-            state = known if end is y else self._close_at(x)
+            known, closed = self._closed
+            state = closed if np.array_equal(known, x) else self._close_at(x)
         else:
             state = self.branch.state(x)
             if self.branch.inside(x):
