@@ -123,7 +123,7 @@ class Assemblies(Configuration):
         if self.counts.ndim > 1:
             if of is not None:
                 raise InputError(
-                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", name=of
+                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", key="of"
                 )
             return self._batch_summary()
         sheet = Summary(f"{self.name}: {count} distinct assembly mode{'s' if count > 1 else ''} found")
@@ -209,7 +209,7 @@ def assembly_search(
     targets, closure = model.position_problem(inputs)
     base, around = initial_states(model, near)
     if around:
-        raise InputError(f"`near` must be one configuration, got a batch {around}.")
+        raise InputError(f"`near` must be one configuration, got a batch {around}.", key="near", got=around)
     return AssemblySearch(model, targets, closure, base, MotionLimits(model, limits), int(starts), rng)
 
 

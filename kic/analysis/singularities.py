@@ -186,7 +186,9 @@ class Singularities(Printable):
             raise InputError(
                 f"Singular configurations of '{self._model.description.name}' are sought between neighbours; "
                 "a single configuration has none. Use a batch made by path(), or by at() over a grid, or "
-                "read `measures`."
+                "read `measures`.",
+                key="configuration",
+                got=(),
             )
         return tuple(self._describe(point) for point in self._search.points)
 
@@ -327,7 +329,8 @@ def _input_and_output_rows(
     if not dof:
         raise InputError(
             f"'{name}' has mobility 0, and a structure has no singular configurations. "
-            f"{model.description.mobility().caveat()}".rstrip()
+            f"{model.description.mobility().caveat()}".rstrip(),
+            mobility=0,
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
     model.check_number(None if inputs is None else driving)
@@ -386,7 +389,9 @@ def singularities(
     if configuration._states.dtype != np.float64:
         raise InputError(
             f"singularities() needs real numbers, got a configuration of {configuration._states.dtype}. Call "
-            "it outside of a sensitivity, or with real inputs."
+            "it outside of a sensitivity, or with real inputs.",
+            key="configuration",
+            got=configuration._states.dtype,
         )
     model = configuration._model
     return Singularities(

@@ -111,7 +111,9 @@ def simulate(
 
     mechanism = load_model(model)
     if not 0 < duration < float("inf"):
-        raise InputError(f"--for must be a finite time larger than 0, got {duration:g}.")
+        raise InputError(
+            f"--for must be a finite time larger than 0, got {duration:g}.", key="--for", got=duration
+        )
     names = split_names(wrt, "--wrt") or None
     outputs = split_names(of, "--of")
     start = configuration_of(mechanism, given, near, limits)

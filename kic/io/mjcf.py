@@ -12,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from kic.errors import InputError, ModelFileError, short_repr
+from kic.errors import ModelFileError, invalid, short_repr
 from kic.io.robot import (
     WORLD,
     Link,
@@ -92,7 +92,7 @@ def from_mujoco(
         return _read(mujoco, source, (model, {}, [], set()), coordinates, start, strict)
     if isinstance(model, str | os.PathLike):
         return read_mjcf(parse(read_source(model, "MJCF")), coordinates, start, strict)
-    raise InputError(f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}.")
+    raise invalid("model", "must be a path, the text of a file or an MjModel", model)
 
 
 def read_mjcf(
@@ -180,7 +180,7 @@ class _Document:
             self.counts[kind] += copies * count
             if self.counts[kind] > bounds[kind]:
                 rule = f"a model must have at most {bounds[kind]:,} {kind} with the files that it refers to"
-                element.fail(f"{rule}, and has more. {_TRUST}")
+                element.fail(f"{rule}, and has more. {_TRUST}", limit=bounds[kind])
 
 
 class _Files:
@@ -207,7 +207,7 @@ class _Files:
     def fail_outside(self, line: int, name: str) -> NoReturn:
         """Raise an error for a file outside the folder."""
         rule = f"a file that the model refers to must be in the folder of the model, got {short_repr(name)}."
-        raise self.source.error(line, f"{rule} {_TRUST}")
+        raise self.source.error(line, f"{rule} {_TRUST}", key="file", got=name)
 
     def _read(self, element: Element, document: _Document) -> Source:
         """Return the text of a file that an element refers to."""
@@ -250,7 +250,8 @@ class _Files:
     ) -> None:
         """Count the parts below an element, at a level of elements and a depth of files."""
         if level > DEPTH_MAX:
-            element.fail(f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper.")
+            rule = f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper."
+            element.fail(rule, limit=DEPTH_MAX)
         for child in element.children:
             tag = "joint" if child.tag == "freejoint" else child.tag
             name = child.attributes.get("name")
@@ -278,7 +279,8 @@ class _Files:
         if path in document.paths:
             element.fail(f"{short_repr(element.get('file'))} is included twice. Remove one <include>.")
         if depth >= FILES_DEPTH_MAX:
-            element.fail(f"files must include each other at most {FILES_DEPTH_MAX} levels deep.")
+            rule = f"files must include each other at most {FILES_DEPTH_MAX} levels deep."
+            element.fail(rule, limit=FILES_DEPTH_MAX)
         document.paths.add(path)
         document.add(element, {"bytes": len(source.data)})
         self._walk(parse(source), document, {}, copies, level, depth + 1)
@@ -291,7 +293,7 @@ class _Files:
             rule = (
                 f"models must contain each other at most {FILES_DEPTH_MAX} levels deep, and not themselves."
             )
-            element.fail(rule)
+            element.fail(rule, limit=FILES_DEPTH_MAX)
         if path not in self.known:
             self.open.append(path)
             self.folders.append(Path(source.path or "").parent)
@@ -337,7 +339,7 @@ def _check_tables(element: Element) -> None:
             rule = f"`{key}` must be at most {largest:,}"
             if element.tag == "hfield":
                 rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
-            element.fail(f"{rule} to be a model, and is more. {_TRUST}")
+            element.fail(f"{rule} to be a model, and is more. {_TRUST}", limit=largest)
 
 
 def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
@@ -433,7 +435,7 @@ class _Reader:
                 name = self.name("body", b)
                 rule = f"the orientation of body '{name}' is not finite or is zero."
                 text = f"{rule} Its numbers may be too large."
-                raise robot.source.error(self.line("body", name), text)
+                raise robot.source.error(self.line("body", name), text, name=name)
         disabled = int(m.opt.disableflags)
         flag = self.mj.mjtDisableBit
         if disabled & int(flag.mjDSBL_GRAVITY):

@@ -272,7 +272,7 @@ class _Names:
         """Return a free name, with a remark if it differs from that of the file."""
         if len(name) > NAME_MAX:
             rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
-            raise self.robot.source.error(line, rule)
+            raise self.robot.source.error(line, rule, limit=NAME_MAX)
         clean = clean_name(name) or kind
         found = clean
         while found in self.used:
@@ -388,6 +388,7 @@ class _Builder:
                 0,
                 f"has too many joints and conditions of loops: {conditions:,} conditions × {len(moving):,}² "
                 f"joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer loops or joints.",
+                limit=CLOSURE_MAX,
             )
         self.joint_names = {j.name: self.names.new(j.name, "joint", j.line) for j in moving}
         self.moving = moving
@@ -470,7 +471,7 @@ class _Builder:
                 try:
                     body = Body(*given, inertia_exception="as in the file")  # type: ignore[arg-type]
                 except ModelError:
-                    raise robot.source.error(own.line, str(error)) from None
+                    raise robot.source.error(own.line, str(error), **error.numbers) from None
                 robot.remark(own.line, f"inertia of link '{carrier}' is kept as it is. {error}")
             made.append(body)
         return made
@@ -512,7 +513,7 @@ class _Builder:
                 limits=self._limits(joint) if single else None,
             )
         except ModelError as error:
-            raise self.robot.source.error(joint.line, str(error)) from None
+            raise self.robot.source.error(joint.line, str(error), **error.numbers) from None
 
     def _limits(self, joint: RobotJoint) -> tuple[float, float] | None:
         """Return the limits of a joint, or None."""

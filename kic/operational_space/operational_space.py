@@ -62,7 +62,8 @@ def task_tables(
         raise InputError(
             f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', got "
             f"{P}: {', '.join(rows.labels)}. Name fewer rows.",
-            rows=P,
+            key="task",
+            got=P,
             dof=M,
         )
     picked = np.arange(rows.height) if rows.select is None else rows.select
@@ -265,7 +266,9 @@ class OperationalSpaceEvaluator:
         elif type(out) is OperationalSpace and out._evaluator is self:
             self._evaluator(state, out=out._results, check=check)
         else:
-            raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
+            raise InputError(
+                "`out` must be earlier results of this evaluator, for the same batch.", key="out"
+            )
         self._run(out._work)
         return out
 
@@ -287,7 +290,9 @@ class OperationalSpaceEvaluator:
         """Allocate results, computed from those of the rows and the dynamics."""
         T, K = results._rows, results._model
         if T.dtype.kind == "O":
-            raise InputError("operational_space() requires a numeric configuration, got symbols.")
+            raise InputError(
+                "operational_space() requires a numeric configuration, got symbols.", key="configuration"
+            )
         table = np.empty((len(T), self._layout.width), T.dtype)
         out = self.results(table, results._batch)
         out._evaluator, out._results = self, results
@@ -324,6 +329,7 @@ class OperationalSpaceEvaluator:
             f"The task {', '.join(self.task)} of '{self._model.description.name}' is singular here: its rows "
             "are dependent or do not move, or some motion moves no mass (relative pivot "
             f"{least:.1e}). Name fewer rows, or move away from this configuration.",
+            names=self.task,
             share=least,
             failed=[(int(i),) for i in bad],
         )

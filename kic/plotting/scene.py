@@ -11,7 +11,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
-from kic.errors import InputError
+from kic.errors import InputError, invalid
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
 from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.planar_symbols import PlanarSymbols
@@ -42,10 +42,12 @@ def evenly_spaced(count: int, most: int) -> np.ndarray:
 def check_path_batch(batch: tuple[int, ...]) -> None:
     """Check that the batch is a path of configurations (B,)."""
     if len(batch) != 1:
-        raise InputError(
-            f"`along` must have a batch shape (B,), got {batch}. Create a path, such as "
-            'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: trace("tip", turn).',
-            batch=batch,
+        raise invalid(
+            "along",
+            "must have a batch shape (B,)",
+            batch,
+            'Create a path, such as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass '
+            'it: trace("tip", turn).',
         )
 
 
@@ -84,12 +86,17 @@ class Scene:
         self.model.require_real("A drawing", "Draw the configuration without it.")
         states = configuration._states
         if states.dtype != np.float64:
-            raise InputError(f"`configuration` must hold real numbers, got {states.dtype}.")
+            raise InputError(
+                f"`configuration` must hold real numbers, got {states.dtype}.",
+                key="configuration",
+                got=states.dtype,
+            )
         good = np.flatnonzero(configuration.ok)
         if not len(good):
             cause = "an empty batch" if not configuration.ok.size else "no valid member"
             raise InputError(
-                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'."
+                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'.",
+                key="configuration",
             )
         self.members = good[evenly_spaced(len(good), most)]
         self.description = self.model.description

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import reals
 from kic.numerics.display import Printable, Summary
@@ -179,7 +179,8 @@ def fastest(
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
             "Nothing limits the accelerations. Give limits of acceleration, effort or voltage, or rows with "
-            "A; with limits of velocity alone the speed would jump."
+            "A; with limits of velocity alone the speed would jump.",
+            key="limits",
         )
     phase = _Phase(s, limits, ends[1])
     v = phase.solve(ends[0])
@@ -229,7 +230,7 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
 def _speed(key: str, value: Any) -> float:
     a = reals(value)
     if a is None or a.shape != () or a < 0:
-        raise InputError(f"`{key}` must be a number of at least 0, got {short_repr(value)}.", key=key)
+        raise invalid(key, "must be a number of at least 0", value)
     return float(a)
 
 
@@ -237,13 +238,14 @@ def _check_moving(of: PathSamples) -> None:
     """Raise InputError for a path that comes to rest somewhere, where its parameter defines no direction."""
     size = np.abs(of.first).max(axis=(0, 1), initial=0.0)
     if not size.any():
-        raise InputError("The path has zero length, so it cannot be time-parameterized.")
+        raise InputError("The path has zero length, so it cannot be time-parameterized.", key="path")
     rate = (np.abs(of.first) / np.where(size > 0, size, 1.0)).max(axis=2)
     if rate.min() < STANDSTILL_RTOL * rate.max():
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
             f"The path is at rest at {of.s[k + end]:.4g}. Give a path that keeps moving, such as line() or "
             "spline(…, ends='free'), and time the parts between stops separately.",
+            key="path",
             s=float(of.s[k + end]),
         )
 
@@ -353,13 +355,16 @@ class _Phase:
             if x == np.inf:
                 raise InputError(
                     f"Nothing limits the speed at s = {self.s[k + 1]:.4g}. Give limits for coordinates that "
-                    "move."
+                    "move.",
+                    key="limits",
+                    s=float(self.s[k + 1]),
                 )
             v.append(float(np.sqrt(max(x, 0.0))))
             if not v[-1] + v[-2] > 0:
                 raise InputError(
                     f"The limits allow no motion between s = {self.s[k]:.4g} and {self.s[k + 1]:.4g}. "
                     "Relax the limits, or use another path.",
+                    key="limits",
                     s=float(self.s[k]),
                 )
         return np.array(v)
@@ -369,7 +374,9 @@ class _Phase:
         if why is None:
             why = f"from s = {self.s[k]:.4g} no speed reaches the end with ṡ = {self.end:g}"
         raise InputError(
-            f"The limits cannot be met: {why}. Relax the limits, or use another path.", s=float(self.s[k])
+            f"The limits cannot be met: {why}. Relax the limits, or use another path.",
+            key="limits",
+            s=float(self.s[k]),
         )
 
     def _raise_at_start(self, start: float, ranges: np.ndarray) -> None:
@@ -379,6 +386,8 @@ class _Phase:
             f"The path cannot start with ṡ = {start:.5g}"
             + (f": {why}." if why else ".")
             + f" With ṡ from {can} the end is reached.",
+            key="start",
+            got=start,
             ranges=ranges,
         )
 

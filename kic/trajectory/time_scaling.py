@@ -103,13 +103,14 @@ def uniform(
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     fastest = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
     if fastest == np.inf:
-        raise InputError("Nothing limits this motion. Give limits for coordinates that move.")
+        raise InputError("Nothing limits this motion. Give limits for coordinates that move.", key="limits")
     if not fastest > 0:
         why = static_violation(made, s, "t")
         if voltage is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
-            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path."
+            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path.",
+            key="limits",
         )
     return trajectory.scaled(1 / fastest)
 
@@ -135,7 +136,7 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 def check_duration(trajectory: Any) -> None:
     """Check that a trajectory has a positive duration."""
     if not instance("path", trajectory, Trajectory).duration:
-        raise InputError("A trajectory of zero duration cannot be scaled.")
+        raise InputError("A trajectory of zero duration cannot be scaled.", key="path", got=0.0)
 
 
 def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:

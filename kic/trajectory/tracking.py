@@ -11,7 +11,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import motion_columns
 from kic.description.units import row_unit
-from kic.errors import ConfigurationError, InputError, SingularError, short_repr
+from kic.errors import ConfigurationError, InputError, SingularError, invalid
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, reals
@@ -129,7 +129,7 @@ class TrackingResult(Printable, Tabular):
         """
         found = reals(period)
         if found is None or found.ndim or not found > 0:
-            raise InputError(f"`period` must be a positive time, got {short_repr(period)}.", name="period")
+            raise invalid("period", "must be a positive time", period)
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
         times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
@@ -137,7 +137,7 @@ class TrackingResult(Printable, Tabular):
             raise InputError(
                 f"`t` must contain {self.t[0]:g} plus multiples of the period {float(found):g}, at least "
                 f"one; it ends at {self.t[-1]:g}.",
-                name="t",
+                key="t",
             )
         tree = self.configuration._model.tree
         states = self.configuration.state[places]
@@ -220,13 +220,13 @@ def follow(
     model.require_real("Following a path", "Use Configuration.resolve().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise InputError(f"`t` must be at least two increasing times, got {short_repr(t)}.")
+        raise invalid("t", "must be at least two increasing times", t)
     gained, tight = reals(gain), reals(tolerance)
     if gained is None or gained.ndim or gained < 0:
-        raise InputError(f"`gain` must be a non-negative number (1/time), got {short_repr(gain)}.")
+        raise invalid("gain", "must be a non-negative number (1/time)", gain)
     exact = flag("exact", exact)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
-        raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
+        raise invalid("tolerance", "must be between 1e-13 and 1e-3", tolerance)
     task_path = TaskPath(model, path, times)
     MotionLimits(model, limits)  # raises for an invalid argument before the integration
     start, around = initial_states(model, near)
@@ -288,6 +288,7 @@ class _PathFollower:
             raise InputError(
                 "`secondary` must be constant rates z in a path, got (z, ż). Give an "
                 "objective or a callable if they change.",
+                key="secondary",
             )
         self.shape: tuple[int, ...] = ()
         # closure of the loops alone
@@ -349,6 +350,7 @@ class _PathFollower:
             raise ConfigurationError(
                 f"The path cannot be followed beyond t = {solver.t:g}: {reason} The task may be near a "
                 "singular configuration there; give `damping`, another secondary objective, or more times.",
+                key="path",
                 time=float(solver.t),
             )
         return self._close(_unit(tree, solver.y.reshape(-1, size)), end)
@@ -401,6 +403,8 @@ class _PathFollower:
                 f"'{self.model.description.name}' does not reach its path{self._member(k)} at t = {time:g}: "
                 f"an error of {left[k]:.1e} (shares of its length, rad) remains. Start nearer to the path "
                 "with `near`, give more times, or give `damping`, which permits errors.",
+                key="near",
+                failed=[tuple(map(int, np.unravel_index(k, self.shape)))],
                 time=time,
                 left=float(left[k]),
             )

@@ -545,6 +545,7 @@ class CoordinateTransfer:
                 f"Loops of '{self._name}' are nearly singular here (condition {condition[worst]:.0e} of the "
                 f"closure alone): order {order} may be wrong by {lost[worst]:.0e} of itself. Choose a "
                 "configuration away from this bifurcation, or a lower order.",
+                order=order,
                 condition=float(condition[worst]),
                 estimate=float(lost[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),
