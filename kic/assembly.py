@@ -16,7 +16,7 @@ from kic.configuration import Configuration
 from kic.description.contacts import Contact
 from kic.description.parts import Frame, Joint, Point, as_matrix
 from kic.description.validation import GROUND
-from kic.errors import InputError, KicError, ModelError, short_repr, unknown
+from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unknown
 from kic.kernels.layout import DIRECTION, KIND, OMEGA, POINT, PRISMATIC
 from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
@@ -418,9 +418,7 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
             raise unknown("joint", name, tree.description.name, list(known))
         number = numbers(name, value)
         if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
-            raise InputError(
-                f"`start['{name}']` must be a finite number, got {short_repr(value)}.", name=name
-            )
+            raise invalid(f"start['{name}']", "must be a finite number", value, name=name)
         made[known[name]] = float(number)
     return made
 
@@ -446,7 +444,8 @@ def assemble(
         ends = _end(mechanism, first), _end(mechanism, second)
         if ends[0].body == ends[1].body:
             raise InputError(
-                f"`loops[{k}]` connects '{ends[0].body}' with itself. Name frames of two bodies."
+                f"`loops[{k}]` connects '{ends[0].body}' with itself. Name frames of two bodies.",
+                key=f"loops[{k}]",
             )
         made.append(Loop(f"{first} to {second}", kind, *ends))
     rows = [
@@ -466,13 +465,13 @@ def loop_words(k: int, given: Any) -> tuple[str, str, str]:
     """Return entry k of `loops`: the names of two frames, and the type of the closing joint."""
     words = entries(given)
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
-        raise InputError(
-            f"`loops[{k}]` must be two frames, and a type of joint if not spherical, got {short_repr(given)}."
-        )
+        raise invalid(f"loops[{k}]", "must be two frames, and a type of joint if not spherical", given)
     kind = words[2] if len(words) == 3 else "spherical"
     if kind not in LOOP_TYPES:
         raise InputError(
-            f"`loops[{k}]`: the type must be one of {', '.join(LOOP_TYPES)}, got {short_repr(kind)}."
+            f"`loops[{k}]`: the type must be one of {', '.join(LOOP_TYPES)}, got {short_repr(kind)}.",
+            key=f"loops[{k}]",
+            got=kind,
         )
     return words[0], words[1], kind
 

@@ -12,7 +12,7 @@ from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics, computed_dynamics
-from kic.errors import InputError, MemberError, OutOfRangeError, short_repr
+from kic.errors import InputError, MemberError, OutOfRangeError, invalid
 from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.euler import EULER
@@ -150,17 +150,20 @@ class Configuration(Printable, Tabular):
         """
         if not self.batch:
             raise InputError(
-                f"This is one configuration of '{self.name}' and has no members. Use it without an index."
+                f"This is one configuration of '{self.name}' and has no members. Use it without an index.",
+                batch=(),
             )
         try:
             which = np.asarray(np.arange(prod(self.batch)).reshape(self.batch)[members])
         except (TypeError, ValueError, OverflowError):
             which = None
         except IndexError as error:
-            raise OutOfRangeError(f"`members` must be an index of the batch {self.batch}: {error}.") from None
+            raise OutOfRangeError(
+                f"`members` must be an index of the batch {self.batch}: {error}.", key="members"
+            ) from None
         if which is None:
             kinds = "integers, slices, or arrays of integers or booleans"
-            raise InputError(f"`members` must be {kinds}, got {short_repr(members)}.")
+            raise invalid("members", f"must be {kinds}", members)
         ok = None if self._ok is None else self._ok.reshape(-1)[which]
         which, shape = which.reshape(-1), which.shape
         aims = None if self._aims is None else self._aims.take(which)
@@ -175,7 +178,8 @@ class Configuration(Printable, Tabular):
         """Iterate over the first axis of the batch."""
         if not self.batch:
             raise InputError(
-                f"This is one configuration of '{self.name}' and has no members. Use it without an index."
+                f"This is one configuration of '{self.name}' and has no members. Use it without an index.",
+                batch=(),
             )
         return (self[k] for k in range(self.batch[0]))
 
@@ -217,7 +221,8 @@ class Configuration(Printable, Tabular):
         if not rows.holonomic:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
-                "of a body."
+                "of a body.",
+                name=name,
             )
         values = self._masked(self._model.values(name, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
@@ -301,12 +306,16 @@ class Configuration(Printable, Tabular):
         """Return the pose (..., 4, 4) of a frame or body."""
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
             raise InputError(
-                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
+                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it.",
+                key="configuration",
+                got=self._states.dtype,
             )
         if self._ok is not None:
             raise InputError(
                 f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
-                "Select the others by `ok`."
+                "Select the others by `ok`.",
+                key="configuration",
+                failed=[tuple(index) for index in np.argwhere(~self.ok).tolist()],
             )
         return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
 

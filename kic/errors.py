@@ -17,7 +17,8 @@ class KicError(Exception):
     message : str
         Rule, value received and remedy.
     **numbers
-        Data of the message, which become attributes.
+        Data of the message, which become attributes. `key` is the argument, `got` the value, shape, type or
+        count that it received; `name` or `names` are of the mechanism; `failed` has the indices of members.
     """
 
     def __init__(self, message: str, **numbers: Any) -> None:
@@ -39,7 +40,11 @@ class ModelError(KicError, ValueError):
 
 
 class ModelFileError(ModelError):
-    """A model file that cannot be read or written; carries `path` and, if there is one, `key`."""
+    """A model file that cannot be read or written.
+
+    Carries `path` and, where they exist, `key`, the argument or the tag, `line`, the exceeded `limit` and
+    `errno`.
+    """
 
 
 class FileError(KicError, OSError):
@@ -60,7 +65,12 @@ class MissingExtraError(KicError, ImportError):
 
 
 class InputError(KicError, ValueError):
-    """An argument of the wrong shape, kind or content."""
+    """An argument of the wrong shape, kind or content.
+
+    Carries `key`, the argument, and `got`, the value, shape or type that the message reports. Others carry
+    `name` or `names` of the mechanism, `mobility` and `count` of coordinates, or `batches` that do not
+    broadcast.
+    """
 
 
 class OutOfRangeError(InputError, IndexError):
@@ -98,7 +108,7 @@ class MemberError(KicError):
 
 
 class SingularError(MemberError, ArithmeticError):
-    """A system that is singular at a configuration; carries the singular quantity and its condition.
+    """A system that is singular at a configuration; carries the singular `coordinates` and the `condition`.
 
     For a batch, `failed` has the indices of the singular members.
     """
@@ -123,11 +133,11 @@ def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
 
 
 class SimulationError(KicError, RuntimeError):
-    """A simulation that cannot continue; carries `time` and `simulation`, the run up to then."""
+    """A simulation that cannot continue; carries `time`, `simulation`, the run up to then, and `key`."""
 
 
 class LoopError(KicError, ValueError):
-    """A quantity that is not available for a joint that closes a loop."""
+    """A quantity that is not available for a joint that closes a loop; carries `joint`."""
 
 
 def either(words: Iterable[str], conjunction: str = "or") -> str:
@@ -149,6 +159,12 @@ _SHORT = Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 12
 _SHORT.maxstring = _SHORT.maxlong = 60
 _SHORT.maxother = 200
+
+
+def invalid(key: str, rule: str, got: Any, remedy: str = "", **numbers: Any) -> InputError:
+    """Make the error for an argument that violates a rule."""
+    message = f"`{key}` {rule}, got {short_repr(got)}. {remedy}".rstrip()
+    return InputError(message, key=key, got=got, **numbers)
 
 
 def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:

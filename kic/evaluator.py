@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
-from kic.errors import ConfigurationError, InputError, UnknownNameError, short_repr, unknown
+from kic.errors import ConfigurationError, InputError, UnknownNameError, invalid, short_repr, unknown
 from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.queries import OutputTable, Table, compiled, kernel
 from kic.kinematics.scaling import Scaling
@@ -273,10 +273,11 @@ class Evaluator:
     ) -> None:
         names = names_of(of)
         if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia"):
-            raise InputError(f"`dynamics` must be True, False or 'inertia', got {short_repr(dynamics)}.")
+            raise invalid("dynamics", "must be True, False or 'inertia'", dynamics)
         if not names and not dynamics:
             raise InputError(
-                "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True."
+                "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True.",
+                key="of",
             )
         check_order(order)
         parts = _MODEL[:2] if dynamics == "inertia" else _MODEL if dynamics else ()
@@ -490,22 +491,22 @@ class Evaluator:
                 f"those for {out._batch} of {out._rows.dtype}."
                 if isinstance(out, Results)
                 else f"{short_repr(out)}."
-            )
+            ),
+            key="out",
+            got=out,
         )
 
     def _checked(self, state: Any) -> np.ndarray:
         """Return the state in the memory layout for which kernels are compiled."""
         a = np.require(numbers("state", state), requirements=["C", "A", "W"])
         if a.ndim == 0 or a.shape[-1] != self._size:
-            raise InputError(
-                f"`state` must have shape (..., {self._size}), as `Configuration.state`, got {a.shape}.",
-                got=a.shape,
-            )
+            raise invalid("state", f"must have shape (..., {self._size}), as `Configuration.state`", a.shape)
         if self._model.has_complex_step and a.dtype is _REAL:
             if not self._model.tree.open:
                 raise InputError(
                     f"A real state of '{self._model.description.name}' does not close with the step of a "
-                    "sensitivity. Take states from its own at()."
+                    "sensitivity. Take states from its own at().",
+                    key="state",
                 )
             a = a.astype(complex)
         return a
@@ -664,6 +665,7 @@ class PositionSolver:
         if a.dtype != _REAL or a.ndim == 0 or a.shape[-1] != size:
             raise InputError(
                 f"`{name}` must be real numbers of shape (..., {size}), got {a.dtype} of shape {a.shape}.",
+                key=name,
                 got=a.shape,
             )
         return a
@@ -1044,11 +1046,9 @@ class MotionEvaluator:
         if out is None:
             return made
         if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != made.dtype:
-            raise InputError(
-                f"`out` must be an array of {made.dtype} and shape {made.shape}, got {short_repr(out)}."
-            )
+            raise invalid("out", f"must be an array of {made.dtype} and shape {made.shape}", out)
         if not out.flags.writeable:
-            raise InputError("`out` must be writable, got a read-only array.")
+            raise InputError("`out` must be writable, got a read-only array.", key="out")
         out[...] = made
         return out
 
@@ -1090,11 +1090,14 @@ class MotionEvaluator:
         }
         for name, (a, width) in given.items():
             if a.ndim == 0 or a.shape[-1] != width:
-                raise InputError(f"`{name}` must have shape (..., {width}), got {a.shape}.", got=a.shape)
+                raise invalid(name, f"must have shape (..., {width})", a.shape)
         shape = broadcast_batches(**{name: a.shape[:-1] for name, (a, _) in given.items()})
         dtype = np.result_type(model.tree.scalar, *(a for a, _ in given.values()))
         if dtype.kind == "O" and self._want & WANT_FORWARD:
-            raise InputError("Prepared forward dynamics needs numbers. Use Configuration.forward_dynamics.")
+            raise InputError(
+                "Prepared forward dynamics needs numbers. Use Configuration.forward_dynamics.",
+                key="configuration",
+            )
         states, *rates = (
             np.require(np.broadcast_to(a, (*shape, n)).reshape(prod(shape), n), dtype, _LAYOUT)
             for a, n in given.values()

@@ -181,7 +181,9 @@ class Mechanism(Printable, MechanismDescription):
         model = self._model
         if inputs is None:
             if near is not None:
-                raise InputError("`near` was given without inputs. Give the values of the configuration.")
+                raise InputError(
+                    "`near` was given without inputs. Give the values of the configuration.", key="near"
+                )
             return Configuration(model, (), model.reference_state.copy())
         if not model.is_open_chain or near is not None or not only_coordinates(self, inputs):
             return solve_position(model, inputs, near, failures)
@@ -462,7 +464,9 @@ class Mechanism(Printable, MechanismDescription):
             model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at"
         )
         if batch:
-            raise InputError(f"`at` must be one configuration, got a batch {batch}. Index it first.")
+            raise InputError(
+                f"`at` must be one configuration, got a batch {batch}. Index it first.", key="at", got=batch
+            )
         from kic.analysis.mobility import Mobility
 
         return Mobility(model.closure(()), state[None], False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import ConfigurationError, InputError, batch_indices, short_repr
+from kic.errors import ConfigurationError, InputError, batch_indices, invalid
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
@@ -43,7 +43,9 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
     if not targets.batch:
         raise InputError(
             f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
-            "first axis is the path, or use at() for one configuration."
+            "first axis is the path, or use at() for one configuration.",
+            key="inputs",
+            got=(),
         )
     start, around = initial_states(model, near)
     length, *side = targets.batch
@@ -189,17 +191,24 @@ def initial_states(
         return model.reference_state[0], ()
     name = model.description.name
     if not isinstance(near, Configuration):
-        raise InputError(f"`{argument}` must be a configuration made by at(), got {short_repr(near)}.")
+        raise invalid(argument, "must be a configuration made by at()", near)
     if near._model is not model and near._model.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
-        raise InputError(f"`{argument}` must be a configuration of '{name}', got {got}.")
+        raise InputError(
+            f"`{argument}` must be a configuration of '{name}', got {got}.", key=argument, got=near.name
+        )
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(
-            f"`{argument}` must have configurations only, but {bad} of its {near.ok.size} members have none."
+            f"`{argument}` must have configurations only, but {bad} of its {near.ok.size} members have none.",
+            key=argument,
         )
     if near._states.dtype != np.float64:
-        raise InputError(f"`{argument}` must hold real numbers, got {near._states.dtype}.")
+        raise InputError(
+            f"`{argument}` must hold real numbers, got {near._states.dtype}.",
+            key=argument,
+            got=near._states.dtype,
+        )
     return near._states.reshape(*near.batch, near._states.shape[-1]), near.batch
 
 

@@ -265,9 +265,9 @@ def test_symbols() -> None:
     batch = jets.invert((np.array([[[a]], [[b]]], dtype=object),))[0]
     assert batch.tolist() == [[[1 / a]], [[1 / b]]]
     assert jets.invert((np.zeros((0, 0), dtype=object),))[0].shape == (0, 0)
-    with pytest.raises(kic.SingularError, match=r"no inverse: its determinant is 0"):
+    with raises(kic.SingularError, key="G"):
         Coefficients(["x", "y"], ["u", "v"], np.array([[a, b], [a, b]], dtype=object)).inverse()
-    with pytest.raises(kic.InputError, match=r"must hold numbers, got symbols"):
+    with raises(kic.InputError, key="G"):
         forth.condition()
     # Horn's arm: the inverse of the tip's motion, and the weight at the tip, in closed form
     t1, t2 = sp.symbols("t1 t2", real=True)
@@ -309,7 +309,7 @@ def arm_at(*phi) -> kic.Configuration:
 def test_a_stretched_arm_is_singular(phi, order: int) -> None:
     """Even where round-off leaves no exact zero."""
     c = arm_at(*phi)
-    with pytest.raises(kic.SingularError, match=r"tip.x, tip.y cannot be coordinates here \(condition "):
+    with pytest.raises(kic.SingularError):
         c.coefficients(["tip.x", "tip.y"], order=order).inverse()
 
 
@@ -322,7 +322,7 @@ def test_round_off_is_not_motion() -> None:
     )
     top = crank.at([np.pi]).coefficients("tip.y", order=2)
     assert 0 < abs(top.G.item()) < 1e-14
-    with pytest.raises(kic.SingularError, match=r"tip.y does not change, and a motion of A moves none"):
+    with raises(kic.SingularError, columns=("A",), rows=("tip.y",)):
         top.inverse()
     # the column of a joint whose axis passes through the point, at an arbitrary configuration
     m = kic.load("puma560")
@@ -339,23 +339,17 @@ def test_round_off_is_not_motion() -> None:
 def test_singular_members_are_named() -> None:
     phi = np.array([[[0.1, 1.0], [0.2, 0.0]], [[0.3, 2.0], [0.4, 0.0]]])
     tip = kic.load("horn-two-link").at(phi).coefficients(["tip.x", "tip.y"])
-    with pytest.raises(
-        kic.SingularError,
-        match=r"\(condition (inf|\d\.\de\+\d\d) in member \[[01], 1\], one of 2 that fail\): tip.x, tip.y "
-        r"depend on each other, and a motion of .* moves none of the rows. Choose other rows or another",
-    ) as caught:
+    with raises(kic.SingularError, columns=("shoulder", "elbow"), rows=("tip.x", "tip.y")) as caught:
         tip.inverse()
     assert caught.value.failed.tolist() == [[0, 1], [1, 1]]
     assert caught.value.rows == ("tip.x", "tip.y")
     assert tip.condition().shape == (2, 2)
     # a single configuration has no members; rows that are not involved are not named
     G = np.array([[1.0, 2, 3], [2.0, 4, 6], [1.0, 0, 1]])
-    with pytest.raises(kic.SingularError, match=r"\(condition (inf|\d\.\de\+\d\d)\): x, y depend") as caught:
+    with raises(kic.SingularError, columns=("a", "b", "c"), rows=("x", "y")) as caught:
         Coefficients(["x", "y", "z"], ["a", "b", "c"], G).inverse()
     assert caught.value.failed.shape == (1, 0)
-    with pytest.raises(
-        kic.SingularError, match=r"condition inf\): y does not change, and a motion of b moves"
-    ):
+    with raises(kic.SingularError, columns=("b",), rows=("y",)):
         Coefficients(["x", "y"], ["a", "b"], [[1.0, 0.0], [0.0, 0.0]]).inverse()
 
 
@@ -474,36 +468,36 @@ def test_typed_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "data"),
     [
-        (lambda a, b: a @ a, r"Rows must include v0, v1; missing: v0, v1. There are: u0, u1, u2"),
-        (lambda a, b: a @ b["v1"], r"Rows must include v0, v1; missing: v0. There are: v1"),
-        (lambda a, b: a.compose(np.eye(2)), r"`inner` must be a Coefficients, got .*Coefficients\(rows"),
-        (lambda a, b: a.inverse(), r"as many rows as columns, got 3 rows \(u0, u1, u2\) and 2 columns"),
-        (lambda a, b: a.stack(b), r"must have the columns v0, v1, got w0, w1. Compose \(@\) first"),
-        (lambda a, b: a.stack(a["u1"]), r"must have different names, got u1 twice"),
-        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), r"`G` must have shape \(..., 2, 1\), got"),
-        (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), r"`H` must have shape \(..., 1, 1, 1\)"),
-        (lambda a, b: Coefficients("x", "a", [[1.0]], D=[[[[1.0]]]]), r"`H` must be given with `D`"),
-        (lambda a, b: Coefficients("x", "a", [["?"]]), r"`G` must be an array of numbers"),
-        (lambda a, b: Coefficients("x", "a", [[1.0]], values=[3.0, 4.0]), r"`values` must have shape"),
-        (lambda a, b: Coefficients("a", "a", [[1.0]]).jerk([1], [1], [1]), r"because H is needed.*order=2"),
-        (lambda a, b: jets.invert((a.G,)), r"`G` must be square, got shape \(3, 2\)"),
+        (lambda a, b: a @ a, {"missing": ("v0", "v1")}),
+        (lambda a, b: a @ b["v1"], {"missing": ("v0",)}),
+        (lambda a, b: a.compose(np.eye(2)), {"key": "inner"}),
+        (lambda a, b: a.inverse(), {"key": "G", "got": (3, 2)}),
+        (lambda a, b: a.stack(b), {"key": "others"}),
+        (lambda a, b: a.stack(a["u1"]), {"names": ("u1",)}),
+        (lambda a, b: Coefficients(["x", "y"], "a", [[1.0]]), {"key": "G", "expected": (2, 1)}),
+        (lambda a, b: Coefficients("x", "a", [[1.0]], [[1.0]]), {"key": "H", "expected": (1, 1, 1)}),
+        (lambda a, b: Coefficients("x", "a", [[1.0]], D=[[[[1.0]]]]), {"key": "H"}),
+        (lambda a, b: Coefficients("x", "a", [["?"]]), {"key": "G", "got": [["?"]]}),
+        (lambda a, b: Coefficients("x", "a", [[1.0]], values=[3.0, 4.0]), {"key": "values", "got": (2,)}),
+        (lambda a, b: Coefficients("a", "a", [[1.0]]).jerk([1], [1], [1]), {"key": "order"}),
+        (lambda a, b: jets.invert((a.G,)), {"key": "G", "got": (3, 2)}),
     ],
 )  # fmt: skip
-def test_invalid_requests_raise(call, message: str) -> None:
+def test_invalid_requests_raise(call, data: dict) -> None:
     rng = np.random.default_rng(12)
     a, b = random_map(rng, ("u", 3), ("v", 2)), random_map(rng, ("v", 2), ("w", 2))
-    with pytest.raises(kic.InputError, match=message):
+    with raises(kic.InputError, **data):
         call(a, b)
 
 
 def test_more_invalid_arguments_raise() -> None:
     rng = np.random.default_rng(13)
     a, b = random_map(rng, ("u", 3), ("v", 2), (2,)), random_map(rng, ("v", 2), ("w", 2), (3,))
-    with pytest.raises(kic.InputError, match="`outer`"):
+    with raises(kic.InputError, batches={"outer": (2,), "inner": (3,)}):
         a @ b
-    with pytest.raises(kic.InputError, match=r"do not broadcast: `part 0` \(2,\), `part 1` \(3,\)"):
+    with raises(kic.InputError, batches={"part 0": (2,), "part 1": (3,)}):
         a.stack(random_map(rng, ("x", 1), ("v", 2), (3,)))
     with pytest.raises(TypeError):
         a @ np.eye(2)
@@ -614,12 +608,9 @@ def test_efforts_elsewhere() -> None:
         lambda: d.coriolis([0, 0]),
         d.inertia_gradient,
     ):
-        with pytest.raises(
-            kic.InputError,
-            match="`left`",
-        ):
+        with raises(kic.InputError, efforts=("p5.x", "p5.y", "p5.z", "b5.wx", "b5.wy", "b5.wz")):
             call()
-    with pytest.raises(kic.InputError, match="`left`"):
+    with raises(kic.InputError, key="left"):
         d.transfer(Coefficients.identity(free))
     kept = d.transfer(Coefficients.identity(free).columns_of("p5.y"), Coefficients.identity(d.efforts))
     assert kept.efforts == d.efforts
@@ -662,11 +653,9 @@ def test_models_in_the_same_coordinates_add() -> None:
     assert more.batch == (2,)
     assert more.load.shape == (2, len(names_now))
     assert np.array_equal(more.damping[1], np.eye(len(names_now)))
-    with pytest.raises(
-        kic.InputError, match=r"must have the same coordinates, got j0, .* and a. Transfer one of them"
-    ):
+    with raises(kic.InputError, got=("a",)):
         one + kic.Dynamics(["a"], [[1.0]], [[[0.0]]])
-    with pytest.raises(kic.InputError, match="`first`"):
+    with raises(kic.InputError, batches={"first": (2,), "second": (3,)}):
         whole + sum([kic.Dynamics(names_now, *(np.repeat(t[:1], 3, axis=0) for t in (want.I, want.P)))])
     for wrong in (3, 1.0, "d"):
         with pytest.raises(TypeError):
@@ -678,24 +667,24 @@ def test_models_in_the_same_coordinates_add() -> None:
 def test_transfer_errors() -> None:
     c = kic.load("horn-two-link").at([0.1, 1.0])
     d, tip = c.dynamics(), c.coefficients(["tip.x", "tip.y"])
-    with pytest.raises(kic.InputError, match=r"Rows must include .*missing: .*There are: tip.x, tip.y"):
+    with raises(kic.InputError, missing=("shoulder", "elbow")):
         d.transfer(tip)
-    with pytest.raises(kic.InputError, match="because H is needed"):
+    with raises(kic.InputError, key="order"):
         d.transfer(c.coefficients(["tip.x", "tip.y"], order=1).inverse())
-    with raises(kic.InputError, name="coefficients"):
+    with raises(kic.InputError, key="coefficients"):
         d.transfer(np.eye(2))
-    with raises(kic.InputError, name="left"):
+    with raises(kic.InputError, key="left"):
         d.transfer(tip.inverse(), left=np.eye(2))
     many = kic.load("horn-two-link").at(np.ones((3, 2))).coefficients(["tip.x", "tip.y"]).inverse()
     few = kic.load("horn-two-link").at(np.ones((2, 2))).dynamics()
-    with pytest.raises(kic.InputError, match=r"`model` \(2,\), `coefficients` \(3,\)"):
+    with raises(kic.InputError, batches={"model": (2,), "coefficients": (3,), "left": (3,)}):
         few.transfer(many)
-    with raises(kic.InputError, name="P"):
+    with raises(kic.InputError, key="P"):
         kic.Dynamics(["a"], [[1.0]], [[1.0]])
 
 
 def test_columns_have_different_names() -> None:
-    with pytest.raises(kic.InputError, match="`columns`"):
+    with raises(kic.InputError, key="columns"):
         Coefficients(["u"], ["x", "x"], [[1.0, 10.0]])
-    with pytest.raises(kic.InputError, match="different names"):
+    with raises(kic.InputError, key="columns"):
         Coefficients(["u"], ["x", "y"], [[1.0, 10.0]]).renamed({"y": "x"})

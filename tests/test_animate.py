@@ -107,36 +107,36 @@ def test_films(turn, tmp_path) -> None:
 def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
     with raises(kic.InputError, formats=("gif", "mp4")):
         kic.animate(turn).save(tmp_path / "turn.avi")
-    with pytest.raises(kic.InputError, match=r"one of 1, 2, 4, 5, 10, 20, 25, 50, got 30"):
+    with raises(kic.InputError, key="fps", got=30):
         kic.animate(turn, fps=30)
     for dpi in (0, -1, "fine", np.nan, True, 10_000):
-        with pytest.raises(kic.InputError, match="`dpi`"):
+        with raises(kic.InputError, key="dpi"):
             kic.animate(turn).save(tmp_path / "turn.gif", dpi=dpi)
-        with pytest.raises(kic.InputError, match="`dpi`"):
+        with raises(kic.InputError, key="dpi"):
             kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
-    with raises(kic.InputError, name="trace"):
+    with raises(kic.InputError, key="trace"):
         kic.animate(turn, trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
-        with pytest.raises(kic.InputError, match="`speed`"):
+        with raises(kic.InputError, key="speed"):
             kic.animate(turn, speed=speed)
-    with pytest.raises(kic.InputError, match="must be a simulation, a trajectory on a mechanism or a batch"):
+    with raises(kic.InputError, key="motion", got="four-bar"):
         kic.animate("four-bar")
-    with pytest.raises(kic.InputError, match=r"batch shape \(F,\), got \(\)"):
+    with raises(kic.InputError, key="motion", got=()):
         kic.animate(bars.at({"A": 1.0}))
-    with pytest.raises(kic.InputError, match=r"batch shape \(F,\), got \(2, 1\)"):
+    with raises(kic.InputError, key="motion", got=(2, 1)):
         kic.animate(bars.at({"A": [[1.0], [1.1]]}))
-    with pytest.raises(kic.InputError, match="got an empty batch"):
+    with raises(kic.InputError, key="configuration"):
         kic.animate(bars.at({"A": np.zeros(0)}))
     with raises(kic.UnknownNameError, name="top"):
         kic.animate(turn, trace="top")
     long = SimpleNamespace(t=np.array([0.0, 1000.0]), configuration=bars.at({"A": [1.0, 1.1]}))
-    with pytest.raises(kic.InputError, match="at most 3000 frames, got 25001"):
+    with raises(kic.InputError, key="motion"):
         kic.animate(long)
     from matplotlib.animation import FFMpegWriter
 
     monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
-    with pytest.raises(kic.MissingExtraError, match="requires the program ffmpeg"):
+    with raises(kic.MissingExtraError, extra="ffmpeg"):
         kic.animate(turn).save(tmp_path / "turn.mp4")
     assert not (tmp_path / "turn.mp4").exists()
 
@@ -151,5 +151,5 @@ def test_repr_mentions_save(turn) -> None:
 
 def test_without_matplotlib(turn, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(kic.MissingExtraError, match=r"Pictures need Matplotlib: pip install -e '\.\[plot\]'"):
+    with raises(kic.MissingExtraError, extra="plot"):
         kic.animate(turn)

@@ -212,7 +212,7 @@ def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
 
 def test_unreachable_positions_raise() -> None:
     P = [[1.0, 0.5, 0.8], [3.0, 0.0, 0.4], [0.1, 0.0, 0.4], [0.0, 0.0, 1.4]]
-    with pytest.raises(kic.ConfigurationError, match="failures='mask'") as caught:
+    with raises(kic.ConfigurationError, key="P") as caught:
         ARM.inverse_kinematics(P)
     error = caught.value
     assert error.failed == [(1,), (2,), (3,)]
@@ -236,14 +236,16 @@ def test_unreachable_positions_raise() -> None:
     ],
 )
 def test_positions_on_the_waist_axis_raise(arm: WristPartitioned, P: list) -> None:
-    with pytest.raises(kic.ConfigurationError, match="P is on the waist axis") as caught:
+    with raises(
+        kic.ConfigurationError, key="P", reasons=["P is on the waist axis, where any waist angle is possible"]
+    ) as caught:
         arm.inverse_kinematics(P)
     assert caught.value.failed == [()]
 
 
 @pytest.mark.parametrize("elbow", [0.0, np.pi, -np.pi])
 def test_derivatives_at_a_singular_elbow_raise(elbow: float) -> None:
-    with pytest.raises(kic.SingularError, match="the elbow is straight or folded") as caught:
+    with raises(kic.SingularError, key="theta") as caught:
         ARM.inverse_coefficients([[0.1, 0.2, 0.3], [0.1, 0.2, elbow]])
     assert caught.value.failed == [(1,)]
     assert abs(caught.value.s3) < 1e-14
@@ -253,7 +255,7 @@ def test_derivatives_at_a_singular_elbow_raise(elbow: float) -> None:
 
 def test_derivatives_on_the_waist_axis_raise() -> None:
     arm, theta = WristPartitioned(1.0, 1.0), [0.3, np.pi / 4, np.pi / 2]
-    with pytest.raises(kic.SingularError, match="P is on the waist axis") as caught:
+    with raises(kic.SingularError, key="theta") as caught:
         arm.inverse_coefficients(theta)
     assert caught.value.failed == [()]
     assert abs(caught.value.r) < 1e-14
@@ -265,22 +267,21 @@ def test_derivatives_on_the_waist_axis_raise() -> None:
     ("values", "key"), [((0.0, 1.0), "a23"), ((1.0, -1.0), "a34"), ((1.0, 1.0, "high"), "s11")]
 )
 def test_invalid_parameters_raise(values: tuple, key: str) -> None:
-    with pytest.raises(kic.ModelError, match=f"WristPartitioned: .*`{key}`") as caught:
+    with raises(kic.ModelError, key=key):
         WristPartitioned(*values)
-    assert caught.value.key == key
 
 
 def test_invalid_arguments_raise() -> None:
     for method in (ARM.wrist_coefficients, ARM.inverse_coefficients, ARM.inverse_kinematics):
         for angles_or_position in ([0.0, 0.0], [0.0, np.nan, 1.0]):
-            with pytest.raises(kic.InputError, match=r"`theta`|`P`"):
+            with raises(kic.InputError, key="P" if method == ARM.inverse_kinematics else "theta"):
                 method(angles_or_position)
     for method in (ARM.wrist_coefficients, ARM.inverse_coefficients):
-        with pytest.raises(kic.InputError, match="`order`"):
+        with raises(kic.InputError, key="order", got=0):
             method([0.1, 0.2, 0.3], order=0)
-    with raises(kic.InputError, name="P"):
+    with raises(kic.InputError, key="P"):
         ARM.inverse_kinematics([1.0 + 1e-40j, 0.5, 0.8])
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="skip"):
         ARM.inverse_kinematics([1.0, 0.5, 0.8], failures="skip")
 
 

@@ -25,7 +25,7 @@ def test_exudyn_has_the_same_initial_conditions(case: swings.Case) -> None:
     exudyn_peer.check_acceleration(exudyn_peer.ExudynPeer(m, qd, case.point))
     peer = exudyn_peer.ExudynPeer(m, qd, case.point)
     peer.mechanism = replace(m, gravity=(0.1, *m.gravity[1:]))
-    with pytest.raises(DisagreementError, match="acceleration differs"):
+    with pytest.raises(DisagreementError):
         exudyn_peer.check_acceleration(peer)
 
 

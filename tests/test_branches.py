@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -167,9 +168,7 @@ def test_limits_of_each_member() -> None:
     assert turned.ok.all()
     assert (turned.value("shoulder") >= 5).all()
     assert turned.continued[:, 1:].all()
-    with pytest.raises(
-        kic.ConfigurationError, match=r"but none within `limits`: .* 'elbow' by 0\.89"
-    ) as caught:
+    with raises(kic.ConfigurationError, failed=[(0,), (1,), (2,)]) as caught:
         TWO.assemblies({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
     assert caught.value.failed == [(0,), (1,), (2,)]
 
@@ -191,17 +190,17 @@ def test_uncontrolled_motion_stays_bounded() -> None:
 
 
 WRONG = [
-    (TWO, {"tip.x": [2.1, 2.2], "tip.y": 0.0}, {}, r"2 members from 144 starts: out of reach by 0\.1 m"),
-    (TWO, {"tip.x": [np.nan, np.inf], "tip.y": 0.0}, {}, r"at any of 2 members: tip.x is NaN"),
-    (TWO, {"tip.x": [1.0, 1.1], "tip.y": 0.0}, {"starts": 0}, r"`starts` must be an integer of at least"),
-    (TWO, {"tip.x": [1.0, 1.1]}, {}, r"mobility 2; 1 coordinates were named: tip\.x\. Name 1 more"),
-    (TWO, {"tip.x": [1.0, 1.1], "tip.y": [1.0, 2, 3]}, {}, r"broadcast"),
+    (TWO, {"tip.x": [2.1, 2.2], "tip.y": 0.0}, {}, {"failed": [(0,), (1,)]}),
+    (TWO, {"tip.x": [np.nan, np.inf], "tip.y": 0.0}, {}, {"failed": [(0,), (1,)]}),
+    (TWO, {"tip.x": [1.0, 1.1], "tip.y": 0.0}, {"starts": 0}, {"key": "starts", "got": 0}),
+    (TWO, {"tip.x": [1.0, 1.1]}, {}, {"mobility": 2, "count": 1}),
+    (TWO, {"tip.x": [1.0, 1.1], "tip.y": [1.0, 2, 3]}, {}, {"batches": {"tip.x": (2,), "tip.y": (3,)}}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("m", "inputs", "more", "text"), WRONG)
-def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, text: str) -> None:
-    with pytest.raises(kic.KicError, match=text):
+@pytest.mark.parametrize(("m", "inputs", "more", "data"), WRONG)
+def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, data: dict) -> None:
+    with raises(kic.KicError, **data):
         m.assemblies(inputs, **more)
 
 
@@ -229,9 +228,9 @@ def test_mechanism_without_dof_of_any_kind() -> None:
     m = structure()
     assert (m.dof, m.mobility().finite) == (0, True)
     assert m.mobility().summary().startswith("mobility 0: ")
-    text = r"'triangle' has mobility 0; 1 coordinates were named: A\. It does not move: name none\."
+    data = {"mobility": 0, "count": 1}
     for inputs in ({"A": 1.0}, {"A": [1.0, 2.0]}):
-        with pytest.raises(kic.InputError, match=text):
+        with raises(kic.InputError, **data):
             m.assemblies(inputs)
     found = m.assemblies({})
     assert found.batch == (2,)

@@ -331,9 +331,7 @@ def test_an_exact_straight_line() -> None:
 def test_flat_rhombus() -> None:
     m, limit = kic.load("peaucellier"), 2 * np.arccos(0.22 / 0.325)
     assert m.at({"C": limit - 1e-4}).value("OP") == pytest.approx(0.22, abs=2e-5)
-    with pytest.raises(
-        kic.ConfigurationError, match="'peaucellier' has no configuration with these inputs near the start"
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"C": limit + 1e-3})
 
 
@@ -348,9 +346,7 @@ def test_the_step_of_the_leg() -> None:
     assert 0.22 < low.max() < 0.23
     # it goes back in the rest of the turn, and returns to where it was
     assert np.abs(foot[-1] - foot[0]).max() < 1e-12
-    with pytest.raises(
-        kic.ConfigurationError, match="'jansen-leg' has no configuration with these inputs near the start"
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"foot.x": 0.0})
 
 
@@ -686,7 +682,7 @@ def test_platform_is_at_rest_while_the_knees_move() -> None:
     other = m.at({**{q: c.value(q) for q in POSE}, "A1": 1.9, "A2": 1.3, "A3": 0.2}, near=c)
     assert np.abs(other.displacement("platform") - c.displacement("platform")).max() < 1e-13
     assert np.abs(hinge(m, other, "C1") - hinge(m, c, "C1")).max() > 0.01
-    with pytest.raises(kic.InputError, match=r"has mobility 6; 3 coordinates were named: .* Name 3 more"):
+    with raises(kic.InputError, mobility=6, count=3):
         c.dynamics(wrt=POSE)
 
 
@@ -794,7 +790,7 @@ def test_mobility_of_the_hybrid() -> None:
     """Not planar, so its platform has a rate of turning and no angle; and where the hand drives nothing."""
     m = kic.load("parallel-serial")
     c = m.at()
-    with pytest.raises(kic.InputError, match="'parallel-serial' is not planar, so 'platform' has no"):
+    with raises(kic.InputError, name="platform"):
         c.coefficients("platform.angle")
     assert not c.dynamics(wrt="hand").holonomic
     # the elbow above the shoulder: what their turns differ in, the platform does too
@@ -802,5 +798,5 @@ def test_mobility_of_the_hybrid() -> None:
     u = upright.coefficients(HAND)
     lone, same = u.columns_of(["shoulder", "elbow"]).G.T
     assert np.abs((lone - same)[2:]).max() < 1e-14
-    with pytest.raises(kic.SingularError, match="cannot drive 'parallel-serial' here"):
+    with raises(kic.SingularError, coordinates=tuple(HAND)):
         upright.dynamics(wrt="hand")

@@ -25,6 +25,7 @@ from lagrange import (
     turn,
     turning,
 )
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -421,7 +422,7 @@ def test_passive_dof_belongs_to_every_set() -> None:
     assert np.abs(turn_of_crank.dynamics().I[:, 1, 1] - 0.155).max() < 1e-13
     assert turn_of_crank.value("P")[-1] == pytest.approx(turn_of_crank.value("P")[0], abs=1e-12)
     for wrt in (["theta1", "theta6"], ["theta1", "P.z"], ["slide", "theta7"]):
-        with pytest.raises(kic.SingularError, match="theta5, theta3, theta2 can move") as caught:
+        with pytest.raises(kic.SingularError) as caught:
             m.at().dynamics(wrt=wrt)
         assert caught.value.condition > 1e12
         assert caught.value.possible
@@ -463,7 +464,7 @@ def test_rows_one_to_five_of_d_2_are_singular() -> None:
     assert np.abs(e.G[:5, 0]).max() < 1e-14
     for closed in (chain, *(opened_bricard(at=angle) for angle in (-1.7, -0.4, 0.3, 2.0))):
         w = closed.coefficients("theta6").stack(closed.coefficients(ERRORS[:5]))
-        with pytest.raises(kic.SingularError, match="a motion of theta1 moves none of the rows") as caught:
+        with raises(kic.SingularError, columns=("theta1",)) as caught:
             w.inverse()
         assert caught.value.columns == ("theta1",)
     # it is the closing that makes it so: elsewhere the open chain is regular, and so is a point off the axis
@@ -535,9 +536,7 @@ def test_bricard_at_and_past_its_turning_point() -> None:
     assert (abs(u.G.item()), abs(u.D.item())) == pytest.approx((0, 0), abs=1e-14)
     assert u.H.item() == pytest.approx(-np.sqrt(3) / 6, abs=1e-14)
     for question in (there.dynamics, lambda: there.coefficients("P")):
-        with pytest.raises(
-            kic.SingularError, match=r"Coordinates theta6 cannot drive 'bricard' here \(condition"
-        ) as caught:
+        with raises(kic.SingularError, coordinates=("theta6",)) as caught:
             question()
         assert caught.value.condition > 1e12
         assert {"theta1", "theta3"} <= set(caught.value.possible)
@@ -547,7 +546,7 @@ def test_bricard_at_and_past_its_turning_point() -> None:
     with pytest.raises(kic.SingularError) as caught:
         nearest.coefficients("theta1")
     assert caught.value.estimate > 1e-4
-    with pytest.raises(kic.ConfigurationError, match="a dead centre, where its inputs drive it no further"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"theta6": EDGE + 1e-3})
     beyond = m.at({"theta1": -0.5})
     assert beyond.dynamics().I[0, 0] > 0
@@ -587,7 +586,7 @@ def test_bennett_needs_no_tolerance_as_drawn_and_one_when_rounded() -> None:
 
     assert (typed(16).dof, typed(16).redundant) == (1, 3)
     assert typed(5).dof == 0
-    with pytest.raises(kic.InputError, match="closure_tolerance"):
+    with raises(kic.InputError, mobility=0, count=1):
         typed(5).at({"A": 1.0})
     mended = typed(5, 1e-3)
     assert (mended.dof, mended.redundant) == (1, 3)
@@ -617,16 +616,14 @@ def test_sarrus_stretched_or_folded_raises(angle: float, freedoms: int) -> None:
     m = kic.load("sarrus")
     there = m.at({"A1": angle})
     for question in (there.dynamics, lambda: there.coefficients("plate")):
-        with pytest.raises(
-            kic.SingularError, match=f"it has {freedoms} degrees of freedom here, and 1 coord"
-        ) as caught:
+        with raises(kic.SingularError, coordinates=("A1",)) as caught:
             question()
         assert caught.value.dof == freedoms
     close = m.at({"A1": abs(angle - 1e-5)})
     assert close.coefficients("plate.z", order=1).G.item() == pytest.approx(
         np.cos(angle - 1e-5) / 2, abs=1e-5
     )
-    with pytest.raises(kic.SingularError, match=r"nearly singular here .* order 2 may be wrong by"):
+    with raises(kic.SingularError, order=2):
         close.coefficients("plate.z", order=2)
     close = m.at({"A1": abs(angle - 1e-6)})
     with pytest.raises(kic.SingularError) as caught:

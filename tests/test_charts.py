@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dynamic_cases import TIGHT
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -81,9 +82,7 @@ def test_efforts_at_free_coordinates_with_prescribed_ones() -> None:
 def test_prescribed_coordinate_stops_at_its_dead_centre() -> None:
     m = kic.load("four-bar")
     begin = float(m.at().value("C"))
-    with pytest.raises(
-        kic.SimulationError, match=r"the motion prescribed for C leads to a dead centre, where C cannot"
-    ) as e:
+    with raises(kic.SimulationError, key="prescribed", names=("C",)) as e:
         kic.simulate(m, m.at(), 4.0, wrt="C", prescribed={"C": lambda t: (begin - t * t / 2, -t, -1.0)})
     kept = e.value.simulation
     assert kept.t[-1] > 0.5

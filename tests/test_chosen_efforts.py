@@ -111,7 +111,7 @@ def test_efforts_that_do_not_make_the_motion() -> None:
     with raises(kic.InputError, failed=[0]) as caught:
         c.joint_forces(actuators=MOTORS, effort=1.01 * T)
     assert 1e-4 < caught.value.residual < 0.1
-    with pytest.raises(kic.InputError, match=r"motion of .* \(members 1 of 2\)") as caught:
+    with raises(kic.InputError, key="effort") as caught:
         c.joint_forces(actuators=MOTORS, effort=[T, 0 * T])
     assert caught.value.failed == [1]
     # as many as degrees of freedom: there is one choice
@@ -120,9 +120,9 @@ def test_efforts_that_do_not_make_the_motion() -> None:
     assert mismatch(exact["A1"].force[:2], c.joint_forces(actuators=own)["A1"].force[:2]) < 1e-12
     with raises(kic.InputError, failed=[0]):
         c.joint_forces(actuators=own, effort=needed + 1.0)
-    with raises(kic.InputError, name="effort"):
+    with raises(kic.InputError, key="effort"):
         c.joint_forces(effort=needed)  # the model declares the four motors
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, key="effort", got=complex):
         c.joint_forces(actuators=MOTORS, effort=T + 1j)
 
 
@@ -134,9 +134,7 @@ def test_efforts_at_contacts() -> None:
         lambda c: c.joint_forces(actuators=[*motors, "step_fl.n"]),
         lambda c: c.distribute(np.zeros(6), [*motors, "step_fl"], np.ones(15), wrt="trunk"),
     ):
-        with pytest.raises(
-            kic.InputError, match="Contact 'step_fl' of 'quadruped' is closed: an effort there"
-        ):
+        with raises(kic.InputError, name="step_fl"):
             ask(m.at())
     lifted = replace(
         m, contacts=[replace(x, closed=x.name != "step_fl") for x in m.contacts], coordinates=None

@@ -216,9 +216,9 @@ def test_invalid_puma_parameters_raise(invalid: dict, key: str) -> None:
 
 def test_invalid_puma_arguments_raise() -> None:
     arm = ThreeLinkPuma(**VALID_PUMA)
-    with raises(kic.InputError, name="q"):
+    with raises(kic.InputError, key="q"):
         arm.dynamics([0.0, 1.0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, batches={"model": (2,), "qd": (5,)}):
         arm.dynamics(np.zeros((2, 3))).H_rot(np.zeros((5, 3)))
 
 
@@ -471,7 +471,7 @@ def test_forward_dynamics_of_a_simplified_model(motion) -> None:
     assert relative_error(simple.forward_dynamics(qd, simple.inverse_dynamics(qd, qdd)), qdd) < solved(
         simple.D_tran + simple.D_rot
     )
-    with pytest.raises(kic.SingularError, match="without D_tran; D_rot"):
+    with raises(kic.SingularError, coordinates=("joint1",)):
         arm.without("D_tran").without("D_rot").forward_dynamics(qd, qdd)
     massless = kic.Mechanism(
         "massless",
@@ -504,7 +504,7 @@ def test_effort_deviation_of_one_configuration() -> None:
 
 def test_effort_deviation_of_symbols_raises() -> None:
     symbolic = split(kic.load("horn-two-link").at(sp.symbols("q1:3")))
-    with pytest.raises(kic.InputError, match="must be numeric, got symbols"):
+    with raises(kic.InputError, key="motion"):
         symbolic.without("G").effort_deviation([0.0, 0.0], [0.0, 0.0])
 
 
@@ -532,7 +532,7 @@ def test_summaries(motion) -> None:
 def test_invalid_split_arguments_raise() -> None:
     m = kic.load("lee-puma")
     arm = split(m.at([0.3] * 6))
-    with raises(kic.InputError, name="configuration"):
+    with raises(kic.InputError, key="configuration"):
         split(m)
     with pytest.raises(kic.UnknownNameError) as caught:
         arm.without("D_rto")
@@ -543,34 +543,34 @@ def test_invalid_split_arguments_raise() -> None:
         with pytest.raises(kic.UnknownNameError) as caught:
             arm.without("H_rot", **selection)
         assert caught.value.candidates == arm.coordinates
-    with pytest.raises(kic.InputError, match="`by`"):
+    with raises(kic.InputError, key="by", got=("joint1", "joint2")):
         arm.without("D_rot", by=[("joint1", "joint2")])
-    with pytest.raises(kic.InputError, match="`at`"):
+    with raises(kic.InputError, key="at", got=1):
         arm.without("H_rot", at=1)
-    with pytest.raises(kic.InputError, match="`by`"):
+    with raises(kic.InputError, key="by", got=("joint1",)):
         arm.without("G", by="joint1")
     assert arm.without("H_rot", at=[]).dropped == ("H_rot at no joint",)
 
 
 def test_invalid_split_arrays_raise() -> None:
     m = kic.load("lee-puma")
-    with raises(kic.InputError, name="qd"):
+    with raises(kic.InputError, key="qd"):
         split(m.at([0.3] * 6)).H_tran([1.0, 2.0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, batches={"model": (3,), "qd": (2,)}):
         split(m.at(np.zeros((3, 6)))).H_rot(np.ones((2, 6)))
-    with pytest.raises(kic.InputError, match="got the empty batch") as caught:
+    with raises(kic.InputError, key="motion", got=(0,)) as caught:
         split(m.at(np.zeros((0, 6)))).effort_deviation(np.ones(6), np.ones(6))
-    assert caught.value.batch == (0,)
+    assert caught.value.got == (0,)
 
 
 def test_invalid_simplifications_raise() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     for n_major in (0, 6, True, 2.5):
-        with raises(kic.InputError, name="n_major"):
+        with raises(kic.InputError, key="n_major"):
             arm.simplified(n_major)
     with pytest.raises(kic.InputError) as caught:
         arm.simplified(coupling="half")
-    assert caught.value.name == "coupling"
+    assert caught.value.key == "coupling"
 
 
 def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
@@ -589,8 +589,9 @@ def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
         (kic.load("horn-two-link"), ["tip.x", "tip.y"], "other than its joint angles"),
     ):
         c = m.at([0.3, 0.5]) if wrt else m.at()
-        with pytest.raises(kic.InputError, match=f"must be a serial arm of revolute joints.*{obstacle}"):
+        with raises(kic.InputError, key="mechanism") as caught:
             split(c, wrt).simplified(1)
+        assert obstacle in caught.value.got
 
 
 def test_split_without_inertia_raises() -> None:
@@ -610,14 +611,14 @@ def test_table_1(method: str, n: int) -> None:
 def test_invalid_table_1_arguments_raise() -> None:
     with pytest.raises(kic.InputError) as caught:
         table_1("Kane", 3)
-    assert caught.value.name == "method"
+    assert caught.value.key == "method"
     for n_joints in (0, -1, 2.0, True, "3"):
-        with raises(kic.InputError, name="n_joints"):
+        with raises(kic.InputError, key="n_joints"):
             table_1("Newton-Euler", n_joints)
-    with raises(kic.InputError, name="n_joints"):
+    with raises(kic.InputError, key="n_joints"):
         generic_revolute_arm(0)
     for n_joints in ([3, 0], 6, [], "67"):
-        with pytest.raises(kic.InputError, match="`n_joints`"):
+        with raises(kic.InputError, key="n_joints"):
             OperationTable(n_joints)
 
 
@@ -751,10 +752,10 @@ def test_counts_grow_with_the_order() -> None:
 
 def test_invalid_count_arguments_raise() -> None:
     m = kic.load("lee-puma")
-    with raises(kic.InputError, name="mechanism"):
+    with raises(kic.InputError, key="mechanism"):
         count_operations(m.at([0.0] * 6), of="hand")
     for dynamics in ("torque", np.array([1, 0])):
-        with pytest.raises(kic.InputError, match="`dynamics`"):
+        with raises(kic.InputError, key="dynamics"):
             count_operations(m, dynamics=dynamics)
     with pytest.raises(kic.InputError):
         count_operations(m)
@@ -763,7 +764,7 @@ def test_invalid_count_arguments_raise() -> None:
     assert caught.value.name == "hnad"
     complex_configuration = m.at(np.zeros(6) + 1j * STEP)
     for at in ([0.0] * 6, kic.load("panda").at(), m.at(np.zeros((2, 6))), complex_configuration):
-        with pytest.raises(kic.InputError, match="`at`"):
+        with raises(kic.InputError, key="at"):
             count_operations(m, of="hand", at=at)
 
 
@@ -775,7 +776,7 @@ def test_count_at_singular_configurations_raises() -> None:
     two_link = kic.load("horn-two-link")
     straight = two_link.at([0.4, 1e-5])
     assert straight.coefficients("reach", wrt=["tip.x", "tip.y"]).G.shape == (1, 2)
-    with pytest.raises(kic.SingularError, match="`at`"):
+    with raises(kic.SingularError, key="at"):
         count_operations(two_link, of="reach", wrt=["tip.x", "tip.y"], at=straight)
 
 
@@ -792,5 +793,5 @@ def test_count_with_dependent_closure_equations_raises() -> None:
     found = flat.assemblies([0.5])
     configuration = Configuration(flat._model, (), found._states[:1])
     assert configuration.coefficients("tip").G.shape == (3, 1)
-    with pytest.raises(kic.InputError, match="independent closure equations"):
+    with raises(kic.InputError, key="mechanism"):
         count_operations(flat, of="tip", at=configuration)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from expressions import angles, evaluate, rates, relative_difference
+from raising import raises
 from sampling import STEP, mismatch, solved
 
 import kic
@@ -339,9 +340,8 @@ def test_symbolic_joint_angles() -> None:
     ],
 )
 def test_invalid_parameters_raise(invalid: dict, key: str) -> None:
-    with pytest.raises(kic.ModelError, match=f"Leg: .*`{key}`") as caught:
+    with raises(kic.ModelError, key=key):
         Leg(**({"l2": 0.5, "l3": 0.4, "m2": 7.0, "m3": 4.0} | invalid))
-    assert caught.value.key == key
 
 
 def test_link_may_be_a_numpy_integer() -> None:
@@ -353,7 +353,7 @@ def test_link_may_be_a_numpy_integer() -> None:
 def test_invalid_joint_angles_raise(method: str) -> None:
     leg = Leg(0.5, 0.4, 7.0, 4.0)
     for q in ([0.0, 0.0], [0.0, np.nan, 0.0]):
-        with pytest.raises(kic.InputError, match="`q`"):
+        with raises(kic.InputError, key="q"):
             getattr(leg, method)(q)
 
 
@@ -369,8 +369,9 @@ def test_invalid_joint_angles_raise(method: str) -> None:
 )
 def test_invalid_point_arguments_raise(arguments: dict, name: str) -> None:
     leg = Leg(0.5, 0.4, 7.0, 4.0)
-    with pytest.raises(kic.InputError, match=f"`{name}`"):
+    with pytest.raises(kic.InputError) as caught:
         leg.point_coefficients(**({"q": np.zeros(3)} | arguments))
+    assert name in caught.value.numbers.get("batches", [caught.value.numbers.get("key")])
 
 
 def test_massless_column_is_singular() -> None:

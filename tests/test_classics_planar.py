@@ -340,7 +340,7 @@ def test_model_files_equal_the_mechanisms(arm, name: str) -> None:
 def test_kinematics_need_no_masses() -> None:
     c = TwoLink(1.0, 0.5).mechanism().at([0.2, 0.9])
     close(c.value("tip")[:2], TwoLink(1.0, 0.5).tip_position([0.2, 0.9]))
-    with pytest.raises(kic.InertiaError, match=r"link1 \(mass\)"):
+    with raises(kic.InertiaError, bodies=("link1", "link2")):
         c.dynamics()
 
 
@@ -439,7 +439,7 @@ def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
         if not count:
             with pytest.raises(kic.ConfigurationError):
                 m.assemblies(inputs, starts=16)
-            with pytest.raises(kic.ConfigurationError, match="inwards"):
+            with raises(kic.ConfigurationError, key="tip"):
                 arm.inverse_kinematics(tip)
             continue
         found = m.assemblies(inputs, starts=32)
@@ -668,7 +668,7 @@ def test_decoupling_angles() -> None:
         assert TwoLink(l1, l2).decoupling_angles().tolist() == [np.pi, np.pi]
     with pytest.raises(kic.ConfigurationError):
         TwoLink(1.0, 1.5 + 1e-12).decoupling_angles()
-    with pytest.raises(kic.ConfigurationError, match=r"= -1\.2\. Make link 2 at most 1\.5 long") as expected:
+    with raises(kic.ConfigurationError, key="l2") as expected:
         TwoLink(1.0, 1.8).decoupling_angles()
     assert expected.value.cosine == pytest.approx(-1.2)
     fine = np.linspace(-np.pi, np.pi, 400)
@@ -791,9 +791,8 @@ def test_every_erratum_is_tested() -> None:
     ],
 )
 def test_invalid_parameters_raise(constructor: type, values: dict, key: str) -> None:
-    with pytest.raises(kic.ModelError, match=f"{constructor.__name__}: .*`{key}`") as caught:
+    with raises(kic.ModelError, key=key):
         constructor(**values)
-    assert caught.value.key == key
 
 
 ARM, THREE = TwoLink(0.7, 0.45), ThreeLink(1.0, 1.0, 0.5)
@@ -829,14 +828,14 @@ THETA = sp.Symbol("theta")
     ],
 )
 def test_invalid_arguments_raise(call, argument: str) -> None:
-    with pytest.raises(kic.InputError, match=f"`{argument}`"):
+    with pytest.raises(kic.InputError) as caught:
         call()
+    assert argument in caught.value.numbers.get("batches", [caught.value.numbers.get("key")])
 
 
 def test_real_arguments_are_required_for_branches() -> None:
-    with raises(kic.InputError, name="tip") as caught:
+    with raises(kic.InputError, key="tip"):
         ARM.inverse_kinematics([0.5, 0.5j])
-    assert caught.value.name == "tip"
 
 
 def test_unreachable_targets_raise() -> None:
@@ -849,22 +848,22 @@ def test_unreachable_targets_raise() -> None:
     )
     assert error.failed == [()]
     close(error.radius, [1.3])
-    with pytest.raises(kic.ConfigurationError, match=r"radius 0\.1 .* move it 0\.15 outwards"):
+    with raises(kic.ConfigurationError, key="tip", radius=[pytest.approx(0.1)]):
         ARM.inverse_kinematics([0.0, 0.1])
-    with pytest.raises(kic.ConfigurationError, match="failures='mask'") as caught:
+    with raises(kic.ConfigurationError, key="tip") as caught:
         ARM.inverse_kinematics([[[0.5, 0.5]], [[2.0, 0.0]], [[0.0, 0.0]]])
     error = caught.value
     assert error.failed == [(1, 0), (2, 0)]
     assert len(error.reasons) == 2
     close(error.radius, [2.0, 0.0])
     close(error.branches[:, 0, 0], ARM.inverse_kinematics([0.5, 0.5]))
-    with pytest.raises(kic.ConfigurationError, match="the tip is on the base; choose any theta1"):
+    with raises(kic.ConfigurationError, key="tip", radius=[0.0]):
         TwoLink(1, 1).inverse_kinematics([0.0, 0.0])
-    with pytest.raises(kic.ConfigurationError, match=r"l3=0\.5\), got .* \(wrist radius 2\.5 is outside"):
+    with raises(kic.ConfigurationError, key="pose", radius=[pytest.approx(2.5)]):
         THREE.inverse_kinematics([3.0, 0.0, 0.0])
-    with pytest.raises(kic.ConfigurationError, match="the wrist is on the base"):
+    with raises(kic.ConfigurationError, key="pose", radius=[0.0]):
         THREE.inverse_kinematics([0.5, 0.0, 0.0])
-    with pytest.raises(kic.ConfigurationError, match="and 1 more") as caught:
+    with raises(kic.ConfigurationError, key="tip") as caught:
         ARM.inverse_kinematics(np.full((3, 2), 5.0))
     assert caught.value.failed == [(0,), (1,), (2,)]
 
@@ -874,7 +873,7 @@ def test_unreachable_targets_raise() -> None:
 def test_inverse_statics_of_parallel_links_raises(arm, theta2: float) -> None:
     q, torques = np.array([0.3, theta2, 0.8])[: arm.dof], np.ones(arm.dof)
     for method in (lambda q: arm.tip_wrench(q, torques), arm.inverse_statics_matrix, arm.force_directions):
-        with pytest.raises(kic.SingularError, match="Bend joint 2") as caught:
+        with raises(kic.SingularError, key="q") as caught:
             method(q)
         assert caught.value.theta2 == theta2
         assert caught.value.failed == [()]
@@ -893,7 +892,7 @@ def test_dynamics_without_masses_raises() -> None:
             method(np.zeros(3))
         assert caught.value.bodies == ("m1", "m3")
     massless = TwoLink(1.0, 1.0, 1.0, 0.0)
-    with pytest.raises(kic.SingularError, match="`m2`") as caught:
+    with raises(kic.SingularError, key="m2") as caught:
         massless.inverse_mass_matrix([0.0, 1.0])
     assert np.isinf(caught.value.condition)
     with pytest.raises(kic.SingularError):

@@ -243,15 +243,14 @@ def test_symbolic_joint_angles() -> None:
     ],
 )
 def test_invalid_parameters_raise(invalid: dict, key: str) -> None:
-    with pytest.raises(kic.ModelError, match=f"PointMassArm: .*`{key}`") as caught:
+    with raises(kic.ModelError, key=key):
         PointMassArm(**invalid)
-    assert caught.value.key == key
 
 
 def test_invalid_arguments_raise() -> None:
-    with raises(kic.InputError, name="q"):
+    with raises(kic.InputError, key="q"):
         ARM.dynamics([0.0, 0.0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, key="qd"):
         ARM.newton_euler([0, 0, 0], [0, np.inf, 0], [0, 0, 0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, batches={"q": (2,), "qd": (3,), "qdd": ()}):
         ARM.newton_euler(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from commands import run
+from raising import raises
 
 import kic
 from kic.cli.main import _with_option_names, main
@@ -762,9 +763,9 @@ def test_report_from_python():
     assert report_data(m, c)["rows"] == []
     assert report_data(m, c)["G"] is None
     assert coordinate_units(kic.load("twin-arm"))["lift"] == "m"
-    with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
+    with raises(kic.InputError, key="configuration", got=(1,)):
         report(m, m.at([[0.0, 0.0]]))
-    with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
+    with raises(kic.InputError, key="configuration", got=(1,)):
         report_data(m, m.at([[0.0, 0.0]]))
     with pytest.raises(kic.UnknownNameError):
         report(m, c, of=["nose"])

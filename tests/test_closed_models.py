@@ -300,9 +300,7 @@ def test_coupler_of_the_rssr_has_a_passive_dof() -> None:
     bodies = [b for b in m.bodies if b.name != "fork"]
     plain = replace(m, bodies=bodies, joints=[balls[0], pin, *balls[1:]], coordinates=["crank"])
     assert plain.dof == 2
-    with pytest.raises(
-        kic.InputError, match=r"has mobility 2; 1 coordinates were named: crank\. Name 1 more"
-    ):
+    with raises(kic.InputError, mobility=2, count=1):
         plain.at([1.0])
     e = plain.at({"crank": c.value("crank"), "flag.z": c.value("flag")[2]}, near=plain.at())
     of = ["rocker", "flag", "coupler"]
@@ -312,17 +310,17 @@ def test_coupler_of_the_rssr_has_a_passive_dof() -> None:
 
 
 INPUTS = [
-    ({"A": 1.2}, r"has mobility 2; 1 coordinates were named: A\. Name 1 more\."),
-    ({"A": 1.2, "B": 0, "E": 1.5}, r"3 coordinates were named: A, B, E\. Name 2\."),
-    ({"tip": (24.0, 25.0, 0.0)}, r"3 coordinates were named: tip\.x, tip\.y, tip\.z\. Name 2\."),
-    ([1.0, 1.5, 0.0], r"shape \(\.\.\., 2\), got \(3,\)\. The coordinates of 'five-bar' are A, E"),
-    ({"coupler": np.zeros(6), "A": 1.2}, r"'coupler' includes angular velocities"),
+    ({"A": 1.2}, {"mobility": 2, "count": 1}),
+    ({"A": 1.2, "B": 0, "E": 1.5}, {"mobility": 2, "count": 3}),
+    ({"tip": (24.0, 25.0, 0.0)}, {"mobility": 2, "count": 3}),
+    ([1.0, 1.5, 0.0], {"key": "inputs", "got": (3,), "expected": (2,)}),
+    ({"coupler": np.zeros(6), "A": 1.2}, {"name": "coupler"}),
 ]
 
 
-@pytest.mark.parametrize(("inputs", "text"), INPUTS)
-def test_inputs_of_another_number_or_kind(inputs: object, text: str) -> None:
-    with pytest.raises(kic.InputError, match=text):
+@pytest.mark.parametrize(("inputs", "data"), INPUTS)
+def test_inputs_of_another_number_or_kind(inputs: object, data: dict) -> None:
+    with raises(kic.InputError, **data):
         kic.load("five-bar").at(inputs)
 
 
@@ -332,7 +330,7 @@ def test_dead_centres() -> None:
     for dead in (m.at({"shaft": 0.0}), m.at({"shaft": np.pi})):
         assert np.abs(dead.coefficients("piston").G).max() < 1e-12
         for question in (dead.dynamics, lambda wrt, c=dead: c.coefficients("rod", wrt=wrt)):
-            with pytest.raises(kic.SingularError, match=r"Possible here: \w+; ") as caught:
+            with raises(kic.SingularError, coordinates=("piston",)) as caught:
                 question(wrt="piston")
             assert set(caught.value.possible) == {"shaft", "crankpin", "wristpin"}
             assert caught.value.condition > 1e11
@@ -340,17 +338,14 @@ def test_dead_centres() -> None:
             assert np.isfinite(dead.coefficients("rod", order=3, wrt=q).D).all()
     with raises(kic.SingularError, coordinates=("A", "crank.angle")):
         kic.load("five-bar").at().dynamics(wrt=["A", "crank.angle"])
-    with pytest.raises(
-        kic.ConfigurationError,
-        match=r"'slider-crank' has no configuration with these inputs near the start: it completed 99\.59 %",
-    ):
+    with raises(kic.ConfigurationError, failed=[()], share=[pytest.approx(0.9959, abs=5e-5)]):
         m.at({"piston": 0.2521})
 
 
 def test_batches_of_which_some_are_out_of_reach() -> None:
     m = kic.load("three-legged-robot")
     where = {"w.x": np.array([[2.6, 9.0], [2.4, 2.5]]), "w.y": 1.5, "platform.angle": [0.1, -0.1]}
-    with pytest.raises(kic.ConfigurationError, match=r"'three-legged-robot' has .* \(0, 1\): ") as caught:
+    with raises(kic.ConfigurationError, failed=[(0, 1)]) as caught:
         m.at(where)
     assert caught.value.failed == [(0, 1)]
     c = m.at(where, failures="mask")
@@ -369,7 +364,7 @@ def test_antiparallel_closure_is_detected() -> None:
     m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
     assert (m.dof, m.cuts) == (1, ("hinge",))
     assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
-    with pytest.raises(kic.ConfigurationError, match="joint 'hinge' closed the wrong way round"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"tip.x": -1.0})
 
 
@@ -380,9 +375,7 @@ CLOSED = [name for name in kic.model_names() if kic.load(name).cuts]
 def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(name: str) -> None:
     mechanism = kic.load(name)
     bare = replace(mechanism, coordinates=None)
-    with pytest.raises(
-        kic.InputError, match=f"'{name}' has mobility [0-9]+, and no coordinates are named"
-    ) as caught:
+    with raises(kic.InputError, count=0, mobility=mechanism.dof) as caught:
         bare.at().coefficients(mechanism.bodies[0].name)
     offered = re.search(r"Add `coordinates = (\[.*?\])`, or any", str(caught.value))
     assert offered
@@ -391,7 +384,7 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
     G = driven.at().coefficients(list(driven.coordinate_names)).G
     assert abs(G - np.eye(driven.dof)).max() < 1e-9
     # an error lists all of them, as before
-    with pytest.raises(kic.InputError, match="coordinates were named"):
+    with raises(kic.InputError, mobility=mechanism.dof):
         bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
 
 
@@ -403,8 +396,6 @@ def test_fixed_mechanisms_need_no_coordinates() -> None:
         [kic.Body("a"), kic.Body("b")],
         [kic.Joint(n, "revolute", ends[n], at=at[n], axis=(0, 0, 1)) for n in ends],
     )
-    with pytest.raises(
-        kic.InputError, match=r"mobility 0, and no coordinates are named\. It does not move: add"
-    ):
+    with raises(kic.InputError, mobility=0, count=0):
         still.at().coefficients("a.wz")
     assert replace(still, coordinates=[]).at().coefficients("a.wz").G.shape[-1] == 0

@@ -278,7 +278,7 @@ def test_events_and_contact_violations_are_ordered() -> None:
 
 def test_invalid_arguments_raise() -> None:
     m = standing_rod(0.3, 0.1)
-    with raises(kic.InputError, name="contacts"):
+    with raises(kic.InputError, key="contacts"):
         kic.simulate(m, m.at(), 1.0, contacts="slide")
 
 

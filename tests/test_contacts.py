@@ -237,7 +237,7 @@ def test_a_soft_contact_carries_a_moment() -> None:
 
 def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
     m = discs()
-    with pytest.raises(kic.InputError, match="contact 'face' closed the wrong way round"):
+    with raises(kic.InputError, joint="face"):
         m.prepare("B").check(np.array([0.0, np.pi]))
 
 
@@ -324,7 +324,7 @@ def test_friction_may_carry_a_step() -> None:
 
     found = kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [0.7])
     assert found.tolist() == [[1.0, 1.0, 1.0]]
-    with pytest.raises(kic.ModelError, match="`friction`"):
+    with raises(kic.ModelError, key="friction"):
         kic.sensitivity(drawn, lambda m: m.at().grasp("ball").friction, [-0.7])
 
 
@@ -344,7 +344,7 @@ def test_drawings_that_cannot_be() -> None:
 def test_rows_of_closed_contacts_are_not_coordinates() -> None:
     m = discs()
     for name in ("face", "face.s"):
-        with pytest.raises(kic.InputError, match="Contact 'face' of 'discs' is closed, so that its rows"):
+        with raises(kic.InputError, name="face"):
             m.at().coefficients("B", wrt=name)
     with raises(kic.UnknownNameError, name="face.x"):
         m.at().coefficients("face.x")

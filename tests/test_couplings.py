@@ -570,35 +570,29 @@ def test_rods_read_zero_when_closed() -> None:
 
 A, B = ("A", "B")
 COUPLINGS = [
-    ({"joints": "AB"}, "joints", r"`joints` must be a list of joint names, got 'AB'"),
-    ({"joints": ("A",), "ratios": (1,)}, "joints",
-        r"two joints or more, got \('A',\)\. Use a fixed joint"),
-    ({"joints": ("A", 5)}, "joints", r"`joints` must name two joints or more, got \('A', 5\)"),
-    ({"joints": ("A", "A")}, "joints", r"`joints` must not repeat a joint, got \('A', 'A'\)"),
-    ({}, "ratios", "exactly one of ratios, gears, belt, pitch_point must be given, got none"),
-    ({"ratios": (1, 2), "belt": (1, 2)}, "belt", r"got ratios and belt"),
-    ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints",
-        r"`gears` must have two joints, got 3: A, B, C\. Write more terms"),
-    ({"ratios": (1, 2, 3)}, "ratios",
-        r"`ratios` must be 2 finite numbers other than zero, one for each joint, got"),
-    ({"ratios": (1, 0)}, "ratios", r"other than zero, one for each joint, got \(1, 0\)"),
-    ({"ratios": (1, np.nan)}, "ratios", r"`ratios` must be 2 finite numbers"),
-    ({"gears": 5}, "gears", r"`gears` must be 2 finite numbers other than zero"),
-    ({"belt": (1, -2)}, "belt",
-        r"`belt` must be positive radii, got \(1, -2\)\. Write a crossed belt"),
-    ({"gears": (-1, -2)}, "gears", r"two ring gears cannot mesh, got \(-1, -2\)"),
-    ({"gears": (30, -20)}, "gears", r"a ring gear must be larger than the wheel in it, got \(30, -20\)"),
-    ({"gears": (-30, 30)}, "gears", r"a ring gear must be larger than the wheel in it"),
-    ({"pitch_point": (1, 2)}, "pitch_point",
-        r"`pitch_point` must be three finite numbers, got \(1, 2\)"),
+    ({"joints": "AB"}, "joints"),
+    ({"joints": ("A",), "ratios": (1,)}, "joints"),
+    ({"joints": ("A", 5)}, "joints"),
+    ({"joints": ("A", "A")}, "joints"),
+    ({}, "ratios"),
+    ({"ratios": (1, 2), "belt": (1, 2)}, "belt"),
+    ({"joints": ("A", "B", "C"), "gears": (1, 2)}, "joints"),
+    ({"ratios": (1, 2, 3)}, "ratios"),
+    ({"ratios": (1, 0)}, "ratios"),
+    ({"ratios": (1, np.nan)}, "ratios"),
+    ({"gears": 5}, "gears"),
+    ({"belt": (1, -2)}, "belt"),
+    ({"gears": (-1, -2)}, "gears"),
+    ({"gears": (30, -20)}, "gears"),
+    ({"gears": (-30, 30)}, "gears"),
+    ({"pitch_point": (1, 2)}, "pitch_point"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "key", "text"), COUPLINGS)
-def test_couplings_that_cannot_be(given: dict, key: str, text: str) -> None:
-    with pytest.raises(kic.ModelError, match=f"^Coupling 'k': .*{text}") as caught:
+@pytest.mark.parametrize(("given", "key"), COUPLINGS)
+def test_couplings_that_cannot_be(given: dict, key: str) -> None:
+    with raises(kic.ModelError, key=key):
         kic.Coupling("k", **{"joints": ("A", "B"), **given})
-    assert caught.value.key == key
 
 
 def test_names_of_couplings() -> None:
@@ -628,42 +622,35 @@ def workshop(*couplings: kic.Coupling) -> kic.Mechanism:
 
 
 REFUSED = [
-    (("R", "Q"), {"ratios": (1, 1)}, r"No joint 'Q' in 'shop'\. There are: R, R2, "),
-    (("R", "X"), {"ratios": (1, 1)}, r"joint 'X' is fixed and has no coordinate; leave it out"),
-    (("R", "S"), {"ratios": (1, 1)},
-        r"joint 'S' is spherical and its rotation has no coordinates\. Replace it by three rev"),
-    (("R", "C"), {"ratios": (1, 1)}, r"joint 'C' has 2 coordinates\. Name one: C\.1, C\.2"),
-    (("R", "F"), {"ratios": (1, 1)}, r"joint 'F' has 6 coordinates\. Name one: F\.1"),
-    (("R", "S.2"), {"ratios": (1, 1)},
-        r"'S\.2' is a rotation of a spherical joint, which has no coordinate\. Use revolute"),
-    (("R", "F.4"), {"ratios": (1, 1)}, r"'F\.4' is a rotation of a free joint, which has no coordinate"),
-    (("R", "R4"), {"gears": (1, 2)},
-        r"joints 'R' and 'R4' have no common body that could carry both wheels\. Write"),
-    (("R", "twin"), {"belt": (1, 2)},
-        r"joints 'R' and 'twin' connect the same two bodies\. Write the relation as `ratios`"),
-    (("R", "P"), {"gears": (1, 2)},
-        r"`gears` needs revolute joints, 'P' is prismatic\. Use `pitch_point` for a rack"),
-    (("C.1", "R"), {"belt": (1, 2)}, r"`belt` needs revolute joints, 'C' is cylindrical"),
-    (("R", "RX"), {"gears": (1, 2)},
-        r"`gears` needs parallel axes; the cosine of 'R' and 'RX' is 0\. Use `pitch_point`"),
-    (("R", "RC"), {"gears": (1, 2)},
-        r"'R' and 'RC' have the same axis, and their wheels cannot mesh\. Couple each"),
-    (("R", "U.1"), {"pitch_point": (1, 1, 1)},
-        r"`pitch_point` needs revolute or prismatic joints, 'U' is universal"),
-    (("R", "R2"), {"pitch_point": (1, 0, 3)},
-        r"the pitch point \[1\.0, 0\.0, 3\.0\] is on the axis of 'R2' and does not"),
-    (("R", "R2"), {"pitch_point": (0.5, 0.1, 0)},
-        r"'R' and 'R2' move in different directions \(sine 0\.3\d*\)\. Give the"),
-    (("R", "P"), {"pitch_point": (0.5, 0, 0)}, r"'R' and 'P' move in different directions \(sine 1\)"),
-]  # fmt: skip
+    (("R", "Q"), {"ratios": (1, 1)}, {"key": "joints", "name": "Q"}),
+    (("R", "X"), {"ratios": (1, 1)}, {"key": "joints", "name": "X"}),
+    (("R", "S"), {"ratios": (1, 1)}, {"key": "joints", "name": "S"}),
+    (("R", "C"), {"ratios": (1, 1)}, {"key": "joints", "name": "C"}),
+    (("R", "F"), {"ratios": (1, 1)}, {"key": "joints", "name": "F"}),
+    (("R", "S.2"), {"ratios": (1, 1)}, {"key": "joints", "name": "S.2"}),
+    (("R", "F.4"), {"ratios": (1, 1)}, {"key": "joints", "name": "F.4"}),
+    (("R", "R4"), {"gears": (1, 2)}, {"key": "joints", "names": ("R", "R4")}),
+    (("R", "twin"), {"belt": (1, 2)}, {"key": "joints", "names": ("R", "twin")}),
+    (("R", "P"), {"gears": (1, 2)}, {"key": "joints", "name": "P"}),
+    (("C.1", "R"), {"belt": (1, 2)}, {"key": "joints", "name": "C"}),
+    (("R", "RX"), {"gears": (1, 2)}, {"key": "gears", "cosine": pytest.approx(0.0, abs=1e-12)}),
+    (("R", "RC"), {"gears": (1, 2)}, {"key": "joints", "names": ("R", "RC")}),
+    (("R", "U.1"), {"pitch_point": (1, 1, 1)}, {"key": "joints", "name": "U"}),
+    (("R", "R2"), {"pitch_point": (1, 0, 3)}, {"key": "pitch_point", "name": "R2"}),
+    (
+        ("R", "R2"),
+        {"pitch_point": (0.5, 0.1, 0)},
+        {"key": "pitch_point", "sine": pytest.approx(0.35, abs=0.05)},
+    ),
+    (("R", "P"), {"pitch_point": (0.5, 0, 0)}, {"key": "pitch_point", "sine": pytest.approx(1.0)}),
+]
 
 
-@pytest.mark.parametrize(("joints", "given", "text"), REFUSED)
-def test_couplings_that_the_drawing_cannot_have(joints, given: dict, text: str) -> None:
+@pytest.mark.parametrize(("joints", "given", "data"), REFUSED)
+def test_couplings_that_the_drawing_cannot_have(joints, given: dict, data: dict) -> None:
     good = kic.Coupling("good", ("C.1", "F.2", "U.2"), ratios=(1, 2, 3))
-    with pytest.raises(kic.ModelError, match=f"^Coupling 'k': .*{text}") as caught:
+    with raises(kic.ModelError, **{**data, "key": f"couplings[1].{data['key']}"}):
         workshop(good, kic.Coupling("k", joints, **given))
-    assert caught.value.key.startswith("couplings[1].")
 
 
 def test_joints_named_twice_by_other_names() -> None:
@@ -684,28 +671,28 @@ def test_coupled_joints_must_leave_their_loop_open() -> None:
 def test_names_and_kinds_in_the_drawing() -> None:
     with raises(kic.ModelError, key="couplings[0].name", name="A"):
         replace(GEARED, couplings=[kic.Coupling("A", ("A", "E"), ratios=(1, 2))])
-    with pytest.raises(kic.InputError, match=r"'mesh' is a coupling without rows\. Name its joints: A, E"):
+    with raises(kic.InputError, name="mesh"):
         GEARED.at().coefficients("mesh")
-    with pytest.raises(kic.InputError, match="'mesh' is a coupling"):
+    with raises(kic.InputError, name="mesh"):
         GEARED.at({"mesh": 1.0})
-    with pytest.raises(kic.InputError, match=r"has mobility 1; 2 coordinates were named: A, E\. Name 1\."):
+    with raises(kic.InputError, mobility=1, count=2):
         GEARED.at({"A": 1.0, "E": 1.0})
 
 
 def test_rods_that_cannot_be() -> None:
     m = hinged(True)
     twins = [*m.points, kic.Point("C2", "crank", (1.9, 1.4, 0)), kic.Point("B2", "crank", (1, 1, 1))]
-    for pair, text in [
+    for pair, data in [
         (
             ("B", "B2"),
-            r"Distance 'rod': both points are on 'crank', and their distance cannot change\. Leave",
+            {"key": "distances[0].fixed"},
         ),
         (
             ("C", "C2"),
-            r"Distance 'rod' is fixed at 0, where it has no direction",
+            {"key": "distances[0].fixed"},
         ),
     ]:
-        with pytest.raises(kic.ModelError, match=text) as caught:
+        with raises(kic.ModelError, **data) as caught:
             replace(m, points=twins, distances=[kic.Distance("rod", pair, fixed=True)])
         assert caught.value.key == "distances[0].fixed"
         replace(m, points=twins, distances=[kic.Distance("rod", pair)])
@@ -713,14 +700,10 @@ def test_rods_that_cannot_be() -> None:
         with raises(kic.ModelError, key="fixed"):
             kic.Distance("rod", ("B", "C"), fixed=wrong)
     for question in (lambda: m.at({"rod": 1.0}), lambda: m.at().dynamics(wrt="rod")):
-        with pytest.raises(
-            kic.InputError, match=r"Distance 'rod' of 'hinged' is fixed and cannot be a coordinate\."
-        ):
+        with raises(kic.InputError, name="rod"):
             question()
     # out of reach: the rod does not give
-    with pytest.raises(
-        kic.ConfigurationError, match=r"'hinged' has no configuration with these inputs near the start"
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"A": np.pi - np.arctan2(3, 1)})
 
 

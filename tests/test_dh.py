@@ -159,7 +159,7 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
 def test_links_without_a_body_have_no_mass_given() -> None:
     m = kic.from_dh("bare", [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)])
     assert m.bodies == (kic.Body("upper"), kic.Body("fore"))
-    with pytest.raises(kic.InertiaError, match=r"missing: upper \(mass\), fore \(mass\)"):
+    with raises(kic.InertiaError, bodies=("upper", "fore")):
         m.at().dynamics()
 
 
@@ -216,73 +216,50 @@ def test_shipped_arms_have_exact_axes() -> None:
 
 ROW = kic.DHRow("A", "l1")
 BAD_ROWS = [
-    (dict(joint="A", body="l1", a="x"), "a", r"DH row 'A': `a` must be a finite number, got 'x'"),
-    (dict(joint="A", body="l1", alpha=np.nan), "alpha", "`alpha` must be a finite number, got nan"),
-    (dict(joint="A", body="l1", d=np.inf), "d", "`d` must be a finite number, got inf"),
-    (dict(joint="A", body="l1", theta=[1.0]), "theta", r"`theta` must be a finite number, got \[1"),
-    (dict(joint="A", body="l1", theta=True), "theta", "`theta` must be a finite number, got True"),
-    (
-        dict(joint="A", body="l1", type="spherical"), "type",
-        "`type` must be one of 'revolute', 'prismatic', got 'spherical'",
-    ),
-    (dict(joint="A.1", body="l1"), "joint", "A DH row's `joint` must be text without dots.*got 'A.1'"),
-    (dict(joint="A", body=None), "body", "A DH row's `body` must be text .*got None"),
-    (dict(joint="A", body="ground"), "body", "'ground' is the fixed world; name the link that moves"),
-]  # fmt: skip
+    (dict(joint="A", body="l1", a="x"), "a"),
+    (dict(joint="A", body="l1", alpha=np.nan), "alpha"),
+    (dict(joint="A", body="l1", d=np.inf), "d"),
+    (dict(joint="A", body="l1", theta=[1.0]), "theta"),
+    (dict(joint="A", body="l1", theta=True), "theta"),
+    (dict(joint="A", body="l1", type="spherical"), "type"),
+    (dict(joint="A.1", body="l1"), "joint"),
+    (dict(joint="A", body=None), "body"),
+    (dict(joint="A", body="ground"), "body"),
+]
 
 
-@pytest.mark.parametrize(("row", "key", "text"), BAD_ROWS)
-def test_bad_row(row: dict, key: str, text: str) -> None:
-    with pytest.raises(kic.ModelError, match=text) as caught:
+@pytest.mark.parametrize(("row", "key"), BAD_ROWS)
+def test_bad_row(row: dict, key: str) -> None:
+    with raises(kic.ModelError, key=key):
         kic.DHRow(**row)
-    assert caught.value.key == key
-    with pytest.raises(kic.ModelError, match=text):
+    with raises(kic.ModelError, key=key):
         kic.from_dh("arm", [row])
 
 
 BAD_ARMS = [
-    (dict(name="a.b", rows=[ROW]), "name", "A mechanism's `name` must be text without dots"),
-    (
-        dict(name="arm", rows=[ROW], convention="craig"), "convention",
-        "'arm': `convention` must be one of 'freeman', 'modified', 'standard', got 'craig'",
-    ),
-    (dict(name="arm", rows=[]), "rows", "'arm': an arm needs at least one DH row"),
-    (dict(name="arm", rows=None), "rows", "'arm': `rows` must be a list of DH rows, got None"),
-    (dict(name="arm", rows="rows"), "rows", "`rows` must be a list of DH rows, got 'rows'"),
-    (dict(name="arm", rows=[3]), "rows", "must hold DHRow or dicts of its fields .* got 3"),
-    (dict(name="arm", rows=[{"joint": "A"}]), "rows", "with `joint` and `body` at least"),
-    (dict(name="arm", rows=[{"joint": "A", "body": "b", "s": 1}]), "rows", "a, alpha, d, theta"),
-    (
-        dict(name="arm", rows=[ROW, kic.DHRow("B", "l1")]), "rows[1].body",
-        "'arm': two DH rows move the body 'l1'; each moves its own",
-    ),
-    (
-        dict(name="arm", rows=[ROW, kic.DHRow("A", "l2")]), "joints[1].name",
-        "the name 'A' is given to two joints",
-    ),
-    (
-        dict(name="arm", rows=[ROW], bodies=[kic.Body("l2")]), "bodies[0].name",
-        "'arm': no DH row moves the body 'l2'. They move: l1",
-    ),
-    (
-        dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name",
-        "'arm': two bodies are called 'l1'; rename one",
-    ),
-    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]", "`bodies\\[0\\]` must be a Body, got 'l1'"),
-    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies", "`bodies` must be a list of Body"),
-    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]", "`points\\[0\\]` must be a Point"),
-    (
-        dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body",
-        "Point 'p': No body 'l2' in 'arm'. There are: ground, l1",
-    ),
-]  # fmt: skip
+    (dict(name="a.b", rows=[ROW]), "name"),
+    (dict(name="arm", rows=[ROW], convention="craig"), "convention"),
+    (dict(name="arm", rows=[]), "rows"),
+    (dict(name="arm", rows=None), "rows"),
+    (dict(name="arm", rows="rows"), "rows"),
+    (dict(name="arm", rows=[3]), "rows"),
+    (dict(name="arm", rows=[{"joint": "A"}]), "rows"),
+    (dict(name="arm", rows=[{"joint": "A", "body": "b", "s": 1}]), "rows"),
+    (dict(name="arm", rows=[ROW, kic.DHRow("B", "l1")]), "rows[1].body"),
+    (dict(name="arm", rows=[ROW, kic.DHRow("A", "l2")]), "joints[1].name"),
+    (dict(name="arm", rows=[ROW], bodies=[kic.Body("l2")]), "bodies[0].name"),
+    (dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name"),
+    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]"),
+    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies"),
+    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]"),
+    (dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body"),
+]
 
 
-@pytest.mark.parametrize(("call", "key", "text"), BAD_ARMS)
-def test_bad_arm(call: dict, key: str, text: str) -> None:
-    with pytest.raises(kic.ModelError, match=text) as caught:
+@pytest.mark.parametrize(("call", "key"), BAD_ARMS)
+def test_bad_arm(call: dict, key: str) -> None:
+    with raises(kic.ModelError, key=key):
         kic.from_dh(**call)
-    assert caught.value.key == key
 
 
 # Universal Robots, "Parameters for calculations of kinematics and dynamics", UR5e: a, d, alpha

@@ -392,7 +392,7 @@ def test_unconverged_program_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("scipy.optimize.nnls", circles)
     one = np.ones(2)
-    with pytest.raises(kic.SingularError, match=r"of relative width 2\.5e-01 did not converge") as caught:
+    with raises(kic.SingularError, room=pytest.approx(0.25)) as caught:
         nearest(np.array([3.0, 0.0]), np.array([[1.0], [-1.0]]), -2 * one, 2 * one)
     assert caught.value.room == pytest.approx(0.25)
     # at the edge it is not needed
@@ -409,7 +409,7 @@ def test_infeasible_demands_report_active_limits_and_share(name: str) -> None:
     s = Case(name, 7)
     limits = s.limits * s.least() / 1.6
     for criterion in ("minimum norm", "limits", "least largest share"):
-        with pytest.raises(kic.LimitError, match=r"can produce 0\.625 of this generalized effort") as caught:
+        with raises(kic.LimitError, scale=pytest.approx(1 / 1.6, rel=1e-9)) as caught:
             s.distribute(criterion, limits=limits)
         assert caught.value.scale == pytest.approx(1 / 1.6, rel=1e-9)
     binding = [x in caught.value.binding for x in s.actuators]
@@ -423,7 +423,7 @@ def test_infeasible_demands_report_active_limits_and_share(name: str) -> None:
         if goes:
             s.distribute(limits=limits * more)
         else:
-            with pytest.raises(kic.LimitError, match=r"nearly all|0\.9999"):
+            with raises(kic.LimitError, scale=pytest.approx(0.9999, abs=2e-4)):
                 s.distribute(limits=limits * more)
 
 
@@ -432,7 +432,7 @@ def test_infeasible_members_are_named_or_masked() -> None:
     needed = np.abs(s.distribute().effort).max()
     demands = s.demand * np.array([1.0, 50.0, 0.1, 80.0]).reshape(2, 2, 1)
     given = {"limits": 1.2 * needed, "wrt": s.wrt}
-    with pytest.raises(kic.LimitError, match=r"one of 2 such members of 4") as caught:
+    with raises(kic.LimitError, binding=("B1", "C1")) as caught:
         s.c.distribute(demands, s.actuators, **given)
     assert caught.value.failed == [(0, 1), (1, 1)]
     d = s.c.distribute(demands, s.actuators, **given, failures="mask")
@@ -449,15 +449,13 @@ def test_actuators_that_do_not_hold_every_motion() -> None:
     """Stretched out, a force along the arm moves nothing: the elbow is not held."""
     m = kic.load("horn-two-link")
     c = m.at([[0.0, 1.0], [0.0, 0.0], [0.3, 0.0]])
-    with pytest.raises(
-        kic.SingularError, match=r"cannot hold 'horn-two-link' here \(2 members of 3"
-    ) as caught:
+    with raises(kic.SingularError, coordinates=("elbow",), actuators=("shoulder", "reach")) as caught:
         c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0])
     assert caught.value.coordinates == ("elbow",)
     assert "elbow can move. Add an actuator" in str(caught.value)
     assert caught.value.failed == [(1,), (2,)]
     for question in (c.internal_loads, c.actuator_dynamics):
-        with pytest.raises(kic.SingularError, match="elbow can move"):
+        with raises(kic.SingularError, coordinates=("elbow",), actuators=("shoulder", "reach")):
             question(["shoulder", "reach"], [1.0, 1.0])
     d = c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0], failures="mask")
     assert np.isnan(d.effort).all(axis=-1).tolist() == [False, True, True]
@@ -667,12 +665,14 @@ def test_batches_of_everything_broadcast() -> None:
     d = s.c.distribute(demand, s.actuators, W, limits=1e3 * np.ones((1, 2, 4)), wrt=s.wrt)
     assert d.batch == (4, 2)
     assert mismatch(d.effort[2, 1], s.distribute([1.0, 2, 3, 4]).effort) < 1e-13
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(
+        kic.InputError, batches={"configuration": (), "criterion": (), "effort": (3,), "limits": (2,)}
+    ):
         s.c.distribute(np.ones((3, 3)), s.actuators, limits=np.ones((2, 4)), wrt=s.wrt)
-    with pytest.raises(kic.InputError, match="`limits`"):
+    with raises(kic.InputError, batches={"limits": (2,), "lower": (3,)}):
         s.distribute(limits=np.ones((2, 4)), lower=-np.ones((3, 4)))
     loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(s.actuators, wrt=s.wrt)
-    with pytest.raises(kic.InputError, match="`loads`"):
+    with raises(kic.InputError, batches={"loads": (2,), "efforts": (3,)}):
         loads.stiffness(np.ones((3, 4)))
 
 
@@ -692,71 +692,71 @@ def test_members_without_configuration_are_nan() -> None:
 
 
 INVALID = {
-    "few": ((["B1", "C1"],), {}, r"has mobility 3; 2 actuators were named: B1, C1\. Name 3 or more"),
-    "twice": ((["B1", "C1", "B1", "C2"],), {}, "`actuators` must be distinct, got B1 twice"),
-    "none there": ((["B1", "C1", "B3"],), {}, "No part 'B3'|No .* 'B3'"),
-    "no names": (([1, 2, 3],), {}, "`actuators` must contain names"),
-    "criterion": ((None, "best"), {}, "`criterion` must be one of 'minimum norm', 'limits', 'least"),
-    "zero": ((None, [1, 0, 1, 1]), {}, "Weights must be positive, got 0 for 'C1'"),
-    "below zero": ((None, [1, 1, 1, -2]), {}, "Weights must be positive, got -2 for 'C2'"),
-    "few weights": ((None, [1, 1, 1]), {}, r"`criterion` must have shape \(..., 4\), got \(3,\)"),
-    "one weight": ((None, 2.0), {}, r"`criterion` must have shape \(..., 4\), got \(\)"),
-    "complex weights": ((None, [1j, 1, 1, 1]), {}, "Weights must be real numbers, got complex128"),
-    "singular": ((None, np.ones((4, 4))), {}, "must be a symmetric positive definite matrix"),
-    "zero matrix": ((None, np.zeros((4, 4))), {}, "must be a symmetric positive definite matrix"),
-    "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, "symmetric positive definite matrix"),
-    "negative": ((None,), {"limits": [1, 1, -1, 1]}, "`limits` must not be negative, got -1 for 'B2'"),
-    "crossed": ((None,), {"limits": 1, "lower": 2}, "`lower` must not exceed `limits`, got 2 and 1 for 'B1'"),
-    "nan": ((None,), {"limits": np.nan}, "`limits` must be real numbers"),
-    "complex limits": ((None,), {"limits": 1j}, "`limits` must be real numbers"),
-    "long limits": ((None,), {"limits": np.ones(5)}, r"`limits` must have shape \(..., 4\), got \(5,\)"),
-    "no limits": ((None, "limits"), {}, "criterion='limits' requires `limits`"),
+    "few": ((["B1", "C1"],), {}, {"mobility": 3, "count": 2}),
+    "twice": ((["B1", "C1", "B1", "C2"],), {}, {"key": "actuators"}),
+    "none there": ((["B1", "C1", "B3"],), {}, {"name": "B3"}),
+    "no names": (([1, 2, 3],), {}, {"key": "actuators", "got": 1}),
+    "criterion": ((None, "best"), {}, {"key": "criterion", "got": "best"}),
+    "zero": ((None, [1, 0, 1, 1]), {}, {"key": "criterion", "name": "C1"}),
+    "below zero": ((None, [1, 1, 1, -2]), {}, {"key": "criterion", "name": "C2"}),
+    "few weights": ((None, [1, 1, 1]), {}, {"key": "criterion", "got": (3,), "expected": (4,)}),
+    "one weight": ((None, 2.0), {}, {"key": "criterion", "got": (), "expected": (4,)}),
+    "complex weights": ((None, [1j, 1, 1, 1]), {}, {"key": "criterion", "got": complex}),
+    "singular": ((None, np.ones((4, 4))), {}, {"key": "criterion"}),
+    "zero matrix": ((None, np.zeros((4, 4))), {}, {"key": "criterion"}),
+    "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, {"key": "criterion"}),
+    "negative": ((None,), {"limits": [1, 1, -1, 1]}, {"key": "limits", "name": "B2"}),
+    "crossed": ((None,), {"limits": 1, "lower": 2}, {"key": "lower", "name": "B1"}),
+    "nan": ((None,), {"limits": np.nan}, {"key": "limits"}),
+    "complex limits": ((None,), {"limits": 1j}, {"key": "limits"}),
+    "long limits": ((None,), {"limits": np.ones(5)}, {"key": "limits", "got": (5,), "expected": (4,)}),
+    "no limits": ((None, "limits"), {}, {"key": "limits"}),
     "no limit for one": (
         (None, "least largest share"), {"limits": [1, np.inf, 0, 1]},
-        "`limits` must be finite and positive .* those of C1, B2 are zero or infinite",
+        {"key": "limits"},
     ),
-    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, "those of B1, C1, B2, C2 are zero"),
+    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, {"key": "limits"}),
     "preload": (
         (None, "least largest share"), {"limits": 99, "preload": np.ones(4)},
-        "`preload` cannot be combined with criterion='least largest share'",
+        {"key": "preload"},
     ),
-    "long preload": ((None,), {"preload": [1.0]}, r"`preload` must have shape \(..., 4\), got \(1,\)"),
-    "complex preload": ((None,), {"preload": [1j] * 4}, "`preload` must be real numbers, got complex128"),
-    "mixed": ((["B1", "C1", "trunk.x", "C2"],), {}, "would add squares of forces and of moments"),
-    "failures": ((None,), {"failures": "hide"}, "`failures` must be 'raise' or 'mask'"),
-    "load": ((["B1", "C1", "B2", "gravity"],), {}, "No part 'gravity'|No .* 'gravity'"),
+    "long preload": ((None,), {"preload": [1.0]}, {"key": "preload", "got": (1,), "expected": (4,)}),
+    "complex preload": ((None,), {"preload": [1j] * 4}, {"key": "preload", "got": complex}),
+    "mixed": ((["B1", "C1", "trunk.x", "C2"],), {}, {"key": "criterion"}),
+    "failures": ((None,), {"failures": "hide"}, {"key": "failures", "got": "hide"}),
+    "load": ((["B1", "C1", "B2", "gravity"],), {}, {"name": "gravity"}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("which", INVALID)
 def test_invalid_requests_raise(which: str) -> None:
-    (actuators, *criterion), more, message = INVALID[which]
+    (actuators, *criterion), more, data = INVALID[which]
     c = kic.load("walking-machine").at()
-    with pytest.raises(kic.KicError, match=message) as caught:
+    with raises(kic.KicError, **data) as caught:
         c.distribute([0.0, 1.0, 0.0], actuators or ["B1", "C1", "B2", "C2"], *criterion, **more)
     assert isinstance(caught.value, kic.InputError | kic.UnknownNameError)
 
 
 def test_more_invalid_arguments_raise() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
-    with raises(kic.InputError, name="effort"):
+    with raises(kic.InputError, key="effort"):
         c.distribute([0.0] * 4, motors)
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, key="effort", got=complex):
         c.distribute([1j, 0, 0], motors)
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, key="effort"):
         c.distribute([np.nan, 0, 0], motors)
-    with pytest.raises(kic.InputError, match="criterion='least largest share' is not linear"):
+    with raises(kic.InputError, key="criterion"):
         c.actuator_dynamics(motors, "least largest share", limits=1.0)
-    with raises(kic.InputError, name="amounts"):
+    with raises(kic.InputError, key="amounts"):
         c.internal_loads(motors).efforts(np.ones(4))
-    with raises(kic.InputError, name="efforts"):
+    with raises(kic.InputError, key="efforts"):
         c.internal_loads(motors).stiffness([1.0])
     s = Case("walker")
-    with pytest.raises(kic.InputError, match="must be real numbers, got a configuration of complex128"):
+    with raises(kic.InputError, key="configuration", got=complex):
         stepped(s).distribute([0.0] * 3, motors)
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods.fixed_distances))
-    with pytest.raises(kic.InputError, match=f"Distance '{rod}' of 'five-rod-suspension' is fixed"):
+    with raises(kic.InputError, name="camber_rod"):
         rods.at().distribute([1.0], [rod, "hub.3"], [1.0, 1.0])
 
 

@@ -155,7 +155,7 @@ def test_views() -> None:
     np.testing.assert_allclose(draw(drawn("four-bar"), view="side")._scene.view.toward, [1, 0, 0], atol=1e-12)
     assert not draw(drawn("four-bar"), view=(30, 30))._scene.view.flat
     for wrong in ("behind", (1.0, 2.0, 3.0), "x", (np.nan, 0)):
-        with pytest.raises(InputError, match="`view` must"):
+        with raises(InputError, key="view"):
             draw(c, view=wrong)
 
 
@@ -219,21 +219,21 @@ def test_members_without_configuration_are_left_out() -> None:
 def test_nothing_to_draw_raises() -> None:
     m = kic.load("slider-crank")
     none = m.at({"piston": np.array([5.0])}, failures="mask")
-    with pytest.raises(InputError, match="got no valid member"):
+    with raises(InputError, key="configuration"):
         draw(none)
-    with pytest.raises(InputError, match="got an empty batch"):
+    with raises(InputError, key="configuration"):
         draw(kic.load("horn-two-link").at(np.zeros((0, 2))))
     with pytest.raises(InputError) as caught:
         draw("four-bar")
-    assert caught.value.name == "configuration"
+    assert caught.value.key == "configuration"
 
 
 def test_only_real_numbers_are_drawn() -> None:
     sympy = pytest.importorskip("sympy")
     arm = kic.load("horn-two-link")
-    with pytest.raises(InputError, match="must hold real numbers"):
+    with raises(InputError, key="configuration", got=object):
         draw(arm.at(list(sympy.symbols("a b"))))
-    with pytest.raises(InputError, match="must hold real numbers"):
+    with raises(InputError, key="configuration", got=complex):
         draw(arm.at([0.1 + 1e-30j, 0.2]))
 
 
@@ -322,15 +322,15 @@ def test_forces_are_those_in_the_joints() -> None:
         scale = now[0] if scale is None else scale
         np.testing.assert_allclose(now, scale, rtol=1e-9)
     assert len(arrows(draw(c).forces(forces["C"]), "F =")) == 1
-    with pytest.raises(InputError, match="split='minimum norm'"):
+    with raises(InputError, key="of", joint="A"):
         draw(c, view=(30, 30)).forces(c.joint_forces([3.0], out_of_plane=True))
     draw(c, view=(30, 30)).forces(forces)
-    with pytest.raises(InputError, match="has no forces"):
+    with raises(InputError, key="of"):
         draw(c).forces()
-    with pytest.raises(InputError, match="`of`"):
+    with raises(InputError, key="of", got=3):
         draw(c).forces(3)
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
-    with pytest.raises(InputError, match="of the configuration"):
+    with raises(InputError, key="forces", got=(3,)):
         draw(c).forces(turn.joint_forces())
 
 
@@ -388,12 +388,12 @@ def test_an_ellipsoid_in_space_shows_its_outline() -> None:
 
 def test_invalid_ellipsoids_raise() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
-    with pytest.raises(InputError, match="must have two or three rows x, y, z"):
+    with raises(InputError, key="ellipsoid"):
         draw(c).ellipsoid(c.ellipsoid("velocity", "link6", length=0.3))
-    with pytest.raises(InputError, match="must be a result of Configuration"):
+    with raises(InputError, key="ellipsoid"):
         draw(c).ellipsoid(np.eye(3))
     straight = kic.load("horn-two-link").at([0.0, 0.0])
-    with pytest.raises(InputError, match="is unbounded"):
+    with raises(InputError, key="ellipsoid"):
         draw(straight).ellipsoid(straight.ellipsoid("force", ["tip.x", "tip.y"]))
 
 
@@ -425,11 +425,9 @@ def test_traces_go_through_all_members() -> None:
     broken = Configuration(c._model, (7,), c._states, np.array([1, 1, 1, 0, 1, 1, 1], bool))
     pieces = [s for s in draw(broken).trace("crown").shapes if s.of == "trace"]
     assert [len(s.xy) for s in pieces] == [3, 3]
-    with pytest.raises(
-        InputError, match=r'batch shape \(B,\), got \(\)\. Create a path, .*trace\("tip", turn\)'
-    ) as caught:
+    with raises(InputError, key="along", got=()) as caught:
         draw(drawn("four-bar")).trace("tip")
-    assert caught.value.batch == ()
+    assert caught.value.got == ()
     # the remedy is one
     curves = [s for s in draw(drawn("four-bar")).trace("tip", turn).shapes if s.of == "trace"]
     np.testing.assert_allclose(curves[0].xy, turn.value("tip")[:, :2], atol=1e-12)
@@ -441,18 +439,18 @@ def test_points_to_draw_vectors_at() -> None:
     c = drawn("four-bar")
     with pytest.raises(UnknownNameError):
         draw(c).velocity([1.0], "top")
-    with raises(InputError, name="qd"):
+    with raises(InputError, key="qd"):
         draw(c).velocity([1.0, 2.0])
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     assert len(arrows(draw(turn).velocity([1.0]), "v =")) == 3
-    with pytest.raises(InputError, match="batch"):
+    with raises(InputError, key="qd", got=(4,)):
         draw(c).velocity(np.ones((4, 1)))
     ladder = kic.Mechanism(
         "rod",
         [kic.Body("rod", at=(1, 0, 0))],
         [kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
     )
-    with pytest.raises(InputError, match="no moving points"):
+    with raises(InputError, key="of"):
         draw(ladder.at([0.0])).velocity([1.0])
     assert len(arrows(draw(ladder.at([0.0])).velocity([1.0], "rod"), "v =")) == 1
 
@@ -615,7 +613,7 @@ def test_scales_are_shared_by_panels() -> None:
     e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
     assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
     for wrong in (0.0, -1.0, np.inf, "1"):
-        with pytest.raises(InputError, match="`scale`"):
+        with raises(InputError, key="scale"):
             draw(c).velocity([1.0], scale=wrong)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
@@ -219,9 +220,7 @@ def test_acceleration_rejects_motions_without_mass() -> None:
     )
     d = m.at().dynamics()
     assert d.inverse_dynamics([0, 0], [1, 1]) == pytest.approx([2, 0])
-    with pytest.raises(
-        kic.SingularError, match=r"no inverse \(condition inf\): the motion of B moves no mass"
-    ) as caught:
+    with raises(kic.SingularError, coordinates=("B",)) as caught:
         d.forward_dynamics([0, 0], [1, 0])
     assert caught.value.coordinates == ("B",)
 

@@ -276,7 +276,7 @@ def test_in_other_coordinates_inertia_is_the_same_and_velocity_is_not() -> None:
     c, of = kic.load("gough-stewart").at(), ["platform.x", "platform.y", "platform.z"]
     legs, own = (c.ellipsoid("inertia", of, wrt=w) for w in (None, "platform"))
     assert mismatch(own.masses, legs.masses) < 1e-12
-    with pytest.raises(kic.InputError, match="Coordinates must have one unit"):
+    with raises(kic.InputError, units=("m", "m", "m", "rad", "rad", "rad")):
         c.ellipsoid("velocity", of, wrt="platform")
     rates = dict.fromkeys(["platform.x", "platform.y", "platform.z"], 2.0)
     turns = dict.fromkeys(["platform.wx", "platform.wy", "platform.wz"], 1.0)
@@ -478,14 +478,14 @@ def test_gradient_points_to_better_configurations() -> None:
 
 def test_rows_of_different_units_need_a_length() -> None:
     c = kic.load("gough-stewart").at()
-    said = r"must have one unit .* got platform\.x \(m\), .*platform\.wz \(rad\)\. Give `length` \(in m\)"
-    with pytest.raises(kic.InputError, match=said) as caught:
+    data = {"units": ("m", "m", "m", "rad", "rad", "rad")}
+    with raises(kic.InputError, **data) as caught:
         c.ellipsoid("velocity", "platform")
     assert caught.value.units == ("m", "m", "m", "rad", "rad", "rad")
-    with pytest.raises(kic.InputError, match="Rows must have one unit"):
+    with raises(kic.InputError, units=("m", "m", "m", "rad", "rad", "rad")):
         c.manipulability_gradient("platform")
     for length in (0, -1.0, np.inf, "1 m", [1.0, 2.0]):
-        with pytest.raises(kic.InputError, match=r"`length` (must|to) be a positive number, got"):
+        with raises(kic.InputError, key="length"):
             c.ellipsoid("inertia", "platform", length=length)
     turning = ["platform.wx", "platform.wy", "platform.wz"]
     # a longer length makes turning count for more
@@ -497,21 +497,17 @@ def test_rows_of_different_units_need_a_length() -> None:
 def test_coordinates_of_different_units_need_limits() -> None:
     c = kic.load("rrprrr").at()
     names, of = c.coordinates, [f"{c._model.description.points[-1].name}.x"]
-    for kind, what in (("velocity", "velocities"), ("force", "efforts"), ("acceleration", "efforts")):
-        with pytest.raises(
-            kic.InputError, match=f"Coordinates must have one unit .* Give `limits` of their {what}"
-        ):
+    for kind in ("velocity", "force", "acceleration"):
+        with raises(kic.InputError, units=("rad", "rad", "m", "rad", "rad", "rad")):
             c.ellipsoid(kind, of)
-        with pytest.raises(
-            kic.InputError, match=f"`limits` must give the {what} of all coordinates; missing: {names[1]}"
-        ) as e:
+        with raises(kic.InputError, key="limits", missing=("B", "C", "D", "E", "F")) as e:
             c.ellipsoid(kind, of, limits={names[0]: 1.0})
         assert e.value.missing == names[1:]
     c.ellipsoid("inertia", of)  # is measured by I*, which has units
     with raises(kic.UnknownNameError, name="nose"):
         c.ellipsoid("velocity", of, limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
-        with pytest.raises(kic.InputError, match=r"`limits` (must|to) be positive numbers for"):
+        with raises(kic.InputError, key="limits"):
             c.ellipsoid("velocity", of, limits=limits)
 
 
@@ -519,26 +515,26 @@ def test_invalid_arguments() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 1.0])
     for kind in ("speed", None, ["velocity"]):
-        with raises(kic.InputError, name="kind"):
+        with raises(kic.InputError, key="kind"):
             c.ellipsoid(kind, TIP)
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, key="qd"):
         c.ellipsoid("force", TIP, qd=[0.0, 1.0])
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, key="qd"):
         c.ellipsoid("velocity", TIP, load=False)
-    with raises(kic.InputError, name="load"):
+    with raises(kic.InputError, key="load"):
         c.ellipsoid("acceleration", TIP, load=[1.0])
-    with pytest.raises(kic.InputError, match="`limits`"):
+    with raises(kic.InputError, key="limits"):
         c.ellipsoid("inertia", TIP, limits=[1.0, 1.0])
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="hide"):
         c.ellipsoid("velocity", TIP, failures="hide")
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="hide"):
         c.manipulability_gradient(TIP, failures="hide")
     with raises(kic.UnknownNameError, name="nose"):
         c.ellipsoid("velocity", "nose")
-    with raises(kic.InputError, name="qd"):
+    with raises(kic.InputError, key="qd"):
         c.ellipsoid("acceleration", TIP, qd=[1.0])
     for ask in (lambda x: x.ellipsoid("velocity", TIP), lambda x: x.manipulability_gradient(TIP)):
-        with pytest.raises(kic.InputError, match="Ellipsoids require a real configuration, got complex128"):
+        with raises(kic.InputError, key="configuration", got=complex):
             ask(m.at([0.3, 1.0 + 1e-30j]))
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
     bare.at([0.3, 1.0]).ellipsoid("velocity", TIP)  # needs no mass
@@ -554,39 +550,37 @@ def test_invalid_arguments() -> None:
 def test_invalid_arguments_of_an_ellipsoid() -> None:
     e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
     for ask in (e.along, e.support):
-        with raises(kic.InputError, name="direction"):
+        with raises(kic.InputError, key="direction"):
             ask([0.0, 0.0])
-        with raises(kic.InputError, name="direction"):
+        with raises(kic.InputError, key="direction"):
             ask([1.0])
-        with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
+        with raises(kic.InputError, batches={"ellipsoid": (2,), "direction": (3,)}):
             ask(np.ones((3, 2)))
-    with pytest.raises(kic.InputError, match="`x`"):
+    with raises(kic.InputError, key="x"):
         e.level([np.nan, 0.0])
-    with pytest.raises(kic.InputError, match="`unit`"):
+    with raises(kic.InputError, key="unit", got=(2,)):
         e.surface([1.0, 0.0])
-    with raises(kic.InputError, name="unit"):
+    with raises(kic.InputError, key="unit"):
         e.surface([[1.0, 0.0], [0.0, 0.0]])
-    with pytest.raises(kic.InputError, match="Masses require an ellipsoid of kind 'inertia', got 'velocity'"):
+    with raises(kic.InputError, key="kind", got="velocity"):
         _ = e.masses
 
 
 def test_singular_tasks_have_no_manipulability_gradient() -> None:
     c = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0]])
-    with pytest.raises(
-        kic.SingularError, match=r"The manipulability of tip\.x, tip\.y .* is 0 here"
-    ) as caught:
+    with raises(kic.SingularError, names=tuple(TIP)) as caught:
         c.manipulability_gradient(TIP)
     assert caught.value.failed == [(1,)]
     assert np.isnan(c.manipulability_gradient(TIP, failures="mask")).tolist() == [[False] * 2, [True] * 2]
-    with pytest.raises(kic.InputError, match=r"at most as many rows as coordinates, got shape \(2, 3, 2\)"):
+    with raises(kic.InputError, key="G", got=(2, 3, 2)):
         c.manipulability_gradient("tip")
-    with pytest.raises(kic.InputError, match=r"shape \(\.\.\., P, M\), got \(1,\)"):
+    with raises(kic.InputError, key="G", got=(1,)):
         manipulability_gradient([1.0], [[1.0]])
-    with raises(kic.InputError, name="H"):
+    with raises(kic.InputError, key="H"):
         manipulability_gradient([[1.0, 0.0]], np.zeros((2, 1, 2)))
-    with pytest.raises(kic.InputError, match="`G`"):
+    with raises(kic.InputError, key="G", got=complex):
         manipulability_gradient([[1.0j, 0.0]], np.zeros((1, 2, 2)))
-    with raises(kic.InputError, name="G"):
+    with raises(kic.InputError, key="G"):
         manipulability_gradient("G", np.zeros((1, 2, 2)))
 
 

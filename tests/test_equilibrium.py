@@ -228,37 +228,35 @@ def test_follower_loads_are_judged_by_eigenvalues() -> None:
 
 def test_invalid_arguments() -> None:
     arm = kic.load("puma560")
-    with pytest.raises(kic.SingularError, match=r"not isolated: waist, flange can move without effort") as e:
+    with raises(kic.SingularError, free=("waist", "flange")) as e:
         arm.find_equilibrium()
     assert e.value.free == ("waist", "flange")
     assert arm.find_equilibrium(held=e.value.free, stable=True).stability == "stable"
-    with pytest.raises(kic.SingularError, match="A, E can move without effort"):
+    with raises(kic.SingularError, free=("A", "E")):
         kic.load("five-bar").find_equilibrium()  # no gravity: it rests anywhere
     two = kic.load("horn-two-link")
-    with pytest.raises(
-        kic.ConfigurationError, match=r"No equilibrium of 'horn-two-link' was found near"
-    ) as lost:
+    with raises(kic.ConfigurationError, key="near") as lost:
         two.find_equilibrium(effort={"shoulder": 50.0})
     assert lost.value.residual.shape == (2,)
     assert abs(lost.value.residual[0]) > 1
     assert lost.value.reached.batch == ()
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near", got=(2,)):
         two.find_equilibrium(near=two.at(np.zeros((2, 2))))
     with raises(kic.UnknownNameError, name="hip"):
         two.find_equilibrium(held="hip")
     with raises(kic.UnknownNameError, name="hip"):
         two.find_equilibrium(effort={"hip": 1.0})
-    with pytest.raises(kic.InputError, match=r"got 'elbow'\. Leave it out"):
+    with raises(kic.InputError, key="effort", name="elbow"):
         two.find_equilibrium(effort={"elbow": 1.0}, held="elbow")
-    with raises(kic.InputError, name="effort"):
+    with raises(kic.InputError, key="effort"):
         two.find_equilibrium(effort=[1.0])
-    with pytest.raises(kic.InputError, match="`effort`"):
+    with raises(kic.InputError, key="effort", got=(3, 2)):
         two.find_equilibrium(effort=np.zeros((3, 2)))
-    with pytest.raises(kic.InputError, match="mobility 2; 1 coordinates were named"):
+    with raises(kic.InputError, mobility=2, count=1):
         two.find_equilibrium(wrt="elbow")
-    with pytest.raises(kic.InputError, match=r"find_equilibrium\(\) of 'horn-two-link' needs real numbers"):
+    with raises(kic.InputError, function="find_equilibrium()"):
         kic.sensitivity(two, lambda m: m.find_equilibrium().effort, "link1.mass")
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near", got="puma560"):
         two.find_equilibrium(near=arm.at())
 
 
@@ -298,7 +296,7 @@ NOWHERE = {
 def test_every_model_has_an_equilibrium_or_raises(name: str) -> None:
     m = kic.load(name)
     if name in NEUTRAL:
-        with pytest.raises(kic.SingularError, match=r"The equilibrium of .* is not isolated") as e:
+        with pytest.raises(kic.SingularError) as e:
             m.find_equilibrium()
         assert e.value.free == NEUTRAL[name]
         return
@@ -314,9 +312,7 @@ def test_every_model_has_an_equilibrium_or_raises(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOWHERE)
 def test_models_that_never_rest_report_why(name: str) -> None:
-    with pytest.raises(
-        kic.ConfigurationError, match=rf"No equilibrium of '{name}' was found near the start: "
-    ) as e:
+    with raises(kic.ConfigurationError, key="near") as e:
         kic.load(name).find_equilibrium()
     assert re.search(NOWHERE[name], str(e.value))
     reached = e.value.reached

@@ -89,7 +89,7 @@ def test_quaternions_are_brought_to_unit_length() -> None:
 def test_names_that_clash_or_are_not_there() -> None:
     m = kic.load("horn-two-link")
     m = replace(m, points=(*m.points, kic.Point("P", "link2", (2, 0, 0))))
-    with pytest.raises(kic.InputError, match=r"'P' names both a part of .* and a result of the dynamics"):
+    with raises(kic.InputError, name="P"):
         m.prepare(of=["P"], dynamics=True)
     r = m.prepare(of=["P"])(m.at().state)
     assert r.P.G.shape == (3, 2)
@@ -129,21 +129,21 @@ def test_invalid_requests_raise() -> None:
     m = kic.load("puma560")
     f = m.prepare(of=["face"])
     r = f(m.at().state)
-    with pytest.raises(kic.InputError, match="`of`"):
+    with raises(kic.InputError, key="of"):
         m.prepare()
     with raises(kic.InputError, got=(5,)):
         f(np.zeros(5))
-    with pytest.raises(kic.InputError, match=r"got \(\)"):
+    with raises(kic.InputError, key="state", got=()):
         f(np.zeros(()))
     with raises(kic.UnknownNameError, name="tip"):
         r.tip  # noqa: B018
     with raises(kic.UnknownNameError, name="I"):
         r["I"]
-    with pytest.raises(kic.InputError, match="`out`"):
+    with raises(kic.InputError, key="out"):
         f(np.zeros((2, 6)), out=r)
-    with pytest.raises(kic.InputError, match=r"of complex128, got those for \(\) of float64"):
+    with raises(kic.InputError, key="out"):
         f(np.zeros(6, dtype=complex), out=r)
-    with pytest.raises(kic.InputError, match="`order`"):
+    with raises(kic.InputError, key="order", got=4):
         m.prepare(of=["face"], order=4)
     with pytest.raises(AttributeError):
         r.face.K  # noqa: B018
@@ -162,7 +162,7 @@ def test_inertia_alone(wrt) -> None:
     assert np.array_equal(r.P, again.dynamics(wrt=wrt).P)
     with raises(kic.UnknownNameError, name="load"):
         r.load  # noqa: B018
-    with pytest.raises(kic.InputError, match="`dynamics`"):
+    with raises(kic.InputError, key="dynamics", got="mass"):
         m.prepare(dynamics="mass")
 
 
@@ -193,7 +193,7 @@ def test_states_are_checked_on_request() -> None:
     assert (condition == f.check(c.state)).all()
     assert 1 < condition[0] < 1e3
     states[1, 2] += 1e-3
-    with pytest.raises(kic.InputError, match=r"A state of 'gough-stewart' must be closed \(member 1 of 3\)"):
+    with raises(kic.InputError, joint="S2"):
         f(states, check=True)
     f(states)  # unasked, nothing is looked at
     arm = kic.load("horn-two-link")
@@ -234,7 +234,7 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
     turning = [f"cylinder1.{w}" for w in ("wx", "wy", "wz")]
     useless = {"five-bar": ["A", "tip.z"], "gough-stewart": [*turning, "L1", "L2", "L3"]}
     if name in useless:
-        with pytest.raises(kic.SingularError, match="cannot drive") as caught:
+        with pytest.raises(kic.SingularError) as caught:
             m.prepare(dynamics=True, wrt=useless[name])(np.stack([state] * 5))
         assert caught.value.failed == [(k,) for k in range(5)]
         assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)
@@ -293,7 +293,7 @@ def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     f = m.prepare(of=["reach"])
     assert f(np.array([0.3, 0.2])).reach.G.shape == (1, 2)
     for state in (np.zeros(2), np.zeros((3, 2))):
-        with pytest.raises(kic.InputError, match="distance of 'ram' is zero"):
+        with raises(kic.InputError, distances=("reach",)):
             f(state)
 
 

@@ -287,9 +287,8 @@ def test_damped_through_a_singular_configuration() -> None:
         "tip.y": lambda t: (course(t)[0][1], course(t)[1][1]),
     }
     t = np.linspace(0, 1, 21)
-    with pytest.raises(kic.KicError, match="t = ") as caught:
+    with pytest.raises((kic.ConfigurationError, kic.SingularError)):
         m.follow(path, t, near=c)
-    assert isinstance(caught.value, kic.ConfigurationError | kic.SingularError)
     f = m.follow(path, t, near=c, damping=(0.2, 0.1), gain=1.0)
     assert f.damping[0] == 0
     assert f.damping[-1] > 0
@@ -321,9 +320,7 @@ def test_step_limits_raise(panda: kic.Mechanism, monkeypatch: pytest.MonkeyPatch
     given = {"path": {"flange": circle(c)}, "t": [0.0, 3.0], "near": c}
     panda.follow(**given)
     monkeypatch.setattr(following, "STEPS_MAX", 2)
-    with pytest.raises(
-        kic.ConfigurationError, match=r"cannot be followed beyond t = 0\.\d+: its steps"
-    ) as caught:
+    with raises(kic.ConfigurationError, key="path") as caught:
         panda.follow(**given)
     assert 0 < caught.value.time < 3
 
@@ -333,7 +330,7 @@ def test_loops_that_do_not_close_raise(monkeypatch: pytest.MonkeyPatch) -> None:
 
     m = kic.load("five-bar")
     monkeypatch.setattr(Closure, "failure_reasons", lambda self, states, left: ["torn"] * len(states))
-    with pytest.raises(kic.ConfigurationError, match="Loops of 'five-bar' do not close at t = 1: torn"):
+    with raises(kic.ConfigurationError, time=1.0):
         m.follow({"tip.x": [m.at().value("tip.x")] * 2}, [0.0, 1.0])
 
 
@@ -346,9 +343,7 @@ def test_start_far_from_the_path(panda: kic.Mechanism) -> None:
     assert np.abs(f.error).max() < 1e-12
     far = np.broadcast_to(goal, (2, 20, 3)).copy()
     far[:, 3] += 2.0
-    with pytest.raises(
-        kic.ConfigurationError, match=r"does not reach its path in member \[3\] at t = 0"
-    ) as caught:
+    with raises(kic.ConfigurationError, key="near", failed=[(3,)]) as caught:
         panda.follow({"flange": far}, [0.0, 1.0], near=c)
     assert caught.value.left > 1.0
 
@@ -361,43 +356,43 @@ def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:
     course = circle(c)
     good = {"path": {"flange": course}, "t": t, "near": c}
     cases = [
-        ({"t": [0.0]}, "`t` must be at least two increasing times"),
-        ({"t": [0.0, 1.0, 1.0]}, "at least two increasing times"),
-        ({"gain": -1.0}, "`gain` must"),
-        ({"exact": "no"}, "`exact` must be True or False, got 'no'"),
-        ({"tolerance": 0.0}, "`tolerance` must"),
-        ({"path": course}, "`path` must be a Trajectory, or a dict"),
-        ({"path": {}}, "`path` must be a Trajectory, or a dict"),
-        ({"path": {1: course}}, "keys of `path` must be names of rows"),
-        ({"path": {"nose": course}}, "nose"),
-        ({"path": {"link7": np.zeros((5, 6))}}, "'link7' includes angular velocities, which have no value"),
-        ({"path": {"flange": np.zeros((4, 3))}}, r"finite samples of shape \(5, \.\.\., 3\)"),
-        ({"path": {"flange": np.full((5, 3), np.nan)}}, r"finite samples of shape \(5, \.\.\., 3\)"),
-        ({"path": {"flange": lambda x: np.zeros(2)}}, "value of 'flange' must be finite real"),
-        ({"path": {"flange": lambda x: course(float(x))}}, "must accept complex times"),
-        ({"path": {"flange": lambda x: course(x).real}}, "must accept complex times"),
-        ({"path": {"flange": lambda x: (course(x), np.zeros(2))}}, "The rate of 'flange' must"),
-        ({"path": {"flange": Rotation.identity(5)}}, "'flange' is not a body"),
-        ({"path": {"link7": Rotation.identity(4)}}, "must have 5 poses of 'link7'"),
-        ({"path": {"link7": lambda x: Rotation.identity()}}, r"must return \(pose, rate\)"),
-        ({"near": 3}, "`near`"),
-        ({"secondary": (np.zeros(7), np.zeros(7))}, "constant rates z in a path"),
-        ({"path": {"flange": lambda x: course(x) + 2.0}}, "does not reach its path at t = 0"),
-        ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, "t = "),
+        ({"t": [0.0]}, {"key": "t", "got": [0.0]}),
+        ({"t": [0.0, 1.0, 1.0]}, {"key": "t", "got": [0.0, 1.0, 1.0]}),
+        ({"gain": -1.0}, {"key": "gain"}),
+        ({"exact": "no"}, {"key": "exact", "got": "no"}),
+        ({"tolerance": 0.0}, {"key": "tolerance"}),
+        ({"path": course}, {"key": "path", "got": course}),
+        ({"path": {}}, {"key": "path", "got": {}}),
+        ({"path": {1: course}}, {"key": "path", "got": 1}),
+        ({"path": {"nose": course}}, {"name": "nose"}),
+        ({"path": {"link7": np.zeros((5, 6))}}, {"name": "link7"}),
+        ({"path": {"flange": np.zeros((4, 3))}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": np.full((5, 3), np.nan)}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": lambda x: np.zeros(2)}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": lambda x: course(float(x))}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": lambda x: course(x).real}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": lambda x: (course(x), np.zeros(2))}}, {"key": "path", "name": "flange"}),
+        ({"path": {"flange": Rotation.identity(5)}}, {"name": "flange"}),
+        ({"path": {"link7": Rotation.identity(4)}}, {"key": "path", "got": (4,)}),
+        ({"path": {"link7": lambda x: Rotation.identity()}}, {"key": "path", "name": "link7"}),
+        ({"near": 3}, {"key": "near", "got": 3}),
+        ({"secondary": (np.zeros(7), np.zeros(7))}, {"key": "secondary"}),
+        ({"path": {"flange": lambda x: course(x) + 2.0}}, {"key": "near", "time": 0.0}),
+        ({"path": {"flange": lambda x: course(x) + 2.0 * x}}, {"key": "path"}),
         ({"path": {"flange": lambda x: course(x) + 0 * x, "elbow": circle(c), "wrist": circle(c)}},
-            r"`task` must have at most 7 rows, .*, got 9: flange\.x"),
+            {"key": "task", "got": 9}),
     ]  # fmt: skip
-    for given, message in cases:
-        with pytest.raises(kic.KicError, match=message):
+    for given, data in cases:
+        with raises(kic.KicError, **data):
             panda.follow(**{**good, **given})
-    with pytest.raises(kic.InputError, match="Following a path of 'panda' needs real numbers"):
+    with raises(kic.InputError, function="Following a path"):
         kic.sensitivity(panda, lambda m: m.follow({"flange": course}, t).qd, ["flange.at.x"])
     f = panda.follow(**good)
-    with raises(kic.InputError, name="t"):
+    with raises(kic.InputError, key="t"):
         f.drift(0.3)
-    with raises(kic.InputError, name="t"):
+    with raises(kic.InputError, key="t"):
         f.drift(2.0)
-    with raises(kic.InputError, name="period"):
+    with raises(kic.InputError, key="period"):
         f.drift(-1.0)
 
 
@@ -430,9 +425,9 @@ def test_trajectories_are_accepted_as_paths(panda: kic.Mechanism) -> None:
         )
         < 1e-12
     )
-    with pytest.raises(kic.InputError, match="`names`"):
+    with raises(kic.InputError, key="names"):
         panda.follow(kic.trajectory.line([0.0], [1.0]), t)
-    with pytest.raises(kic.InputError, match="from 0 to 1, the duration"):
+    with raises(kic.InputError, key="t"):
         panda.follow(kic.trajectory.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
 
 
@@ -452,23 +447,21 @@ def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
     # what is right is believed: also fast, and to a part in a hundred thousand
     for good in (path(), path(swing=3.0), path(1 + 3e-6, 1 - 3e-6)):
         assert np.abs(panda.follow(good, t, near=c).error).max() < 1e-12
-    for wrong, word, below, row in (
-        (path(rate=2.0), "rate", "values", "flange.x"),
-        (path(rate=1.001), "rate", "values", "flange.x"),
-        (path(rate=0.0, bend=0.0), "rate", "values", "flange.x"),
-        (path(turn=1), "rate", "values", "flange"),
-        (path(bend=0.0), "acceleration", "rates", "flange.x"),
-        (path(bend=-1.0), "acceleration", "rates", "flange.x"),
+    for wrong, order, row in (
+        (path(rate=2.0), 1, "flange.x"),
+        (path(rate=1.001), 1, "flange.x"),
+        (path(rate=0.0, bend=0.0), 1, "flange.x"),
+        (path(turn=1), 1, "flange.y"),
+        (path(bend=0.0), 2, "flange.x"),
+        (path(bend=-1.0), 2, "flange.x"),
     ):
-        with pytest.raises(
-            kic.InputError, match=rf"The {word} .*'flange' contradicts its {below}: for {row}"
-        ) as caught:
+        with raises(kic.InputError, name="flange", row=row, order=order) as caught:
             panda.follow(wrong, t, near=c)
         e = caught.value
-        at = wrong["flange"](e.time)[("values", "rates").index(below) + 1]
+        at = wrong["flange"](e.time)[order]
         assert np.abs(at - e.stated).min() < 1e-12
         h = 1e-5
-        before, after = (wrong["flange"](e.time + s)[("values", "rates").index(below)] for s in (-h, h))
+        before, after = (wrong["flange"](e.time + s)[order - 1] for s in (-h, h))
         assert np.abs((after - before) / (2 * h) - e.found).min() < 1e-7
     # a kink of the rate is no contradiction: the values are those of a trapezoid
     edge = kic.trajectory.trapezoid(home, home + np.array([0.1, 0.0, 0.0]), 0.1, 0.2)
@@ -485,10 +478,8 @@ def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
     step = np.array([0.0, 0.0, -0.02])
     f = panda.follow({"flange": lambda x: (side + step * x, step)}, [0.0, 0.5, 1.0], near=c)
     assert f.batch == (3, 4)
-    with pytest.raises(kic.InputError, match=r"for flange\.y at"):
+    with raises(kic.InputError, name="flange", row="flange.y", order=1):
         panda.follow({"flange": lambda x: (home + step * x, step + side - home)}, [0.0, 0.5, 1.0], near=c)
     # one row, of shape ()
-    with pytest.raises(
-        kic.InputError, match=r"for flange\.x at t = .* it is 1, where .* change by 0 per unit"
-    ):
+    with raises(kic.InputError, name="flange.x", order=1):
         panda.follow({"flange.x": lambda x: (home[0], 1.0)}, t, near=c)

@@ -265,15 +265,15 @@ def test_forces_may_be_chosen() -> None:
     # a solver's last digits are put right, exactly
     near = firm.force * (1 + 1e-8)
     assert np.abs(g.G @ g.motion(forces=near).force - least.wrench).max() < 1e-13
-    with pytest.raises(kic.InputError, match="`forces`") as caught:
+    with raises(kic.InputError, key="forces") as caught:
         g.motion(forces=firm.force * 1.01)
     assert caught.value.residual == pytest.approx(0.02943)
     for wrong in ("least squares", "minimum  norm"):
-        with pytest.raises(kic.InputError, match="`forces`"):
+        with raises(kic.InputError, key="forces"):
             g.motion(forces=wrong)
-    with raises(kic.InputError, name="forces"):
+    with raises(kic.InputError, key="forces"):
         g.motion(forces=np.ones(6))
-    with pytest.raises(kic.InputError, match="`forces`"):
+    with raises(kic.InputError, key="forces"):
         g.motion(forces=np.full(9, np.nan))
 
 
@@ -400,7 +400,7 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     seen = c.coefficients(motors, 1, list(g.coordinates)).G.T @ motion.effort
     assert seen == pytest.approx(whole, abs=1e-11)
     if closed:
-        with pytest.raises(kic.InputError, match="`fingers`") as caught:
+        with raises(kic.InputError, mobility=7) as caught:
             c.grasp("disc")
         assert caught.value.mobility == 7
 
@@ -410,7 +410,7 @@ def test_fingers_with_more_joints_than_needed() -> None:
     m = hand(6, ("friction",) * 3, (4, 3, 3))
     g = m.at().grasp("box")
     assert m.dof == 7
-    with pytest.raises(kic.InputError, match="has mobility 7; 6 coordinates were named"):
+    with raises(kic.InputError, mobility=7, count=6):
         g.motion()
     qd = np.arange(7.0)
     motion = g.motion(qd, wrt=["box", "j00"])
@@ -550,7 +550,7 @@ def test_members_that_are_not_held() -> None:
     m = wedge()
     c = m.at([[0.1, 0.05, 0.2], [0.0, 0.0, 0.0], [0.2, 0.0, 0.3]])
     turn = [0, 0, 1.0]
-    with pytest.raises(kic.SingularError, match=r"hold it \(member 1, the worst of 1 of 3\)") as caught:
+    with raises(kic.SingularError, rank=2) as caught:
         c.grasp("plate").motion(None, turn)
     assert (caught.value.rank, caught.value.failed) == (2, [1])
     motion = c.grasp("plate", failures="mask").motion(None, turn)
@@ -604,7 +604,7 @@ def test_sensitivities_are_exact_or_raise() -> None:
     assert found[1, :3, 1] == pytest.approx([1, 0, 0])
     assert found[0, 3:, 2] == pytest.approx(np.cross([1, 0, 0], g.tangent2[0]))
     for answer in (lambda m: m.at().grasp("ball").internal, lambda m: m.at().grasp("ball").motion().force):
-        with pytest.raises(kic.InputError, match=r"a real configuration, got complex128"):
+        with raises(kic.InputError, key="configuration", got=complex):
             kic.sensitivity(m, answer, names)
 
 
@@ -613,30 +613,28 @@ def test_invalid_arguments() -> None:
     c = m.at()
     with raises(kic.UnknownNameError, name="egg"):
         c.grasp("egg")
-    with pytest.raises(
-        kic.InputError, match="'knuckle1' of 'three-finger-hand' must have closed contacts"
-    ) as e:
+    with raises(kic.InputError, name="knuckle1") as e:
         c.grasp("knuckle1")
     assert "Contacts: tip1 (upper1 on ball), tip2" in str(e.value)
     bare = replace(m, contacts=[], coordinates=None)
-    with pytest.raises(kic.InputError, match="Contacts: none"):
+    with raises(kic.InputError, name="ball"):
         bare.at().grasp("ball")
     off = replace(m, contacts=[replace(x, closed=False) for x in m.contacts], coordinates=None)
-    with pytest.raises(kic.InputError, match=r"tip1 \(upper1 on ball, open\)"):
+    with raises(kic.InputError, name="ball"):
         off.at().grasp("ball")
-    with pytest.raises(kic.InputError, match="has mobility 15; 14 coordinates were named"):
+    with raises(kic.InputError, mobility=15, count=14):
         c.grasp("ball", fingers=[f"{x}{k}" for x in ("swing", "bend", "curl") for k in (1, 2, 3)][:8])
-    with pytest.raises(kic.InputError, match="`order`"):
+    with raises(kic.InputError, key="order", got=4):
         c.grasp("ball", order=4)
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="hide"):
         c.grasp("ball", failures="hide")
     nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
-    with pytest.raises(kic.InputError, match="Body 'ball' must have a reference point"):
+    with raises(kic.InputError, name="ball"):
         replace(m, bodies=nameless).at().grasp("ball")
     complex_one = Configuration(m._model, (), c._states.astype(complex))
-    with pytest.raises(kic.InputError, match=r"a real configuration, got complex128"):
+    with raises(kic.InputError, key="configuration", got=complex):
         complex_one.grasp("ball").motion()
-    with raises(kic.InputError, name="qd"):
+    with raises(kic.InputError, key="qd"):
         c.grasp("ball").motion([1.0, 2.0])
 
 
@@ -650,7 +648,7 @@ def test_feet_of_other_bodies_carry_no_load() -> None:
         joints=[*m.joints, kic.Joint("lost", "free", ("ground", "box"), at=(2, 0, 1))],
         coordinates=None,
     )
-    with pytest.raises(kic.InputError, match="'box' of 'quadruped' must have closed contacts"):
+    with raises(kic.InputError, name="box"):
         both.at().grasp("box")
     assert len(both.at().grasp("trunk", [*_legs(m), "lost"]).contacts) == 4
 
@@ -664,7 +662,7 @@ def test_a_body_that_is_at_rest() -> None:
     fixed = [kic.Joint(j.name, "fixed", j.bodies) if j.name == "float" else j for j in m.joints]
     still = replace(m, joints=fixed, coordinates=[])
     assert still.dof == 0
-    with pytest.raises(kic.InputError, match="'ball' of 'three-finger-hand' must be a body that can move"):
+    with raises(kic.InputError, name="ball"):
         still.at().grasp("ball")
 
 
@@ -691,7 +689,7 @@ def test_rank_may_change_in_a_batch() -> None:
     c = m.at([[0.0, 0.0, 0.0], [0.1, 0.05, 0.2]])
     g = c.grasp("plate")
     assert g.rank.tolist() == [2, 3]
-    with pytest.raises(kic.SingularError, match="balance 2 to 3 loads over this batch"):
+    with raises(kic.SingularError, ranks=(2, 3)):
         _ = g.internal
     assert m.at([0.0, 0.0, 0.0]).grasp("plate").internal.shape == (3, 1)
     turn = np.array([0, 0, 1.0])
@@ -717,7 +715,7 @@ def test_contacts_with_another_coefficient() -> None:
     # as many as are given, if nothing else is given for each
     one = kic.ContactSet([[1, 0, 0]], [[-1, 0, 0]], "point")
     assert one.replaced(points=points, normals=sides["normals"]).names == ("1", "2")
-    with raises(kic.InputError, name="mu"):
+    with raises(kic.InputError, key="mu"):
         c.replaced(mu=-1.0)
-    with pytest.raises(kic.InputError, match="`changes`"):
+    with raises(kic.InputError, key="changes", name="friction"):
         c.replaced(friction=1.0)

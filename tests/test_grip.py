@@ -216,7 +216,7 @@ def test_unopposed_contact_carries_no_load() -> None:
         grip = kic.grip_forces(c, [0, -10, 3], criterion)
         np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
-    with pytest.raises(kic.LimitError, match="`least`") as caught:
+    with raises(kic.LimitError, binding=("contact 3",), scale=None) as caught:
         kic.grip_forces(c, [0, -10, 3], least=1)
     assert caught.value.binding == ("contact 3",)
     assert caught.value.scale is None
@@ -266,7 +266,7 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
     assert kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=free).normal.max() > 5.9
     ok = kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[6.1, np.inf, np.inf, 3.1])
     assert (np.abs(ok.effort) <= ok.upper).all()
-    with pytest.raises(kic.LimitError, match=r"effort limits of left press they hold 0\.98") as caught:
+    with raises(kic.LimitError, binding=("left press",)) as caught:
         kic.grip_forces(
             c, [0, -6, 0], criterion, jacobian=J, limits=[5.9, 90, 90, 90],
             joints=["left press", "left lift", "right press", "right lift"],
@@ -274,11 +274,11 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
     assert caught.value.binding == ("left press",)
     np.testing.assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
     assert len(str(caught.value)) < 400
-    with pytest.raises(kic.LimitError, match="effort limits of 4"):
+    with raises(kic.LimitError, binding=("4",)):
         kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[9, 9, 9, 2.9])
     # the contacts alone are at fault first
     hard = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [1, 0, 0]], "friction", mu=0.5, plane=Z)
-    with pytest.raises(kic.SingularError, match="cannot resist"):
+    with raises(kic.SingularError, failed=[()]):
         kic.grip_forces(hard, [6, 0, 0], criterion, jacobian=J, limits=[0.1] * 4)
 
 
@@ -295,11 +295,11 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     np.testing.assert_allclose(bent.force[4], 2.0, atol=1e-9)
     both = np.zeros((6, 2))
     both[4] = 1.0
-    with pytest.raises(kic.LimitError, match="effort limits of 1, 2 they hold nothing"):
+    with raises(kic.LimitError, binding=("1", "2"), scale=None):
         kic.grip_forces(c, [0, -6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
     # where the contacts alone are too few, that is reported first
     feet = kic.ContactSet(p, np.broadcast_to([0, 1.0, 0], (3, 3)), "friction", mu=0.8, plane=Z)
-    with pytest.raises(kic.SingularError, match="cannot resist a force along"):
+    with raises(kic.SingularError, failed=[()]):
         kic.grip_forces(feet, [0, 6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
 
 
@@ -308,7 +308,7 @@ def test_a_joint_that_no_contact_reaches() -> None:
     J = np.concatenate([J, np.zeros((4, 1))], axis=1)
     grip = kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9] * 5)
     assert grip.effort[4] == 2
-    with pytest.raises(kic.LimitError, match="No grip keeps joint 5 within its limits: its effort 2"):
+    with raises(kic.LimitError, binding=("5",), scale=None):
         kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9, 9, 9, 9, 1])
 
 
@@ -394,7 +394,7 @@ def test_largest_loads() -> None:
     np.testing.assert_allclose(most, [10, np.nan], rtol=1e-6)
     pushed = kic.largest_load(ground, [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], lifted[0])
     np.testing.assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
-    with raises(kic.InputError, name="direction"):
+    with raises(kic.InputError, key="direction"):
         kic.largest_load(ground, np.zeros(6))
 
 
@@ -520,7 +520,7 @@ def test_invalid_arguments(more: dict, text: str) -> None:
 
 def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "clarabel", None)
-    with pytest.raises(kic.KicError, match=r"pip install 'kic\[solver\]'"):
+    with raises(kic.KicError, extra="solver"):
         kic.grip_forces(SPIN, [0, 0, -1, 0, 0, 0])
     # in a plane the largest normal force takes a linear program only
     c, _ = arms()
@@ -540,11 +540,11 @@ def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
         return x - 0.1 * np.arange(len(x)), y, z
 
     monkeypatch.setattr(conic, "solve", wrong)
-    with pytest.raises(kic.SingularError, match="violates a limit by"):
+    with raises(kic.SingularError, failed=[()]):
         kic.grip_forces(c, [0, -6, 0])
     monkeypatch.undo()
     monkeypatch.setattr(grip, "solve_feasible", lambda p: np.ones(len(p.cost)))
-    with pytest.raises(kic.SingularError, match="not accurate enough") as caught:
+    with raises(kic.SingularError, contacts=("1", "2")) as caught:
         kic.grip_forces(c, [0, -6, 0])
     assert caught.value.residual > 0.1
 
@@ -553,7 +553,7 @@ def test_solvers_without_solution_raise() -> None:
     from kic.numerics.conic_programs import Program, solve
 
     none = {"E": np.zeros((0, 3)), "e": np.zeros(0), "A": -np.eye(3), "h": np.zeros(3)}
-    with pytest.raises(kic.SingularError, match="The linear program has no solution"):
+    with raises(kic.SingularError, status=3):
         solve(Program(cost=-np.ones(3), sizes=(1, 1, 1), **none))
     with raises(kic.SingularError, status="DualInfeasible"):
         solve(Program(cost=-np.ones(3), sizes=(3,), **none))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from raising import raises
 from sampling import mismatch
 from scipy.spatial.transform import RigidTransform
 
@@ -55,5 +55,5 @@ def test_closure_and_what_is_missing() -> None:
     closure = two.closure()
     assert not closure.closed
     assert "a moment about the line" in closure.missing[0]
-    with pytest.raises(kic.SingularError, match=r"can ?not"):
+    with raises(kic.SingularError, failed=[()]):
         kic.grip_forces(two.contact_set, [0, 0, 0, 5.0, 1.0, -2.0])

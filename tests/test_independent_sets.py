@@ -231,43 +231,39 @@ def test_coordinates_of_open_arms() -> None:
 
 def test_errors() -> None:
     m = kic.load("five-bar")
-    with pytest.raises(kic.InputError, match=r"'truss' has mobility 0; no set of coordinates drives it\.$"):
+    with raises(kic.InputError, mobility=0):
         rigid().independent_sets()
-    with raises(kic.InputError, name="count"):
+    with raises(kic.InputError, key="count"):
         m.independent_sets(count=0)
-    with raises(kic.InputError, name="count"):
+    with raises(kic.InputError, key="count"):
         m.independent_sets(count=True)
     with raises(kic.UnknownNameError, name="F"):
         m.independent_sets(among=["A", "F"])
-    with pytest.raises(kic.InputError, match="`among`"):
+    with raises(kic.InputError, key="among", mobility=2, count=1):
         m.independent_sets(among=["A", "A"])
-    with pytest.raises(kic.InputError, match="`among`"):
+    with raises(kic.InputError, key="among", mobility=2, count=0):
         m.independent_sets(among=[])
-    with pytest.raises(kic.InputError, match="`at`"):
+    with raises(kic.InputError, key="at"):
         m.independent_sets({"A": 1.0})
-    with pytest.raises(kic.InputError, match=r"got one of 'four-bar'"):
+    with raises(kic.InputError, key="at"):
         m.independent_sets(kic.load("four-bar").at())
-    with pytest.raises(kic.InputError, match=r"got none in the batch \(0,\)"):
+    with raises(kic.InputError, key="at"):
         m.independent_sets(m.at({"A": np.zeros(0), "E": 1.5}))
     arm = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match=r"hold real numbers, got complex128"):
+    with raises(kic.InputError, key="at", got=complex):
         arm.independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
     with raises(kic.SingularError, among=("tip.z", "A")):
         m.independent_sets(among=["tip.z", "A"])
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods.fixed_distances))
-    with pytest.raises(
-        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and cannot be a"
-    ):
+    with raises(kic.InputError, name="camber_rod"):
         rods.independent_sets(among=["hub.1", rod])
 
 
 def test_bifurcations_have_no_set() -> None:
     m = parallelogram()
     flat = m.at({"A": [0.5, 1e-12]}, near=m.at())
-    with pytest.raises(
-        kic.SingularError, match=r"depend on one another at this configuration \(members 1 of"
-    ) as caught:
+    with raises(kic.SingularError, dof=1) as caught:
         m.independent_sets(flat)
     assert caught.value.failed == [(1,)]
 
@@ -280,6 +276,6 @@ def test_zero_distance_has_no_rates() -> None:
         [kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
         [kic.Distance("gap", ("p", "q"))],
     )
-    with pytest.raises(kic.InputError, match=r"A distance among A, gap is zero here"):
+    with raises(kic.InputError, names=("A", "gap")):
         m.independent_sets(among=["A", "gap"])
     assert len(m.independent_sets(m.at([0.4]), among=["A", "gap"])) == 2

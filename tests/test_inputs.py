@@ -281,7 +281,7 @@ def test_masked_members_are_nan_and_others_unchanged(batch: tuple[int, ...]) -> 
     for name, array in found.items():
         assert np.isnan(array[~ok]).all(), name
         assert same(array[ok], whole[name][ok]), name
-    with pytest.raises(kic.InputError, match=r"pose\(\) needs every member, but \d of \d+ were not solved"):
+    with raises(kic.InputError, key="configuration"):
         c.pose("b0")
     assert f"{(~ok).sum()} of {ok.size} members were not solved" in repr(c)
 
@@ -337,9 +337,7 @@ def test_errors_carry_failed_and_valid_members() -> None:
     rest = error.configuration
     assert rest.ok.tolist() == [[True, False], [True, True], [False, True]]
     assert np.isnan(rest.value("tip.x")).tolist() == (~rest.ok).tolist()
-    with pytest.raises(
-        kic.ConfigurationError, match=r"Coordinates of 'horn-two-link' must be finite, got elbow = nan"
-    ):
+    with raises(kic.ConfigurationError, reasons=["elbow = nan"]):
         ARM.at({"shoulder": 0.0, "elbow": np.nan})
     with pytest.raises(
         kic.ConfigurationError, match=r"^9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. failures="
@@ -347,9 +345,9 @@ def test_errors_carry_failed_and_valid_members() -> None:
         ARM.at(np.full((9, 2), np.nan))
     assert len(many.value.failed) == len(many.value.reasons) == 9
     assert isinstance(error, kic.InputError)
-    with pytest.raises(kic.ConfigurationError, match=r"S\.2 = nan"):
+    with raises(kic.ConfigurationError, reasons=["S.2 = nan"]):
         ball("spherical").at({"S": [0, np.nan, 0]})
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="ignore"):
         ARM.at([0, 0], failures="ignore")
 
 
@@ -386,61 +384,53 @@ def test_non_numbers_raise(kind: str) -> None:
         "S": lambda: ball("free").at({"S": value}),
     }
     for name, call in calls.items():
-        with pytest.raises(kic.InputError, match=f"`{name}` must be an array of numbers, got ") as caught:
+        with raises(kic.InputError, key=name) as caught:
             call()
         assert len(str(caught.value)) < 200
         assert "\n" not in str(caught.value)
 
 
-SHAPES = [
-    (0.5, r"\(\)"), ([0.5], r"\(1,\)"), ([1, 2, 3], r"\(3,\)"), ([], r"\(0,\)"), ([[]], r"\(1, 0\)"),
-    (np.zeros((2, 3)), r"\(2, 3\)"), (np.zeros((0, 3)), r"\(0, 3\)"),
-]  # fmt: skip
+SHAPES = [0.5, [0.5], [1, 2, 3], [], [[]], np.zeros((2, 3)), np.zeros((0, 3))]
 
 
-@pytest.mark.parametrize(("value", "shape"), SHAPES)
-def test_wrong_shapes(value, shape: str) -> None:
-    text = rf"`phi` must have shape \(\.\.\., 2\), got {shape}\. The coordinates .* shoulder, elbow"
-    with pytest.raises(kic.InputError, match=text) as caught:
+@pytest.mark.parametrize("value", SHAPES, ids=lambda value: str(np.shape(value)))
+def test_wrong_shapes(value) -> None:
+    with raises(kic.InputError, key="phi", got=np.shape(value), expected=(2,)):
         ARM.at(value)
-    assert caught.value.expected == (2,)
-    assert caught.value.got == np.shape(value)
     c = ARM.at([0.0, 0.5])
     for name, call in (
         ("qd", lambda: c.coefficients("tip").velocity(value)),
         ("qd", lambda: c.dynamics().kinetic_energy(value)),
         ("state", lambda: ARM.prepare("tip")(value)),
     ):
-        with pytest.raises(
-            kic.InputError, match=rf"`{name}` (to|must) have shape \(\.\.\., 2\).*, got {shape}"
-        ):
+        with raises(kic.InputError, key=name, got=np.shape(value)):
             call()
 
 
 BAD_DICTS = [
-    ({}, r"mobility 2; 0 coordinates were named: none\. Missing: shoulder, elbow"),
-    ({"shoulder": 0}, r"mobility 2; 1 coordinates were named: shoulder\. Missing: elbow\."),
-    ({1: 0}, r"Keys must be names of joints, got 1"),
+    ({}, {"missing": ("shoulder", "elbow"), "surplus": ()}),
+    ({"shoulder": 0}, {"missing": ("elbow",), "surplus": ()}),
+    ({1: 0}, {"key": "inputs", "got": 1}),
     (
         {"shoulder": [1, 2], "elbow": [1, 2, 3]},
-        r"Batch shapes do not broadcast: `shoulder` \(2,\), `elbow` \(3,\)",
+        {"batches": {"shoulder": (2,), "elbow": (3,)}},
     ),
-    ({"tip": 0}, r"`tip` (must|to) have shape \(\.\.\., 3\), got \(\)"),
-    ({"tip.x": 0}, r"'horn-two-link' has mobility 2; 1 coordinates were named: tip.x\. Name 1 more"),
-    ({"tip": (0, 0, 0)}, r"mobility 2; 3 coordinates were named: tip.x, tip.y, tip.z\. Name 2"),
-    ({"tip.x": "far", "tip.y": 0}, r"`tip.x` must be an array of numbers, got 'far'"),
-    ({"tip.x": 1j, "tip.y": 0}, r"`tip.x` must be real numbers, got complex128"),
-    ({"tip.x": 0, 5: 0}, r"Keys of `inputs` must be names of rows, got 5"),
+    ({"tip": 0}, {"key": "tip", "got": ()}),
+    ({"tip.x": 0}, {"mobility": 2, "count": 1}),
+    ({"tip": (0, 0, 0)}, {"mobility": 2, "count": 3}),
+    ({"tip.x": "far", "tip.y": 0}, {"key": "tip.x", "got": "far"}),
+    ({"tip.x": 1j, "tip.y": 0}, {"key": "tip.x", "got": complex}),
+    ({"tip.x": 0, 5: 0}, {"key": "inputs", "got": 5}),
     (
         {"link1.wz": 0},
-        r"'link1.wz' includes angular velocities, which have no value that could fix a configuration",
+        {"name": "link1.wz"},
     ),
 ]
 
 
-@pytest.mark.parametrize(("inputs", "text"), BAD_DICTS)
-def test_bad_dicts(inputs: dict, text: str) -> None:
-    with pytest.raises(kic.InputError, match=text):
+@pytest.mark.parametrize(("inputs", "data"), BAD_DICTS)
+def test_bad_dicts(inputs: dict, data: dict) -> None:
+    with raises(kic.InputError, **data):
         ARM.at(inputs)
 
 
@@ -455,50 +445,42 @@ def test_bad_dicts_carry_names() -> None:
     assert caught.value.candidates == ("shoulder", "elbow")
     m = kic.load("twin-arm")
     full = dict.fromkeys((j.name for j in m.joints if j.dof == 1), 0.0)
-    with pytest.raises(kic.InputError, match=r"Coordinate 'neck.1' of 'twin-arm' is given twice") as caught:
+    with raises(kic.InputError, name="neck.1") as caught:
         m.at({**full, "neck": [0, 0], "neck.1": 0})
     assert caught.value.name == "neck.1"
-    with pytest.raises(kic.UnknownNameError, match=r"No joint 'neck.3' .* Did you mean 'neck"):
+    with raises(kic.UnknownNameError, name="neck.3"):
         m.at({**full, "neck.3": 0})
     with raises(kic.UnknownNameError, name="ground"):
         m.at({"ground": 0})
-    with raises(kic.InputError, name="neck"):
+    with raises(kic.InputError, key="neck"):
         m.at({**full, "neck": 0.0})
 
 
 def test_loads_are_not_inputs() -> None:
-    text = "'push' is a load and cannot be an input; at\\(\\) takes joints, points, distances and angles"
-    with pytest.raises(kic.InputError, match=text) as caught:
+    data = {"name": "push"}
+    with raises(kic.InputError, **data) as caught:
         ZOO.at({"push": 0})
     assert caught.value.name == "push"
 
 
 def test_rotations_of_ball_joints_are_not_symbols() -> None:
     x = sympy.Symbol("x")
-    with pytest.raises(
-        kic.InputError, match=r"Rotations of ball and free joints must be zero in a symbolic state"
-    ):
+    with raises(kic.InputError, key="state"):
         ball("spherical").at([x, 0, 0])
     c = ball("free").at([x, 0, 0, 0, 0, 0])
     assert c.phi.tolist() == [x, 0, 0, 0, 0, 0]
 
 
 def test_bad_balls_and_fixed_joints() -> None:
-    with pytest.raises(
-        kic.InputError, match=r"spherical joint \(a rotation vector or a SciPy Rotation\), got \(2,\)"
-    ):
+    with raises(kic.InputError, key="S", got=(2,), expected=(3,)):
         ball("spherical").at({"S": [0, 0]})
-    with pytest.raises(
-        kic.InputError, match=r"\(x y z and a rotation vector, or a SciPy RigidTransform\), got \(3,\)"
-    ):
+    with raises(kic.InputError, key="S", got=(3,), expected=(6,)):
         ball("free").at({"S": [0, 0, 0]})
     for kind, given in (("spherical", RigidTransform.identity()), ("free", Rotation.identity())):
-        with raises(kic.InputError, name="S"):
+        with raises(kic.InputError, key="S"):
             ball(kind).at({"S": given})
     fixed = next(joint.name for joint in ZOO.joints if joint.type == "fixed")
-    with pytest.raises(
-        kic.InputError, match=rf"Joint '{fixed}' is fixed; it has no coordinate\. Leave it out"
-    ):
+    with raises(kic.InputError, name="j2"):
         ZOO.at({fixed: 0.0})
 
 
@@ -516,12 +498,12 @@ def test_arrays_by_themselves() -> None:
     with pytest.raises(kic.InputError, match=text) as caught:
         as_array("qd", many, 2)
     assert caught.value.entries.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
-    with pytest.raises(kic.InputError, match=r"got inf at \(0,\) \(1 of 2 entries\)"):
+    with raises(kic.InputError, key="qd", got=np.inf):
         ARM.at([0, 0]).dynamics().inverse_dynamics([np.inf, 0], [0, 0])
     with pytest.raises(kic.InputError, match=r"\(1, 1\) … \(50 of 50 entries\)"):
         as_array("qd", np.full((25, 2), np.inf), 2)
     assert broadcast_batches() == ()
-    with pytest.raises(kic.InputError, match="`qd`") as caught:
+    with raises(kic.InputError, batches={"qd": (2,), "qdd": (3,)}) as caught:
         broadcast_batches(qd=(2,), qdd=(3,))
     assert caught.value.batches == {"qd": (2,), "qdd": (3,)}
 

@@ -18,18 +18,18 @@ for _ in range(10000):
 def test_names() -> None:
     for of in (5, None, [["tip"]], DEEP, ["tip", 5], {"tip", 5}, b"tip", kic):
         for ask in (C.coefficients, C.value, ARM.prepare):
-            with raises(kic.InputError, name="of"):
+            with raises(kic.InputError, key="of"):
                 ask(of)
         if of is not None:
-            with raises(kic.InputError, name="wrt"):
+            with raises(kic.InputError, key="wrt"):
                 C.coefficients("tip", wrt=of)
-        with raises(kic.InputError, name="names"):
+        with raises(kic.InputError, key="names"):
             C.coefficients("tip")[of]
 
 
 def test_orders() -> None:
     for order in (True, 2.0, np.array([1, 2]), DEEP, np.float64(2)):
-        with pytest.raises(kic.InputError, match="`order`"):
+        with raises(kic.InputError, key="order"):
             C.coefficients("tip", order=order)
     assert C.coefficients("tip", order=np.int64(3)).order == 3
 
@@ -38,8 +38,9 @@ def test_batches() -> None:
     c = ARM.at(np.zeros((3, 2))).coefficients("tip", order=3)
     a, b = np.zeros((2, 2)), np.zeros(2)
     for ask in (lambda: c.velocity(a), lambda: c.acceleration(b, a), lambda: c.jerk(b, b, a)):
-        with pytest.raises(kic.InputError, match="`coefficients`"):
+        with pytest.raises(kic.InputError) as caught:
             ask()
+        assert caught.value.batches["coefficients"] == (3,)
 
 
 def test_applied() -> None:
@@ -48,11 +49,11 @@ def test_applied() -> None:
     )
     c = m.at(np.zeros((3, 2)))
     for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
-        with raises(kic.InputError, name="applied"):
+        with raises(kic.InputError, key="applied"):
             c.dynamics(applied=given)
-    with pytest.raises(kic.InputError, match="`applied`"):
+    with raises(kic.InputError, batches={"applied": (2,), "configuration": (3,)}):
         c.dynamics(applied={"f": np.zeros((2, 3))})
-    with pytest.raises(kic.InputError, match="`f`"):
+    with raises(kic.InputError, batches={"f": (2,), "g": (4,)}):
         c.dynamics(applied={"f": np.zeros((2, 3)), "g": np.zeros((4, 3))})
     with raises(kic.UnknownNameError, name="h") as e:
         c.dynamics(applied={"h": (0, 0, 0)})
@@ -62,7 +63,7 @@ def test_applied() -> None:
 
 def test_large_and_infinite() -> None:
     for x in (np.inf, -np.inf):
-        with pytest.raises(kic.ConfigurationError, match=r"elbow = -?inf"):
+        with raises(kic.ConfigurationError, reasons=[f"elbow = {x}"]):
             ARM.at([0, x])
     assert np.isfinite(ARM.at([0, 1e200]).value("tip")).all()
     m = kic.Mechanism(
@@ -80,10 +81,10 @@ def test_ok_and_out() -> None:
     assert c.ok.tolist() == [True, False]
     f = ARM.prepare("tip")
     for out in (5, "x", f):
-        with pytest.raises(kic.InputError, match="`out`"):
+        with raises(kic.InputError, key="out"):
             f(C.state, out=out)
     for failures in (np.array(["mask", "raise"]), ["mask"], DEEP):
-        with pytest.raises(kic.InputError, match="`failures`"):
+        with raises(kic.InputError, key="failures"):
             ARM.at([0, 0], failures=failures)
 
 
@@ -104,9 +105,7 @@ def test_a_distance_of_zero_has_no_direction() -> None:
     )
     c = exact.at()
     assert c.value("gap") == 0
-    with pytest.raises(
-        kic.InputError, match=r"A distance of 'met' is zero here \(gap\) and has no deriv"
-    ) as e:
+    with raises(kic.InputError, distances=("gap",)) as e:
         c.coefficients(["tip", "gap"])
     assert e.value.distances == ("gap",)
     assert np.isfinite(m.at([0, 3.0]).coefficients("gap", order=3).D).all()

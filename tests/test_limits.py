@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact import Linkage, Platform, exact, inverse, rounded
+from raising import raises
 from sampling import mismatch
 from scipy.optimize import brentq
 from scipy.spatial.transform import RigidTransform, Rotation
@@ -198,10 +199,7 @@ def test_a_large_loop_that_drives_a_small_one() -> None:
         found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3).tensors])
         assert np.abs(found / right - 1).max() < 100 * EPS * worse
     far = two_loops(50.0, 5e-5)
-    with pytest.raises(
-        kic.ConfigurationError,
-        match=r"depend on one another where it starts \(condition \de\+06, at most 1e\+06 can be followed\)",
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         far.at({"A": 0.4})
     # with the joint kept that both loops share, each is walked by itself
     m = two_loops(50.0, 5e-5, "D")
@@ -316,11 +314,7 @@ def test_a_four_bar_towards_its_dead_centre() -> None:
         linkage, worse = Linkage(m, "ABCD"), condition(c, "D")
         conditions.append(worse)
         if worse > 1e12:
-            with pytest.raises(
-                kic.SingularError,
-                match=r"Coordinates D cannot drive 'four-bar' here \(condition [\de.+]+\): while they stand "
-                r"still, .*A.* can move\. Possible here: .*A",
-            ) as caught:
+            with raises(kic.SingularError, coordinates=("D",)) as caught:
                 c.coefficients("B", 3, "D")
             assert 1e12 <= caught.value.condition < 10 * worse
         else:
@@ -356,9 +350,7 @@ def test_closing_towards_a_dead_centre(side: int) -> None:
         near = m.at({"A": dead_angle() + 1.5 * side * gap})
         wanted = float(m.at({"A": dead_angle() + side * gap}).value("D"))
         if condition(near, "D") > 1e6:
-            with pytest.raises(
-                kic.ConfigurationError, match=r"where it starts \(condition \de\+0[67], at most 1e\+06"
-            ):
+            with raises(kic.ConfigurationError, failed=[()]):
                 m.at({"D": wanted}, near=near)
             continue
         answered += 1
@@ -385,7 +377,7 @@ def test_a_slider_crank_towards_its_dead_centre() -> None:
         right = [1 / g, -h / g**3, 3 * h**2 / g**5 - d / g**4]
         worse = condition(c, "piston")
         if worse > 1e12:
-            with pytest.raises(kic.SingularError, match=r"Coordinates piston cannot drive .*Possible here: "):
+            with raises(kic.SingularError, coordinates=("piston",)):
                 c.dynamics("piston")
             continue
         found = [T.ravel()[0] for T in c.coefficients("shaft", 3, "piston").tensors]
@@ -415,10 +407,7 @@ def test_a_five_bar_towards_aligned_links() -> None:
         c = m.at({"A": A, "C": -gap}, near=c)
         worse = condition(c, "A", "E")
         if worse > 1e12:
-            with pytest.raises(
-                kic.SingularError,
-                match=r"Coordinates A, E cannot drive 'five-bar' .* while they stand still, .*C.* can move",
-            ) as caught:
+            with raises(kic.SingularError, coordinates=("A", "E")) as caught:
                 c.coefficients("tip", wrt=["A", "E"])
             assert any(set(names.split(", ")) & set("BCD") for names in caught.value.possible)
             continue
@@ -461,9 +450,7 @@ def test_a_platform_towards_a_singular_configuration() -> None:
         worse = condition(c, *LEGS)
         conditions.append(worse)
         if worse > 1e12:
-            with pytest.raises(
-                kic.SingularError, match=r"Coordinates L1, .* cannot drive 'gough-stewart' here \(condition"
-            ) as caught:
+            with raises(kic.SingularError, coordinates=tuple(LEGS)) as caught:
                 c.coefficients("eye", 3, LEGS)
             others = caught.value.possible[0].split(", ")
             assert np.isfinite(c.coefficients("eye", 3, others).D).all()
@@ -598,7 +585,7 @@ def test_digits_near_a_turning_point(
 def test_members_near_a_bifurcation_are_named() -> None:
     m = parallelogram(0.3)
     c = m.at({"A": [[0.5, 1e-6], [0.4, 1e-5]]})
-    with pytest.raises(kic.SingularError, match="order 3 may be wrong by") as caught:
+    with raises(kic.SingularError, order=3) as caught:
         c.coefficients("tip", 3)
     assert caught.value.failed == [(0, 1), (1, 1)]
     assert 1e5 < caught.value.condition < 1e8
@@ -629,15 +616,12 @@ def test_states_are_checked(name: str) -> None:
     closure.check(c.state + 1e-12)
     states = c.state
     states[3, -1] += 1e-3
-    with pytest.raises(
-        kic.InputError,
-        match=rf"A state of '{name}' must be closed \(member 3 of 5\), but '\w+' misses by \d\.\de-0[345] ",
-    ) as caught:
+    with raises(kic.InputError, failed=[3]) as caught:
         closure.check(states)
     assert caught.value.failed == [3]
     assert caught.value.joint in {*m.cuts, *m.fixed_distances, *(x.name for x in m.couplings)}
     assert 1e-5 < caught.value.residual < 1e-2
-    with pytest.raises(kic.InputError, match=rf"A state of '{name}' must be closed, but '\w+' misses"):
+    with raises(kic.InputError, failed=[0]):
         closure.check(states[3:4])
     states[3] = np.nan
     found = closure.check(states)
@@ -649,9 +633,7 @@ def test_states_at_dead_centres_and_flipped_ones_raise() -> None:
     m = kic.load("slider-crank")
     states = np.stack([m.at({"shaft": x}).state for x in (0.5, 0.0)])
     closure = m._model.closure(("piston",))
-    with pytest.raises(
-        kic.SingularError, match=r"Coordinates piston cannot drive 'slider-crank' here \(member 1 of 2\)"
-    ) as caught:
+    with raises(kic.SingularError, coordinates=("piston",)) as caught:
         closure.check(states)
     assert caught.value.failed == [1]
     assert np.isfinite(m._model.closure(("shaft",)).check(states)).all()
@@ -662,7 +644,7 @@ def test_states_at_dead_centres_and_flipped_ones_raise() -> None:
     door = kic.Mechanism("door", [kic.Body("leaf")], [ball, hinge], [tip], coordinates=["ball"])
     closure = door._model.closure(("tip.y",))
     assert np.isfinite(closure.check(door.at().state[None])).all()
-    with pytest.raises(kic.InputError, match="joint 'hinge' closed the wrong way round"):
+    with raises(kic.InputError, joint="hinge"):
         closure.check(np.array([[0.0, 1.0, 0.0, 0.0]]))
 
 
@@ -672,5 +654,5 @@ def test_states_of_rounded_linkages_are_closed_within_their_tolerance() -> None:
     rough = replace(m, joints=joints, closure_tolerance=1e-4)
     state = rough.at({"A": 1.5}).state[None]
     assert rough._model.closure(("A",)).check(state)[0] < 100
-    with pytest.raises(kic.InputError, match=r"but 'D' misses by \d\.\de-0[56]"):
+    with raises(kic.InputError, joint="D"):
         replace(rough, closure_tolerance=0.0)._model.closure(()).check(state)

@@ -238,7 +238,7 @@ def test_springs_at_their_ends() -> None:
     )
     assert pytest.approx(np.array([[3.0]])) == m.at().linearize().K
     taut = replace(m, springs=[kic.Spring("coil", ("eye", "post"), 3.0, 0.1)])
-    with pytest.raises(kic.InputError, match="has no direction here"):
+    with raises(kic.InputError, names=("coil",)):
         taut.at().linearize()
 
 
@@ -463,18 +463,18 @@ def test_results_of_a_linearization() -> None:
 def test_invalid_arguments() -> None:
     arm = kic.load("horn-two-link")
     c = arm.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match="`qdd`"):
+    with raises(kic.InputError, key="qdd"):
         c.linearize([0, 0], [0, 0], effort=[0, 0])
-    with raises(kic.InputError, name="qd"):
+    with raises(kic.InputError, key="qd"):
         c.linearize([0, 0, 0])
-    with raises(kic.InputError, name="dq"):
+    with raises(kic.InputError, key="dq"):
         c.linearize().inverse_dynamics([0, 0, 0])
     with raises(kic.UnknownNameError, name="elbw"):
         c.linearize().with_fixed("elbw")
-    with pytest.raises(kic.InputError, match="Batch shapes do not broadcast"):
+    with raises(kic.InputError, batches={"configuration": (3,), "qd": (2,), "qdd": ()}):
         arm.at(np.zeros((3, 2))).linearize(np.zeros((2, 2)))
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="requires a numeric configuration"):
+    with raises(kic.InputError, key="configuration"):
         arm.at(np.array(sympy.symbols("a b"))).linearize()
     massless = kic.Mechanism(
         "needle",

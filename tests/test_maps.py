@@ -108,42 +108,42 @@ def test_a_cut_through_three_axes() -> None:
     m = kic.load("horn-three-link")
     a, b, c = m.coordinate_names
     s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
-    with pytest.raises(kic.InputError, match=f"shows one or two axes, but 3 are left.*at={{'{a}'"):
+    with raises(kic.InputError, axes=("shoulder", "elbow", "wrist")):
         s.plot()
     picture = s.plot(at={b: 0.21})
     np.testing.assert_array_equal(
         np.asarray(picture.axes.collections[0].get_array()).T, s["largest static effort"][:, 1]
     )
     assert picture.axes.get_title() == f"{b} = 0.2 rad"
-    with pytest.raises(kic.InputError, match="shows one or two axes, but 0 are left: none"):
+    with raises(kic.InputError, axes=()):
         s.plot(at={a: 0, b: 0.1, c: 0.3})
 
 
 def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
-    with pytest.raises(kic.InputError, match="`name`"):
+    with raises(kic.InputError, key="name"):
         joints.plot()
     with raises(kic.UnknownNameError, name="W"):
         joints.plot("W")
-    with pytest.raises(kic.InputError, match=r"values of shape \(3,\) in each cell"):
+    with raises(kic.InputError, name="tip", got=(3,)):
         joints.plot("tip")
     with raises(kic.UnknownNameError, name="knee"):
         joints.plot("w", at={"knee": 0.0})
-    with pytest.raises(kic.InputError, match="`at`"):
+    with raises(kic.InputError, key="at", name="elbow", got=7):
         joints.plot("w", at={"elbow": 7})
-    with pytest.raises(kic.InputError, match="`bounds`"):
+    with raises(kic.InputError, key="bounds", got=(1, 0)):
         joints.plot("w", bounds=(1, 0))
     for contours in (-3, 2.5, "many", True):
-        with raises(kic.InputError, name="contours"):
+        with raises(kic.InputError, key="contours"):
             joints.plot("w", contours=contours)
     for width in (-3, 0.5, "wide", np.nan, True, 1000):
-        with pytest.raises(kic.InputError, match="`width`"):
+        with raises(kic.InputError, key="width"):
             joints.plot("w", width=width)
-    with raises(kic.InputError, name="at"):
+    with raises(kic.InputError, key="at"):
         joints.plot("w", at=3)
     none = kic.sweep(
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     )
-    with pytest.raises(kic.InputError, match="no value in any cell"):
+    with raises(kic.InputError, name="effective mass"):
         none.plot()
 
 
@@ -212,7 +212,7 @@ def test_names_of_a_run(run: kic.Simulation) -> None:
     np.testing.assert_array_equal(energy["work"], run.energy.work)
     np.testing.assert_array_equal(residual["residual"], run.energy.residual)
     np.testing.assert_array_equal(elbow["elbow"], run["elbow"])
-    with pytest.raises(kic.UnknownNameError, match=r"No group or part 'energie'.*Did you mean 'energy'\?"):
+    with raises(kic.UnknownNameError, name="energie"):
         run.plot("energie")
     with raises(kic.UnknownNameError, name="currents"):  # nothing has a voltage
         run.plot("currents")
@@ -234,7 +234,7 @@ def test_motor_voltage_and_current() -> None:
     assert "N" in torque
     assert "N" not in current
     assert list(voltage) == ["M"]
-    with pytest.raises(kic.UnknownNameError, match=r"There are: .*torques, currents, voltages"):
+    with raises(kic.UnknownNameError, name="nix"):
         made.plot("nix")
 
 
@@ -271,7 +271,7 @@ def test_trajectories_and_courses() -> None:
         np.testing.assert_array_equal(lines(axes)["tip.x"], wanted[:, 0])
     assert picture.axes[2].get_ylabel() == "acceleration (m/s²)"
     assert list(lines(course.plot().axes[0])) == ["A"]
-    with pytest.raises(kic.InputError, match="has 1 coordinates, and 'horn-two-link' has 3 rows of tip"):
+    with raises(kic.InputError, key="mechanism", count=1):
         kic.trajectory.line({"tip": [0.0]}, {"tip": [1.0]}, duration=1.0).plot(ARM)
 
 
@@ -280,7 +280,7 @@ def test_paths_that_were_followed() -> None:
     near = m.at([[0.4, 0.5, 0.6], [0.5, 0.5, 0.6]])
     x = near.value("frame3.x")
     f = m.follow({"frame3.x": lambda t: x[..., None] - 0.1 * np.sin(t)}, np.linspace(0, 1, 5), near=near)
-    with pytest.raises(kic.InputError, match="`member`"):
+    with raises(kic.InputError, key="member"):
         f.plot()
     picture = f.plot(member=1)
     labels = [axes.get_ylabel() for axes in picture.axes]
@@ -289,17 +289,17 @@ def test_paths_that_were_followed() -> None:
     np.testing.assert_array_equal(lines(picture.axes[0])["frame3.x"], f.configuration.value("frame3.x")[:, 1])
     np.testing.assert_array_equal(lines(picture.axes[1])["frame3.x"], f.error[:, 1, 0])
     np.testing.assert_array_equal(np.stack(list(lines(picture.axes[3]).values()), axis=1), f.qd[:, 1])
-    with pytest.raises(kic.InputError, match="`member`"):
+    with raises(kic.InputError, key="member", got=0):
         course_index((), 0)
-    with pytest.raises(kic.InputError, match="`member`"):
+    with raises(kic.InputError, key="member", got=5):
         course_index((2,), 5)
 
 
 def test_invalid_plots_raise() -> None:
-    with pytest.raises(kic.InputError, match="at least one panel"):
+    with raises(kic.InputError, key="panels"):
         draw_plots(np.arange(2.0), [])
     many = Panel("value", "m", {str(k): np.arange(2.0) for k in range(25)})
-    with pytest.raises(kic.InputError, match=r"at most 24 lines, got 25 in 'value \(m\)'"):
+    with raises(kic.InputError, key="panels", got=25):
         draw_plots(np.arange(2.0), [many])
 
 
@@ -320,5 +320,5 @@ def test_without_matplotlib(joints: kic.Sweep, run: kic.Simulation, monkeypatch:
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for plot in (lambda: joints.plot("w"), run.plot):
-        with pytest.raises(kic.MissingExtraError, match=r"pip install 'kic\[plot\]'"):
+        with raises(kic.MissingExtraError, extra="plot"):
             plot()

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch, random_body, random_joint, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -243,7 +244,7 @@ def test_a_long_chain_written_backwards_is_checked_in_no_time() -> None:
     ]
     m = kic.Mechanism("chain", [kic.Body(name) for name in names[1:]], joints)
     assert len(m.coordinate_names) == count
-    with pytest.raises(kic.ModelError, match=r"no joint connects 'b10', 'b11', .* … to") as caught:
+    with raises(kic.ModelError, key="bodies[10]") as caught:
         replace(m, joints=[j for j in joints if j.name != "j10"])
     assert len(caught.value.bodies) == count - 10
 
@@ -381,7 +382,7 @@ def test_possible_inertias(inertia: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("inertia", IMPOSSIBLE)
 def test_impossible_inertias(inertia: tuple) -> None:
-    with pytest.raises(kic.ModelError, match="no body has the principal moments of inertia") as caught:
+    with raises(kic.ModelError, key="inertia") as caught:
         kic.Body("b", 1.0, (0, 0, 0), inertia)
     assert caught.value.key == "inertia"
     low, middle, high = caught.value.principal
@@ -394,7 +395,7 @@ def test_impossible_inertias(inertia: tuple) -> None:
 def test_rounded_tables_pass() -> None:
     """Six printed digits of a flat body: the sum may be missed by half a unit of the last."""
     check_inertia("Body 'plate'", (0.123456, 0.234567, 0.358023 + 1e-7))
-    with pytest.raises(kic.ModelError, match="none may exceed the sum of the other two"):
+    with raises(kic.ModelError, key="inertia"):
         check_inertia("Body 'plate'", (0.123456, 0.234567, 0.358023 + 1e-6))
 
 

@@ -8,6 +8,7 @@ import linkages
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from raising import raises
 from scipy.spatial.transform import Rotation
 
 import kic
@@ -179,9 +180,7 @@ def test_drawn_folded_flat(m: kic.Mechanism) -> None:
     assert doubt in f.summary()
     assert "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop" in f.summary()
     assert doubt in " ".join(repr(m).split())
-    with pytest.raises(
-        kic.SingularError, match=r"it has 2 degrees of freedom here, and 1 coordinates were named: A"
-    ):
+    with raises(kic.SingularError, dof=2, coordinates=("A",)):
         m.at().coefficients("D")
     with pytest.raises(
         kic.InputError, match=r"has mobility 1; 2 coordinates .* But the reference configuration is singular"

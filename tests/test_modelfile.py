@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from raising import raises
 from spoiling import spoiled, texts
 
 import kic
@@ -329,7 +330,7 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_unsavable_models_raise(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="`mechanism`"):
+    with raises(kic.InputError, key="mechanism", got="horn-two-link"):
         kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
     for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
@@ -338,7 +339,7 @@ def test_unsavable_models_raise(tmp_path: Path) -> None:
         assert caught.value.path == place
     path = tmp_path / "m.toml"
     kic.save(m, path)
-    with pytest.raises(kic.ModelFileError, match="surrogates not allowed"):
+    with raises(kic.ModelFileError, path=path):
         kic.save(replace(m, about="\ud800"), path)
     assert kic.load(path) == m  # the old file is still whole
 
@@ -443,11 +444,11 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ) as caught:
         kic.load(tmp_path / "no.toml")
     assert caught.value.path == tmp_path / "no.toml"
-    with pytest.raises(kic.ModelFileError, match="cannot be read: Is a directory"):
+    with raises(kic.ModelFileError, errno=21):
         kic.load(tmp_path)
-    with pytest.raises(kic.ModelFileError, match="cannot be read: File name too long"):
+    with raises(kic.ModelFileError, errno=36):
         kic.load("x" * 300 + ".toml")
-    with pytest.raises(kic.ModelFileError, match="null byte"):
+    with raises(kic.ModelFileError, path=Path("a\0b.toml")):
         kic.load("a\0b.toml")
     with pytest.raises(
         kic.UnknownNameError, match=r"No shipped model 'puma506' in 'kic'\. Did you mean 'puma560'\?"
@@ -456,7 +457,7 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.name == "puma506"
     assert caught.value.candidates == kic.model_names()
     for name in ("", "PUMA560", "x" * 300, "a\0b", "ground"):
-        with pytest.raises(kic.UnknownNameError, match="No shipped model"):
+        with raises(kic.UnknownNameError, name=name):
             kic.load(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.stl").write_text("solid part")
@@ -466,7 +467,7 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(kic.ModelFileError, match=r"run\.npz: is a zip archive.* kic\.Simulation\.load reads"):
         kic.load("run.npz")
     for nothing in (5, None, b"puma560", ["puma560"], kic):
-        with pytest.raises(kic.InputError, match="must be the name of a shipped model or a path, got "):
+        with raises(kic.InputError, key="model"):
             kic.load(nothing)
 
 
@@ -483,7 +484,7 @@ def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch
     Path("scara.toml").write_text("name = ", encoding="utf-8")
     assert kic.load("scara").name == "scara"  # what is shipped goes first
     Path("folder.toml").mkdir()
-    with pytest.raises(kic.UnknownNameError, match="There are: "):
+    with raises(kic.UnknownNameError, name="folder"):
         kic.load("folder")
 
 
@@ -637,7 +638,7 @@ def test_dots_in_strings_do_not_nest(tmp_path: Path) -> None:
 def test_endless_devices_are_not_models() -> None:
     if not Path("/dev/zero").exists():
         pytest.skip("this system has no /dev/zero")
-    with pytest.raises(kic.ModelFileError, match="must have at most 4 MB"):
+    with raises(kic.ModelFileError, limit=4000000):
         kic.load(Path("/dev/zero"))
 
 

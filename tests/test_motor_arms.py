@@ -159,20 +159,20 @@ def test_computed_voltage_in_tip_coordinates() -> None:
 
 def test_invalid_arguments_raise() -> None:
     go, make = swing(PUMA), kic.controllers.computed_voltage
-    with pytest.raises(kic.InputError, match=r"`gain` must be a number of at least 0, got -1\.0"):
+    with raises(kic.InputError, key="gain"):
         make(PUMA, go, 1.0, 1.0, gain=-1.0)
-    with pytest.raises(kic.InputError, match="`gain`"):
+    with raises(kic.InputError, key="gain"):
         make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, PUMA.at().state, np.zeros(6))
-    with pytest.raises(kic.InputError, match="'puma560' has no motors"):
+    with raises(kic.InputError, motors=()):
         make(kic.load("puma560"), go, 1.0, 1.0)
     torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
-    with pytest.raises(kic.InputError, match="must give voltages, got one that gives efforts"):
+    with raises(kic.InputError, key="effort", got="efforts", expected="voltages"):
         kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
-    with raises(kic.InputError, coordinates=("A", "D")):
+    with raises(kic.InputError, got=("A", "D")):
         kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
-    with pytest.raises(kic.InputError, match="cannot produce this motion"):
+    with raises(kic.InputError, name="flange"):
         make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
 
 

@@ -171,7 +171,7 @@ def test_motions_that_motors_cannot_make() -> None:
     m = kic.load("horn-two-link")
     one = replace(m, motors=[kic.Motor("S", ["shoulder"], [20.0])])
     c = one.at([0.1, 0.2])
-    with pytest.raises(kic.InputError, match=r"cannot produce this motion: effort 4\.686 remains at elbow"):
+    with raises(kic.InputError, name="elbow", motors=("S",)):
         c.drive([0, 0], [0, 0])
     # with the elbow falling freely, they can
     d = c.dynamics()
@@ -181,49 +181,48 @@ def test_motions_that_motors_cannot_make() -> None:
     with raises(kic.InputError, dof=2):
         three.at([0.1, 0.2]).drive([0, 0], [0, 0])
     twins = replace(m, motors=[kic.Motor(f"M{k}", ["shoulder", "elbow"], [1.0, 2.0]) for k in (1, 2)])
-    with pytest.raises(kic.SingularError, match="M1, M2 depend on one another here"):
+    with raises(kic.SingularError, motors=("M1", "M2")):
         twins.at([0.1, 0.2]).drive([0, 0], [0, 0])
-    with pytest.raises(kic.InputError, match=r"'horn-two-link' has no motors\. Add"):
+    with raises(kic.InputError, motors=()):
         m.at([0.1, 0.2]).drive([0, 0], [0, 0])
-    with pytest.raises(kic.InputError, match="has no motors"):
+    with raises(kic.InputError, motors=()):
         m.at([0.1, 0.2]).dynamics(motors=True)
-    with pytest.raises(kic.InputError, match="has no motors"):
+    with raises(kic.InputError, motors=()):
         m.at([0.1, 0.2]).linearize(motors=True)
-    with raises(kic.InputError, name="qddd"):
+    with raises(kic.InputError, key="qddd"):
         c.drive([0, 0], [0, 0], [0])
 
 
 BAD = [
-    ({"joints": []}, "joints", "`joints` must name one joint or more, got"),
-    ({"joints": [1]}, "joints", "`joints` must name one joint or more, got"),
-    ({"joints": ["A", "A"]}, "joints", "must not repeat a joint"),
-    ({"joints": ["A", "B"]}, "ratios", "`ratios` must be 2 finite numbers other than zero"),
-    ({"ratios": [0.0]}, "ratios", "`ratios` must be 1 finite numbers other than zero"),
-    ({"ratios": [np.nan]}, "ratios", "finite numbers other than zero"),
-    ({"inertia": -1}, "inertia", "a finite number of at least 0, got -1"),
-    ({"friction": -1}, "friction", "a finite number of at least 0, got -1"),
-    ({"resistance": 0.0, "torque_constant": 1}, "resistance", "`resistance` must be positive, got 0"),
-    ({"resistance": 1.0}, "torque_constant", "has a `resistance` but no `torque_constant`"),
-    ({"torque_constant": 1.0}, "resistance", "has `torque_constant` but no `resistance`"),
-    ({"inductance": 1.0}, "resistance", "has `inductance` but no `resistance`"),
-    ({"name": "a.b"}, "name", "must be text without dots"),
+    ({"joints": []}, "joints"),
+    ({"joints": [1]}, "joints"),
+    ({"joints": ["A", "A"]}, "joints"),
+    ({"joints": ["A", "B"]}, "ratios"),
+    ({"ratios": [0.0]}, "ratios"),
+    ({"ratios": [np.nan]}, "ratios"),
+    ({"inertia": -1}, "inertia"),
+    ({"friction": -1}, "friction"),
+    ({"resistance": 0.0, "torque_constant": 1}, "resistance"),
+    ({"resistance": 1.0}, "torque_constant"),
+    ({"torque_constant": 1.0}, "resistance"),
+    ({"inductance": 1.0}, "resistance"),
+    ({"name": "a.b"}, "name"),
 ]
 
 
-@pytest.mark.parametrize(("given", "key", "text"), BAD)
-def test_motors_that_cannot_be(given: dict, key: str, text: str) -> None:
-    with pytest.raises(kic.ModelError, match=text) as caught:
+@pytest.mark.parametrize(("given", "key"), BAD)
+def test_motors_that_cannot_be(given: dict, key: str) -> None:
+    with raises(kic.ModelError, key=key):
         kic.Motor(**{"name": "M", "joints": ["A"], **given})
-    assert caught.value.key == key
 
 
 def test_motors_of_a_drawing() -> None:
     m = kic.load("four-bar")
-    for joint, text in (
-        ("Z", r"Motor 'M': No joint 'Z' in 'four-bar'"),
-        ("tip", r"Motor 'M': No joint 'tip' in 'four-bar'"),
+    for joint, data in (
+        ("Z", {"key": "motors[0].joints", "name": "Z"}),
+        ("tip", {"key": "motors[0].joints", "name": "tip"}),
     ):
-        with pytest.raises(kic.ModelError, match=text) as caught:
+        with raises(kic.ModelError, **data) as caught:
             replace(m, motors=[kic.Motor("M", [joint])])
         assert caught.value.key == "motors[0].joints"
     with raises(kic.ModelError, key="motors[0].name", name="A"):
@@ -231,21 +230,19 @@ def test_motors_of_a_drawing() -> None:
     with raises(kic.ModelError, key="motors[0]"):
         replace(m, motors=["M"])
     ball = random_tree(np.random.default_rng(0), ["R", "spherical", "universal"])
-    with pytest.raises(kic.ModelError, match="Motor 'M': joint 'j1' is spherical"):
+    with raises(kic.ModelError, key="motors[0].joints", name="j1"):
         replace(ball, motors=[kic.Motor("M", ["j1"])])
-    with pytest.raises(
-        kic.ModelError, match=r"Motor 'M': joint 'j2' has 2 coordinates\. Name one: j2\.1, j2\.2"
-    ):
+    with raises(kic.ModelError, key="motors[0].joints", name="j2"):
         replace(ball, motors=[kic.Motor("M", ["j2"])])
-    with pytest.raises(kic.ModelError, match=r"'j1\.1' is a rotation of a spherical joint"):
+    with raises(kic.ModelError, key="motors[0].joints"):
         replace(ball, motors=[kic.Motor("M", ["j1.1"])])
     fine = replace(ball, motors=[kic.Motor("M", ["j0", "j2.2"], [2.0, 3.0])])
     assert fine.shafts == {"M": ("j0", "j2.2")}
     with_motor = replace(m, motors=[kic.Motor("M", ["A"], [30.0])])
     assert with_motor.parts["M"] is with_motor.motors[0]
-    with pytest.raises(kic.InputError, match=r"'M' is a motor without rows\. Name its joints: A"):
+    with raises(kic.InputError, name="M"):
         with_motor.at().coefficients("M")
-    with pytest.raises(kic.InputError, match="'M' is a motor and cannot be an input"):
+    with raises(kic.InputError, name="M"):
         fine.at({"M": 1.0})
     page = str(with_motor)
     assert "motors" in page

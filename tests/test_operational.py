@@ -173,7 +173,7 @@ def test_masked_members_stay_nan() -> None:
     m = kic.load("horn-two-link")
     c = m.at([[0.3, 1.0], [np.nan, 1.0], [0.3, 0.0]], failures="mask")
     task = ["tip.x", "tip.y"]
-    with pytest.raises(kic.SingularError, match=r"The task tip\.x, tip\.y .* is singular here") as caught:
+    with raises(kic.SingularError, names=("tip.x", "tip.y"), failed=[(2,)]) as caught:
         c.operational_space(task)
     assert caught.value.failed == [(2,)]
     s = c.operational_space(task, failures="mask")
@@ -185,7 +185,7 @@ def test_fixed_row_raises_and_small_row_does_not() -> None:
     """Rounding is not motion; micrometres at the end of a boom of ten metres are."""
     m = kic.load("horn-two-link")
     for at in ([0.0, 0.0], [0.0, np.pi], [1e-17, 1e-17]):
-        with pytest.raises(kic.SingularError, match="or do not move"):
+        with raises(kic.SingularError, names=("tip.x",)):
             m.at(at).operational_space("tip.x")
     for size in (1.0, 1e-3, 1e-6):
         crane = kic.Mechanism(
@@ -217,25 +217,25 @@ def test_invalid_arguments() -> None:
     c = m.at([0.3, 1.0])
     with raises(kic.InputError, dof=2):
         c.operational_space("tip")
-    with raises(kic.InputError, name="task"):
+    with raises(kic.InputError, key="task"):
         c.operational_space([])
     with raises(kic.UnknownNameError, name="nose"):
         c.operational_space("nose")
-    with pytest.raises(kic.SingularError, match="is singular here") as caught:
+    with raises(kic.SingularError, names=("tip.x", "tip.y")) as caught:
         m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
     assert caught.value.share < 1e-12
     f, other = m.prepare_operational_space("tip.x"), m.prepare_operational_space("tip.y")
-    with pytest.raises(kic.InputError, match="`out`"):
+    with raises(kic.InputError, key="out"):
         f(c.state, out=other(c.state))
-    with pytest.raises(kic.InputError, match="`out`"):
+    with raises(kic.InputError, key="out"):
         f(c.state[None], out=f(c.state))
     s = c.operational_space("tip.x")
-    with raises(kic.InputError, name="direction"):
+    with raises(kic.InputError, key="direction"):
         s.mass([0.0])
-    with raises(kic.InputError, name="force"):
+    with raises(kic.InputError, key="force"):
         s.effort([1.0, 2.0])
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="numeric configuration"):
+    with raises(kic.InputError, key="configuration"):
         m.at(sympy.symbols("a b")).operational_space("tip.x")
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
     with pytest.raises(kic.InertiaError):
@@ -249,5 +249,5 @@ def test_zero_distances_and_springs_raise() -> None:
     with raises(kic.InputError, distances=("none",)):
         m.at([0.0, 0.5]).operational_space("none")
     m = replace(m, springs=(kic.Spring("coil", ("here", "there"), stiffness=1.0, rest=0.1),))
-    with pytest.raises(kic.InputError, match="has no direction here"):
+    with raises(kic.InputError, names=("coil",)):
         m.at([0.0, 0.5]).operational_space("tip.x")

@@ -168,7 +168,7 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
 
 def test_page_requires_one_configuration() -> None:
     m = kic.load("four-bar")
-    with pytest.raises(kic.InputError, match="must be a single configuration, got a batch"):
+    with raises(kic.InputError, key="configuration", got=(2,)):
         kic.report_page(m.at({"A": [1.0, 1.1]}), "tip")
     with raises(kic.UnknownNameError, name="nose"):
         kic.report_page(m.at(), "nose")

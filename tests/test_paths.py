@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from linkages import four_bar_pivots
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -68,9 +69,7 @@ def test_a_crank_that_does_not_go_round_stops_at_its_dead_centre(sides: tuple[fl
     # coupler and rocker in line
     limit = np.arccos((crank**2 + ground**2 - (coupler + rocker) ** 2) / (2 * crank * ground))
     wanted = np.linspace(np.pi / 2, np.pi, 40)
-    with pytest.raises(
-        kic.ConfigurationError, match=r"member \d+, continued from member \d+: .*a dead centre"
-    ) as caught:
+    with pytest.raises(kic.ConfigurationError, match="a dead centre") as caught:
         m.path({"A": wanted})
     first = caught.value.failed[0][0]
     assert wanted[first - 1] < limit < wanted[first]
@@ -160,10 +159,7 @@ def test_a_five_bar_draws_a_circle() -> None:
     assert np.abs(again.value("tip") - tip).max() < 1e-11
     # a circle too wide
     wide = {"tip.x": x - 30 + 30 * np.cos(TURN), "tip.y": y + 30 * np.sin(TURN)}
-    with pytest.raises(
-        kic.ConfigurationError,
-        match=r"continued from member \d+: it completed [\d.]+ % of the path, to tip\.x = ",
-    ):
+    with pytest.raises(kic.ConfigurationError):
         m.path(wide)
 
 
@@ -193,7 +189,7 @@ def test_paths_side_by_side() -> None:
     # one of them stops, the others go on
     s = kic.load("slider-crank")
     goal = np.linspace(0.23, 0.24, 8)[:, None] * [1.0, 1.0] + np.linspace(0, 0.05, 8)[:, None] * [0, 1]
-    with pytest.raises(kic.ConfigurationError, match=r"\(\d, 1\), continued from member \d: it"):
+    with pytest.raises(kic.ConfigurationError):
         s.path({"piston": goal})
     ok = s.path({"piston": goal}, failures="mask").ok
     assert ok[:, 0].all()
@@ -211,24 +207,24 @@ def test_open_chains_and_invalid_members() -> None:
     assert (c.value("elbow")[c.ok] > 0).all()
     f = kic.load("four-bar")
     values = f.at().value("A") + np.array([0.1, np.nan, 0.2])
-    with pytest.raises(kic.ConfigurationError, match="member 1, continued from member 0: A is NaN") as caught:
+    with raises(kic.ConfigurationError, failed=[(1,), (2,)]) as caught:
         f.path({"A": values})
     assert caught.value.reasons == ["A is NaN, and inputs must be finite", "its path stops at member 1"]
     assert caught.value.configuration.ok.tolist() == [True, False, False]
 
 
 WRONG = [
-    ({"A": 1.0}, {}, r"A path of 'four-bar' needs several members: give inputs with a batch"),
-    (None, {}, r"`inputs` must be an array of numbers, got None"),
-    ({"A": TURN}, {"near": 3}, r"`near` must be a configuration made by at\(\), got 3"),
-    ({"A": TURN}, {"failures": "skip"}, r"`failures` must be 'raise' or 'mask', got 'skip'"),
-    ({"A": TURN, "D": TURN}, {}, r"2 coordinates were named: A, D\. Name 1"),
+    ({"A": 1.0}, {}, {"key": "inputs", "got": ()}),
+    (None, {}, {"key": "inputs"}),
+    ({"A": TURN}, {"near": 3}, {"key": "near", "got": 3}),
+    ({"A": TURN}, {"failures": "skip"}, {"key": "failures", "got": "skip"}),
+    ({"A": TURN, "D": TURN}, {}, {"mobility": 1, "count": 2}),
 ]
 
 
-@pytest.mark.parametrize(("inputs", "more", "text"), WRONG)
-def test_invalid_queries_raise(inputs: object, more: dict, text: str) -> None:
-    with pytest.raises(kic.InputError, match=text):
+@pytest.mark.parametrize(("inputs", "more", "data"), WRONG)
+def test_invalid_queries_raise(inputs: object, more: dict, data: dict) -> None:
+    with raises(kic.InputError, **data):
         kic.load("four-bar").path(inputs, **more)
 
 
@@ -246,5 +242,5 @@ def test_batches_find_the_solutions_of_their_members() -> None:
         if c.ok[i, j]:
             np.testing.assert_allclose(m.at(one).state, c.state[i, j], rtol=0, atol=1e-11)
         else:
-            with pytest.raises(kic.ConfigurationError, match="% of the path"):
+            with pytest.raises(kic.ConfigurationError):
                 m.at(one)

@@ -93,5 +93,5 @@ def test_comparison_detects_another_closure(name: str) -> None:
     """Coincident points constrain less than a hinge or slider, so that the comparison must fail."""
     m = kic.load(name)
     peer = closed_peers.ClosedPeer(m, closed_peers.THREE_ROWS)
-    with pytest.raises(peers.DisagreementError, match="acceleration differs"):
+    with pytest.raises(peers.DisagreementError):
         closed_peers.check_accelerations(m, peer, m.at())

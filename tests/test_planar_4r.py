@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch
 
 import kic
@@ -119,7 +120,7 @@ def test_elbow_moves_in_the_null_space(arm: kic.Mechanism) -> None:
 def test_the_tip_is_singular_only_in_one_line(arm: kic.Mechanism) -> None:
     lined = arm.at([[0.4, 0, 0, 0], [0.4, np.pi, 0, np.pi], [0.4, 0.1, 0, 0]])
     assert lined.ellipsoid("velocity", TIP).rank.tolist() == [1, 1, 2]
-    with pytest.raises(kic.SingularError, match="is singular here"):
+    with raises(kic.SingularError, names=("tip.x", "tip.y")):
         arm.at([0.4, 0.0, 0.0, 0.0]).resolve(TIP, [0.1, 0.1])
     # the last link's direction leaves one freedom, of which joint rates are the null space
     c = arm.at(POSTURE)

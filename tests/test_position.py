@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -189,9 +190,7 @@ def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     gantry = kic.Mechanism("gantry", bodies[:3], slides)
     at = np.array([1.0, -2.0, 7.0])
     assert np.abs(gantry.at({"c": transform(at, np.zeros(3))}).phi - at).max() < 1e-14
-    with pytest.raises(
-        kic.ConfigurationError, match=r"'c' does not turn, and the requested pose tilts it by"
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         gantry.at({"c": transform(at, np.array([0, 0, 0.1]))})
 
 
@@ -347,7 +346,7 @@ def test_scales(size: float, short: float) -> None:
     turned = np.arctan2(C[1], C[0]) - np.arctan2(drawn[1], drawn[0])
     assert c.value("D") == pytest.approx(turned, abs=1e-13 + 1e-12 * abs(turned))
     if short < 1e-5:  # a thousandth of a degree of the rocker is a turn of the crank: as good as locked
-        with pytest.raises(kic.ConfigurationError, match="its inputs depend on one another where it starts"):
+        with raises(kic.ConfigurationError, failed=[()]):
             m.at({"D": turned / 2})
         return
     half = m.at({"D": turned / 2})
@@ -421,7 +420,7 @@ def test_overlong_travel_of_a_rack_raises_at_once() -> None:
     )
     start = m.at()
     assert m.at({"S": 0.5}).value("A") == pytest.approx(start.value("A") + 5.0, abs=1e-12)
-    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: a joint turns by 1e\+07 rad"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"S": 1e6})
 
 
@@ -454,44 +453,44 @@ def test_out_of_reach_reports_the_last_point() -> None:
 
 
 WRONG = [
-    ("four-bar", {"A": 1.0, "D": 2.0}, r"mobility 1; 2 coordinates were named: A, D\. Name 1\."),
-    ("five-bar", {}, r"mobility 2; 0 coordinates were named: none\. Name 2 more\."),
+    ("four-bar", {"A": 1.0, "D": 2.0}, {"mobility": 1, "count": 2}),
+    ("five-bar", {}, {"mobility": 2, "count": 0}),
     ("panda", {"link7": RigidTransform.identity()},
-     r"mobility 7; 6 coordinates were named: link7 \(pose\): 6\. Name 1 more\."),
-    ("puma560", {"link6": Rotation.identity()}, r"link6 \(orientation\): 3\. Name 3 more\."),
+     {"mobility": 7, "count": 6}),
+    ("puma560", {"link6": Rotation.identity()}, {"mobility": 6, "count": 3}),
     ("puma560", {"tool": [1, 0, 0], "link6": RigidTransform.identity()},
-     r"9 coordinates were named: tool\.x, tool\.y, tool\.z, link6 \(pose\): 6\. Name 6\."),
+     {"mobility": 6, "count": 9}),
     ("five-bar", {"coupler": RigidTransform.identity()},
-     r"3 coordinates .*coupler \(pose\): 3\. Name 2\. Of a body .* give single rows, such as 'coupler\.x'"),
-    ("puma560", {"link6": np.zeros(6)}, r"'link6' includes angular velocities.*SciPy RigidTransform"),
-    ("puma560", {"tool": Rotation.identity()}, r"`tool` must be an array of numbers"),
-    ("puma560", {"hand": RigidTransform.identity()}, r"No part 'hand' in 'puma560'"),
-    ("puma560", {"ground": RigidTransform.identity()}, r"'ground' does not move"),
-    ("four-bar", {"A": 1j}, r"`A` must be real numbers, got complex128"),
-    ("four-bar", {3: 1.0}, r"Keys of `inputs` must be names of rows, got 3"),
+     {"mobility": 2, "count": 3}),
+    ("puma560", {"link6": np.zeros(6)}, {"name": "link6"}),
+    ("puma560", {"tool": Rotation.identity()}, {"key": "tool"}),
+    ("puma560", {"hand": RigidTransform.identity()}, {"name": "hand"}),
+    ("puma560", {"ground": RigidTransform.identity()}, {"name": "ground"}),
+    ("four-bar", {"A": 1j}, {"key": "A", "got": complex}),
+    ("four-bar", {3: 1.0}, {"key": "inputs", "got": 3}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "inputs", "text"), WRONG)
-def test_inputs_of_another_number_or_kind(name: str, inputs: dict, text: str) -> None:
+@pytest.mark.parametrize(("name", "inputs", "data"), WRONG)
+def test_inputs_of_another_number_or_kind(name: str, inputs: dict, data: dict) -> None:
     m = kic.load(name)
-    with pytest.raises(kic.KicError, match=text):
+    with raises(kic.KicError, **data):
         m.at(inputs, near=m.at())
 
 
 def test_near_configurations_that_are_none() -> None:
     m = kic.load("horn-two-link")
     complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near", got=complex):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
-    for near, text in (
-        (3, "made by at"),
-        (kic.load("four-bar").at(), "must be a configuration of 'horn-two-link'"),
+    for near, data in (
+        (3, {"key": "near", "got": 3}),
+        (kic.load("four-bar").at(), {"key": "near", "got": "four-bar"}),
     ):
-        with pytest.raises(kic.InputError, match=text):
+        with raises(kic.InputError, **data):
             m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)
     masked = m.at([[0.0, np.nan], [0.1, 0.2]], failures="mask")
-    with pytest.raises(kic.InputError, match="but 1 of its 2 members have none"):
+    with raises(kic.InputError, key="near"):
         m.at({"tip.x": 1.0, "tip.y": 1.0}, near=masked)
 
 
@@ -507,9 +506,9 @@ def test_mechanism_without_moving_bodies() -> None:
     )
     assert bars.dof == 0
     assert bars.at({}).batch == ()
-    with pytest.raises(kic.InputError, match="mobility 0; 1 coordinates were named: A"):
+    with raises(kic.InputError, mobility=0, count=1):
         bars.at({"A": 1.0})
-    with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
+    with raises(kic.ConfigurationError, failed=[()]):
         kic.load("gough-stewart").at({"platform": Rotation.identity(), "eye": [np.nan, 0, 1]})
 
 
@@ -539,9 +538,7 @@ def test_loops_that_contradict_themselves() -> None:
     joints = [replace(j, axis=(0.0, 0.1, 1.0)) if j.name == "C" else j for j in m.joints]
     stiff = replace(m, joints=tuple(joints))
     assert stiff.dof == 0
-    with pytest.raises(
-        kic.InputError, match=r"mobility 0; 1 coordinates were named: A\. It does not move: name none\."
-    ):
+    with raises(kic.InputError, mobility=0, count=1):
         stiff.at({"A": 1.0})
     forced = replace(stiff, closure_tolerance=0.02)
     assert forced.dof == 1
@@ -573,7 +570,7 @@ def test_distances_that_cannot_be() -> None:
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
     assert rest.ok.tolist() == [True, False, False, True, False, False]
     assert np.abs(rest.value("gap")[rest.ok] - [1.2, 1.5]).max() < 1e-13
-    with pytest.raises(kic.ConfigurationError, match="never negative"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.assemblies({"A": 0.0, "gap": -1.0})
     # drawn with the two points together, a distance has no direction to start in
     m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
@@ -617,7 +614,7 @@ def test_an_antiparallel_closure() -> None:
     found = m.assemblies({"tip.x": 0.2})
     assert np.sort(found.value("hinge")) == pytest.approx([-np.arccos(0.2), np.arccos(0.2)], abs=1e-12)
     # with a bolt on the other side of the leaf only the flipped door would do
-    with pytest.raises(kic.ConfigurationError, match="joint 'hinge' closed the wrong way round"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.assemblies({"tip.z": -0.3})
 
 
@@ -642,14 +639,14 @@ def test_members_of_a_batch() -> None:
     assert some[some.ok].ok.all()
     with pytest.raises(IndexError):
         c[2]
-    with pytest.raises(kic.InputError, match="one configuration of 'four-bar' and has no members"):
+    with raises(kic.InputError, batch=()):
         c[1, 2][0]
-    with pytest.raises(kic.InputError, match="one configuration of 'four-bar' and has no members"):
+    with raises(kic.InputError, batch=()):
         list(c[1, 2])
 
 
 def test_configuration_of_a_changed_mechanism_raises() -> None:
     m = kic.load("four-bar")
     heavy = replace(m, gravity=(0, -1.62, 0))
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near", got="four-bar"):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))

@@ -79,7 +79,7 @@ def test_path_never_crosses_a_dead_centre() -> None:
     k = int(np.argmax(D))
     c = m.at({"A": turn.value("A")[k] - 0.02}, near=kic.Configuration(m._model, (), turn.state[k : k + 1]))
     close = m.prepare_position("D")
-    with pytest.raises(kic.ConfigurationError, match="it completed"):
+    with raises(kic.ConfigurationError, failed=[()]):
         close([D[k] + 1e-4], c.state)
     assert (
         abs(m.prepare(of="D")(close([float(c.value("D")) + 1e-6], c.state)).D.value[0] - c.value("D") - 1e-6)
@@ -115,7 +115,7 @@ def test_invalid_requests_raise() -> None:
     c = m.at()
     with raises(kic.InputError, names=("platform.wx", "platform.wy")):
         kic.load("gough-stewart").prepare_position(["platform.wx", "platform.wy", "L1", "L2", "L3", "L4"])
-    with pytest.raises(kic.InputError, match="has mobility 2; 1 coordinates were named: A"):
+    with raises(kic.InputError, mobility=2, count=1):
         m.prepare_position("A")
     close = m.prepare_position()
     assert repr(close).startswith("position solver of 'five-bar' for values (..., 2) of A, ")
@@ -123,7 +123,7 @@ def test_invalid_requests_raise() -> None:
         close([1.0], c.state)
     with raises(kic.InputError, got=(4,)):
         close([1.0, 1.0], c.state + 0j)
-    with pytest.raises(kic.ConfigurationError, match="inputs must be finite"):
+    with raises(kic.ConfigurationError, failed=[()]):
         close([np.nan, 1.0], c.state)
 
 

@@ -569,7 +569,7 @@ def test_errors(case):
 def test_errors_carry_their_numbers():
     with pytest.raises(InputError) as caught:
         dot(Z((2, 3)), Z((2, 4, 4)))
-    assert caught.value.numbers == {"shape": (2, 4, 4)}
+    assert caught.value.numbers == {"key": "T", "got": (2, 4, 4)}
     with pytest.raises(InputError) as caught:
         dot(Z((2, 1, 3)), Z((5, 3, 4, 4)))
     assert caught.value.numbers == {"batches": {"A": (2,), "T": (5,)}}

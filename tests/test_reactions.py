@@ -820,7 +820,7 @@ def test_towards_a_dead_centre() -> None:
 def test_bifurcations_of_several_motions() -> None:
     """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
     m = ladder(1)
-    with pytest.raises(kic.SingularError, match="Closure conditions of 'ladder' are dependent"):
+    with raises(kic.SingularError, dof=2, coordinates=("D0",)):
         m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
 
 
@@ -866,56 +866,56 @@ def test_sheets() -> None:
 def test_errors() -> None:
     five = kic.load("five-bar")
     c = five.at()
-    with raises(kic.InputError, name="split"):
+    with raises(kic.InputError, key="split"):
         c.joint_forces(split="equal")
-    with raises(kic.InputError, name="split"):
+    with raises(kic.InputError, key="split"):
         c.joint_forces(split=["minimum norm"])
-    with pytest.raises(
-        kic.InputError, match=r"'five-bar' has mobility 2; 1 actuators were named: A\. Name 2 or more"
-    ) as caught:
+    with raises(kic.InputError, mobility=2, count=1) as caught:
         c.joint_forces(actuators="A")
     assert caught.value.mobility == 2
-    with pytest.raises(kic.InputError, match="`actuators`"):
+    with raises(kic.InputError, key="actuators"):
         c.joint_forces(actuators=["A", "E", "A"])
-    with raises(kic.InputError, name="actuators"):
+    with raises(kic.InputError, key="actuators"):
         c.joint_forces(actuators=5)
     with raises(kic.UnknownNameError, name="X"):
         c.joint_forces(actuators=["A", "X"])
     with raises(kic.UnknownNameError, name="X"):
         c.joint_forces()["X"]
-    with raises(kic.InputError, name="qd"):
+    with raises(kic.InputError, key="qd"):
         c.joint_forces([1.0, 2.0, 3.0])
-    with pytest.raises(kic.InputError, match="`qdd`"):
+    with raises(kic.InputError, key="qdd"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with pytest.raises(kic.InputError, match="`configuration`"):
+    with raises(
+        kic.InputError, batches={"configuration": (), "applied": (), "qd": (3,), "qdd": (2,), "effort": ()}
+    ):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    with pytest.raises(kic.InputError, match="`qd`"):
+    with raises(kic.InputError, key="qd", got=complex):
         c.joint_forces([1j, 0.0])
     with raises(kic.UnknownNameError, name="push"):
         c.joint_forces(applied={"push": [0, 0, 0]})
     w = c.joint_forces()["A"]
-    with raises(kic.InputError, name="direction"):
+    with raises(kic.InputError, key="direction"):
         w.along([0, 0, 0])
-    with raises(kic.InputError, name="direction"):
+    with raises(kic.InputError, key="direction"):
         w.along([0, 1])
-    with raises(kic.InputError, name="place"):
+    with raises(kic.InputError, key="place"):
         w.about([0, 1])
     path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
-    with pytest.raises(kic.InputError, match="`direction`"):
+    with raises(kic.InputError, batches={"direction": (2,), "forces": (3,)}):
         path.along(np.ones((2, 3)))
-    with pytest.raises(kic.InputError, match="`place`"):
+    with raises(kic.InputError, batches={"place": (2,), "forces": (3,)}):
         path.about(np.ones((2, 3)))
 
 
 def test_only_real_numbers() -> None:
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of object"):
+    with raises(kic.InputError, key="configuration", got=object):
         kic.load("horn-two-link").at(np.array(sympy.symbols("a b"))).joint_forces()
     arm = kic.load("horn-two-link")
-    with pytest.raises(kic.InputError, match="needs real numbers, got a configuration of complex128"):
+    with raises(kic.InputError, key="configuration", got=complex):
         arm.at([0.1 + 1e-20j, 0.2]).joint_forces()
     pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with pytest.raises(kic.InputError, match="`applied`"):
+    with raises(kic.InputError, key="applied", got=complex):
         pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
 
 
@@ -923,17 +923,13 @@ def test_actuators_that_do_not_hold() -> None:
     # the crank stretched out over the rod: at the piston no effort turns it
     m = kic.load("slider-crank")
     c = m.at([0.0])
-    with pytest.raises(
-        kic.SingularError,
-        match=r"Actuators piston cannot hold 'slider-crank' here \(condition .*\): "
-        r"some motion needs none of their efforts\. Possible here: ",
-    ) as caught:
+    with raises(kic.SingularError, actuators=("piston",)) as caught:
         c.joint_forces(actuators="piston")
     assert caught.value.actuators == ("piston",)
     assert caught.value.condition > 1e10
     assert caught.value.failed == [0]
     path = m.at([[0.4], [0.0], [0.8]])
-    with pytest.raises(kic.SingularError, match=r"here \(members 1 of 3\) \(condition"):
+    with raises(kic.SingularError, actuators=("piston",)):
         path.joint_forces(actuators="piston")
 
 
@@ -941,9 +937,7 @@ def test_a_ram_without_length_has_no_direction() -> None:
     m = kic.load("horn-two-link")
     points = [*m.points, kic.Point("post", "ground", (2, 0, 0))]
     m = replace(m, points=points, distances=[kic.Distance("ram", ("tip", "post"))])
-    with pytest.raises(
-        kic.InputError, match="Actuators shoulder, ram have no direction here: one of their distances"
-    ):
+    with raises(kic.InputError, names=("shoulder", "ram")):
         m.at().joint_forces(actuators=["shoulder", "ram"])
 
 
@@ -961,9 +955,7 @@ def test_masses_that_are_missing() -> None:
         equilibrium_residual(light, light.at(), light.at().joint_forces([1.0], [2.0]), [1.0], [2.0]) < 1e-12
     )
     bare = replace(m, bodies=[kic.Body("base", mass=0), kic.Body("arm")])
-    with pytest.raises(
-        kic.InertiaError, match=r"needs the inertia of every moving body; missing: arm \(mass\)"
-    ):
+    with raises(kic.InertiaError, bodies=("arm",)):
         bare.at().joint_forces()
 
 
@@ -971,7 +963,7 @@ def test_springs_without_direction() -> None:
     m = kic.load("horn-two-link")
     ends = [kic.Point("a", "link1", (1, 0, 0)), kic.Point("b", "link2", (1, 0, 0))]
     m = replace(m, points=[*m.points, *ends], springs=[kic.Spring("coil", ("a", "b"), 1.0, 0.5)])
-    with pytest.raises(kic.InputError, match="has no direction here: the ends of one of coil coincide"):
+    with raises(kic.InputError, names=("coil",)):
         m.at().joint_forces()
 
 

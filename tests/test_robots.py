@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -526,12 +527,12 @@ def test_axes_of_ball_and_continuous_joints_of_sdf():
 
 @pytest.mark.parametrize("value", ["abc", "nan", ""])
 def test_limits_that_are_ignored_are_numbers(value):
-    with pytest.raises(kic.ModelFileError, match="`effort` must be a number"):
+    with raises(kic.ModelFileError, key="limit"):
         kic.from_urdf(ARM.replace('effort="10"', f'effort="{value}"', 1))
     limit = f"<axis><xyz>0 0 1</xyz><limit><effort>{value}</effort></limit></axis>"
     hinge = SPIN.format(name="j", parent="world", child="a", more=limit)
     text = f'<sdf version="1.9"><model name="m"><link name="a"/>{hinge}</model></sdf>'
-    with pytest.raises(kic.ModelFileError, match="`effort` must be a number"):
+    with raises(kic.ModelFileError, key="limit"):
         kic.from_sdf(text)
     assert kic.from_sdf(text.replace(f">{value}<", ">inf<")).dof == 1
 
@@ -585,16 +586,16 @@ def test_transmission_without_a_number_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "data"),
     [
-        ("<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>", "200 attributes"),
-        ("<x a='='/>" * 38_000 + "=" * 300_000, "300,000 equals signs"),
-        ("<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001), "1000 characters"),
+        ("<x " + " ".join(f"a{k}='1'" for k in range(201)) + "/>", {"limit": 200}),
+        ("<x a='='/>" * 38_000 + "=" * 300_000, {"limit": 300000}),
+        ("<link name='" + "a" * 1001 + "'/>" + joint("k", "continuous", "b", "a" * 1001), {"limit": 1000}),
     ],
     ids=["attributes", "signs", "names"],
 )
-def test_attributes_and_names_are_bounded(more, words):
-    with pytest.raises(kic.ModelFileError, match=words):
+def test_attributes_and_names_are_bounded(more, data):
+    with raises(kic.ModelFileError, **data):
         kic.from_urdf(TWO + joint("j", "continuous", "a", "b") + more + "</robot>")
 
 
@@ -605,7 +606,7 @@ def test_loops_of_a_file_are_bounded():
         + joint(f"j{k}", "continuous", f"l{k}", f"l{k + 1}", more=f"<mimic joint='j{k - 1}'/>" if k else "")
         for k in range(count)
     )
-    with pytest.raises(kic.ModelFileError, match="at most 500,000,000"):
+    with raises(kic.ModelFileError, limit=500_000_000):
         kic.from_urdf(f"<robot name='r'><link name='l0'/>{chain}</robot>")
 
 
@@ -677,25 +678,27 @@ ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>
 
 @needs_mujoco
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("parts", "data"),
     [
         ('<worldbody><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate>'
-         "</replicate></worldbody>", "40,000 parts"),
-        ('<asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset>', "`nrow` times `ncol`"),
-        ('<custom><numeric name="n" size="1000000000" data="1"/></custom>', "`size`"),
-        ('<size nuser_body="100000000"/>', "`nuser_body`"),
+         "</replicate></worldbody>", {"key": "replicate", "limit": 40000}),
+        ('<asset><hfield name="h" nrow="30000" ncol="30000" size="1 1 1 1"/></asset>',
+            {"key": "hfield", "limit": 4000000}),
+        ('<custom><numeric name="n" size="1000000000" data="1"/></custom>',
+            {"key": "numeric", "limit": 4000000}),
+        ('<size nuser_body="100000000"/>', {"key": "size", "limit": 1000}),
         ('<size nuser_site="100" nuser_geom="900"/><worldbody><replicate count="5000"><geom size="1"/>'
-         "</replicate></worldbody>", "`nuser_geom`"),
-        ("<worldbody>" + ROD * 4000 + "</worldbody>", "2,400 bodies"),
+         "</replicate></worldbody>", {"key": "size", "limit": 4000000}),
+        ("<worldbody>" + ROD * 4000 + "</worldbody>", {"limit": 2400}),
         ('<worldbody><body name="x"><flexcomp name="f" type="grid" count="15 15 15" spacing="1 1 1" '
-         'mass="1"/></body></worldbody>', "2,400 bodies"),
+         'mass="1"/></body></worldbody>', {"limit": 2400}),
         ('<worldbody><body name="x"><flexcomp name="f" type="mesh" file="m.obj"/></body></worldbody>',
-         "flexible"),
+         {"key": "flexcomp"}),
     ],
 )  # fmt: skip
-def test_mjcf_that_stands_for_many_parts(parts, words):
+def test_mjcf_that_stands_for_many_parts(parts, data):
     text = f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>"
-    with pytest.raises(kic.ModelFileError, match=words):
+    with raises(kic.ModelFileError, **data):
         kic.from_mujoco(text)
 
 
@@ -723,7 +726,7 @@ def test_attached_models_are_counted(tmp_path):
     path = tmp_path / "robot.xml"
     text = f'<mujoco><asset><model name="p" file="part.xml"/></asset><worldbody>{attach}</worldbody></mujoco>'
     path.write_text(text)
-    with pytest.raises(kic.ModelFileError, match="2,400 bodies"):
+    with raises(kic.ModelFileError, key="attach", limit=2400):
         kic.load(path)
     path.write_text(text.replace(attach, '<attach model="p" body="b" prefix="x"/>'))
     (tmp_path / "part.xml").write_text(
@@ -739,10 +742,10 @@ def test_models_that_contain_each_other(tmp_path):
         text = f"<mujoco><asset>{assets}</asset><worldbody>{ROD}</worldbody></mujoco>"
         (tmp_path / f"part{k}.xml").write_text(text)
     (tmp_path / "part8.xml").write_text(f"<mujoco><worldbody>{ROD}</worldbody></mujoco>")
-    with pytest.raises(kic.ModelFileError, match=r"2,400 bodies|40,000 parts"):
+    with raises(kic.ModelFileError, key="model", limit=2400):
         kic.load(tmp_path / "part0.xml")
     (tmp_path / "part1.xml").write_text('<mujoco><asset><model file="part0.xml"/></asset></mujoco>')
-    with pytest.raises(kic.ModelFileError, match="not themselves"):
+    with raises(kic.ModelFileError, limit=8):
         kic.load(tmp_path / "part0.xml")
 
 
@@ -758,15 +761,15 @@ def test_included_files_are_bounded(tmp_path):
             + "</mujoco>"
         )
     path.write_text('<mujoco><include file="f0.xml"/></mujoco>')
-    with pytest.raises(kic.ModelFileError, match="200 levels deep"):
+    with raises(kic.ModelFileError, key="default", limit=200):
         kic.load(path)
     (tmp_path / "f0.xml").write_text("<mujoco><!--" + " " * 6_000_000 + "--></mujoco>")
     path.write_text('<mujoco><include file="f0.xml"/><include file="./f0.xml"/></mujoco>')
-    with pytest.raises(kic.ModelFileError, match="included twice"):
+    with raises(kic.ModelFileError, key="include"):
         kic.load(path)
     (tmp_path / "f1.xml").write_text((tmp_path / "f0.xml").read_text())
     path.write_text('<mujoco><include file="f0.xml"/><include file="f1.xml"/></mujoco>')
-    with pytest.raises(kic.ModelFileError, match="10,000,000 bytes"):
+    with raises(kic.ModelFileError, key="include", limit=10000000):
         kic.load(path)
 
 
@@ -780,7 +783,7 @@ def test_mjcf_files_outside_the_folder(tmp_path, kind, name):
     part = f'<include file="{name}"/>' if kind == "include" else f'<asset><model file="{name}"/></asset>'
     path = tmp_path / "robots" / "robot.xml"
     path.write_text(f"<mujoco>{part}</mujoco>")
-    with pytest.raises(kic.ModelFileError, match="in the folder of the model"):
+    with raises(kic.ModelFileError, key="file"):
         kic.load(path)
 
 
@@ -819,9 +822,9 @@ def test_meshes_of_masses_are_in_the_folder(tmp_path, folder, name, inside):
     if inside:
         assert abs(kic.load(path).bodies[0].mass - 3.0) < 1e-6
     else:
-        with pytest.raises(kic.ModelFileError, match=r"in the folder of the model.*from_xml_path"):
+        with raises(kic.ModelFileError, key="file"):
             kic.load(path)
-    with pytest.raises(kic.ModelFileError, match="in the folder of the model"):
+    with raises(kic.ModelFileError, key="file"):
         kic.from_mujoco(text)
 
 
@@ -927,24 +930,24 @@ def test_loops_and_gears_of_sdf_against_equations_by_hand():
 def test_numbers_that_overflow_when_links_are_merged():
     ends = link("b", com="1e200 0 0") + link("c", com="-1e200 0 0")
     text = TWO.replace("<link name='b'/>", ends) + joint("j", "continuous", "a", "b")
-    with pytest.raises(kic.ModelFileError, match="finite"):
+    with raises(kic.ModelFileError, key="inertia"):
         kic.from_urdf(text + joint("k", "fixed", "b", "c") + "</robot>")
 
 
 @needs_mujoco
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "data"),
     [
         ('quat="1e308 1e308 0 0"><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/>',
-         "the orientation of body 'b' is not finite"),
+         {"name": "b"}),
         ('><joint/><inertial pos="0 0 1" mass="1" fullinertia="1e200 1e200 1e200 1e199 1e199 1e199"/>',
-         "`inertia` must not exceed"),
+         {"key": "inertia"}),
         ('><joint/><geom type="capsule" size="0.1" fromto="0 0 0 1e150 0 -1e150"/>',
-         "`mass` must not exceed"),
-        ('><joint/><geom type="capsule" size="0.1" fromto="0 0 0 1e308 0 -1e308"/>', "cannot compile it"),
+         {"key": "mass"}),
+        ('><joint/><geom type="capsule" size="0.1" fromto="0 0 0 1e308 0 -1e308"/>', {"line": 0}),
     ],
     ids=["orientation", "inertia", "mass", "overflow"],
 )  # fmt: skip
-def test_mjcf_with_huge_numbers(more, words):
-    with pytest.raises(kic.ModelFileError, match=words):
+def test_mjcf_with_huge_numbers(more, data):
+    with raises(kic.ModelFileError, **data):
         kic.from_mujoco(f'<mujoco><worldbody><body name="b" {more}</body></worldbody></mujoco>')

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 
@@ -185,12 +186,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
         assert 0 < caught.value.share[0] < 1
     # a state from elsewhere, where the conditions leave no freedom at all
     far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
-    with pytest.raises(
-        kic.SingularError,
-        match=r"Loops of 'bennett' contradict each other here: they leave 0 degrees of freedom to first "
-        r"order, and 1 coordinates were named: A\. The share of the weakest condition is \d\.\de-04, "
-        r"closure_tolerance is 0\.0002\. Correct the dimensions",
-    ) as caught:
+    with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
         m.prepare(of="tip")(far.state)
     assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
@@ -223,14 +219,10 @@ def test_slightly_open_state_is_detected() -> None:
     state = m.at({"A": 0.3}).state
     f(state)
     state[1] += 2e-9
-    with pytest.raises(
-        kic.SingularError, match=r"redundant closure rows have a residual of \d\.\de-0\d \(cond"
-    ) as caught:
+    with raises(kic.SingularError, failed=[()]) as caught:
         f(state)
     state[1] += 1e-6
-    with pytest.raises(
-        kic.SingularError, match=r"they leave 0 degrees of freedom to first order.*or the state"
-    ):
+    with raises(kic.SingularError, dof=0, coordinates=("A",)):
         f(state)
     assert 1e-9 < caught.value.residual < 1e-6
     assert caught.value.condition < 1e3
@@ -252,7 +244,7 @@ def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
     f(state)
     opened = state.copy()
     opened[1] += 4e-7
-    with pytest.raises(kic.SingularError, match="contradict each other here"):
+    with raises(kic.SingularError, dof=0):
         f(opened)
-    with pytest.raises(kic.SingularError, match="contradict each other here"):
+    with raises(kic.SingularError, dof=0):
         f(np.stack([state, opened]))

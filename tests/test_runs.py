@@ -130,28 +130,31 @@ def test_prescribed_motions_must_begin_at_the_start() -> None:
         < 1e-10
     )
     assert np.abs(steady.energy.residual).max() < 1e-7
-    with pytest.raises(kic.InputError, match=r"begins with 0, but the values of the start are"):
+    with raises(kic.InputError, name="A"):
         kic.simulate(m, m.at({"A": a + 0.1}), 1.0, prescribed={"A": lambda t: (0.0, 0.0, 0.0)})
-    with pytest.raises(kic.InputError, match=r"begins with 1, but the rates of the start are 5"):
+    with raises(kic.InputError, name="A"):
         kic.simulate(m, start, 1.0, qd=[5.0], prescribed={"A": lambda t: (a + t, 1.0, 0.0)})
 
 
 def test_inconsistent_prescribed_motions_raise() -> None:
     m = pendulum()
-    for way, what in (
-        (lambda t: (1.0 + t * t, t, 1.0), "its rates integrate to"),
-        (lambda t: (1.0 + t * t, 2 * t, 1.0), "its accelerations integrate to"),
+    for order, way in enumerate(
+        (
+            lambda t: (1.0 + t * t, t, 1.0),
+            lambda t: (1.0 + t * t, 2 * t, 1.0),
+        ),
+        1,
     ):
-        with pytest.raises(kic.SimulationError, match=f"contradicts itself: {what}") as caught:
+        with raises(kic.SimulationError, key="prescribed", name="A", order=order) as caught:
             kic.simulate(m, m.at([1.0]), 1.0, prescribed={"A": way})
         assert len(caught.value.simulation.t) >= 1
 
 
 def test_rotations_of_balls_cannot_be_prescribed_or_limited() -> None:
     m = top((0.3, 0.4, 0.5))
-    with pytest.raises(kic.InputError, match="`prescribed`"):
+    with raises(kic.InputError, name="hold.4"):
         kic.simulate(m, m.at(), 1.0, prescribed={"hold.4": lambda t: (t, 1, 0)})
-    with pytest.raises(kic.InputError, match="`limits`"):
+    with raises(kic.InputError, name="hold.6"):
         kic.simulate(m, m.at(), 1.0, limits={"hold.6": (-1, 1)})
     run = kic.simulate(m, m.at(), [0, 1.0], prescribed={"hold.1": lambda t: (t * t, 2 * t, 2.0)})
     assert run.effort[-1] == pytest.approx([3, 0, 0, 0, 0, 0])
@@ -168,7 +171,7 @@ def test_errors_of_user_functions_carry_the_run() -> None:
             raise Mine("no current")
         return [0.0]
 
-    with pytest.raises(Mine, match="no current") as caught:
+    with pytest.raises(Mine) as caught:
         kic.simulate(m, m.at([1.0]), np.linspace(0, 2, 201), effort=broken)
     part = caught.value.simulation
     assert 0.2 < part.t[-1] <= 0.5
@@ -213,7 +216,7 @@ def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
         return -1e7 * now.qd
 
     given = {"effort": brake, "qd": [0.1, 0.0], "method": method, "rtol": 1e-3, "atol": 1e-3}
-    with pytest.raises(kic.SimulationError, match=r"it took 300 steps, .*method='Radau' if .* stiff"):
+    with raises(kic.SimulationError, key="max_steps", got=300):
         kic.simulate(m, m.at([0.0, 0.5]), 20.0, max_steps=300, **given)
     assert all(seen)
     slow = kic.simulate(m, m.at([0.0, 0.5]), 20.0, **{**given, "method": "Radau"})
@@ -224,12 +227,10 @@ def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
 @pytest.mark.parametrize("method", kic.simulate.__globals__["METHODS"])
 def test_diverging_runs_raise_simulation_errors(method: str) -> None:
     m = kic.load("horn-two-link")
-    with pytest.raises(kic.SimulationError, match=r"stops after t = 0: the motion is no longer finite") as e:
+    with raises(kic.SimulationError, time=0.0) as e:
         kic.simulate(m, m.at([0.0, 0.5]), 1.0, qd=[1e160, 0.0], method=method)
     assert e.value.simulation.qd[0, 0] == 1e160
-    with pytest.raises(
-        kic.SimulationError, match=r"stops after t = 0\.012.*(become too small|no longer finite)"
-    ) as e:
+    with raises(kic.SimulationError, time=pytest.approx(0.012, abs=1e-3)) as e:
         kic.simulate(
             m,
             m.at([0.0, 0.5]),
@@ -250,7 +251,7 @@ def test_coordinates_without_values_raise() -> None:
 
 def test_samples_too_far_apart_are_not_interpolated() -> None:
     m = pendulum()
-    with pytest.raises(kic.InputError, match=r"samples of the run around t = 5 are too far apart"):
+    with raises(kic.InputError, key="t"):
         kic.simulate(m, m.at([1.2]), [0, 10.0]).at(5.0)
     assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at([0.0, 10.0]).batch == (2,)
     assert kic.simulate(m, m.at([1.2]), [0, 10.0]).at(np.zeros((0, 2))).batch == (0, 2)
@@ -268,7 +269,7 @@ def test_files_that_hold_no_run_are_rejected(tmp_path, what: str) -> None:
     else:
         attributes = {"foreign": "", "empty attributes": '{"format": 2}', "list attributes": "[1]"}[what]
         np.savez(file, attributes=attributes, model="x")
-    with pytest.raises(kic.ModelFileError, match="is not a run saved by kic"):
+    with raises(kic.ModelFileError, path=file):
         kic.Simulation.load(file)
 
 
@@ -314,8 +315,7 @@ def test_corrupted_run_files_raise(tmp_path, what: str) -> None:
     spoilt_once = dict(np.load(file))
     spoilt_once |= {key: f(spoilt_once[key]) for key, f in SPOILT[what].items()}
     np.savez(file, **spoilt_once)
-    reason = "nested too deeply" if what == "deep model" else "is not a run saved by kic"
-    with pytest.raises(kic.ModelFileError, match=reason):
+    with raises(kic.ModelFileError, path=file):
         kic.Simulation.load(file)
 
 
@@ -332,7 +332,7 @@ def test_unpacked_size_of_run_files_is_bounded(tmp_path) -> None:
     del arrays
     assert file.stat().st_size < 1_000_000
     tracemalloc.start()
-    with pytest.raises(kic.ModelFileError, match="would unpack to more than"):
+    with raises(kic.ModelFileError, limit=100):
         kic.Simulation.load(file)
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
@@ -375,7 +375,7 @@ def test_failed_save_keeps_the_existing_file(tmp_path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(kic.KicError, match="No space left on device"):
+    with raises(kic.KicError, errno=28):
         run.save(file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
@@ -395,28 +395,28 @@ def test_platform_with_very_long_legs() -> None:
 
 
 WRONG = [
-    ({"rtol": -1}, "`rtol` must be a number"),
-    ({"rtol": "fine"}, "`rtol` must be a number"),
-    ({"rtol": 10}, "`rtol` must be a number from 2.2e-14 to below 1, got 10"),
-    ({"rtol": True}, "`rtol` must be a number"),
-    ({"atol": np.nan}, "`atol` must be a number"),
-    ({"atol": 0.0}, "`atol` must be a number from 2.2e-308 to below inf, got 0.0"),
-    ({"atol": np.inf}, "`atol` must be a number"),
-    ({"on_change_point": "halt"}, "`on_change_point` must be 'continue' or 'stop', got 'halt'"),
-    ({"on_change_point": True}, "`on_change_point` must be 'continue' or 'stop'"),
-    ({"progress": "yes"}, "`progress` must be True, False or None"),
-    ({"t": 1e-320}, "increasing times"),
-    ({"t": [0.0, 1e-300]}, "`t` must span"),
-    ({"max_steps": 0}, "`max_steps` must be an integer of at least 1"),
-    ({"max_steps": True}, "`max_steps` must be an integer of at least 1"),
-    ({"t": []}, "two at least"),
-    ({"t": [0.0]}, "two at least"),
-    ({"mechanism": "four-bar"}, "`mechanism` must be a Mechanism"),
+    ({"rtol": -1}, {"key": "rtol"}),
+    ({"rtol": "fine"}, {"key": "rtol"}),
+    ({"rtol": 10}, {"key": "rtol", "got": 10}),
+    ({"rtol": True}, {"key": "rtol"}),
+    ({"atol": np.nan}, {"key": "atol"}),
+    ({"atol": 0.0}, {"key": "atol"}),
+    ({"atol": np.inf}, {"key": "atol"}),
+    ({"on_change_point": "halt"}, {"key": "on_change_point", "got": "halt"}),
+    ({"on_change_point": True}, {"key": "on_change_point", "got": True}),
+    ({"progress": "yes"}, {"key": "progress", "got": "yes"}),
+    ({"t": 1e-320}, {"key": "t"}),
+    ({"t": [0.0, 1e-300]}, {"key": "t"}),
+    ({"max_steps": 0}, {"key": "max_steps"}),
+    ({"max_steps": True}, {"key": "max_steps"}),
+    ({"t": []}, {"key": "t"}),
+    ({"t": [0.0]}, {"key": "t"}),
+    ({"mechanism": "four-bar"}, {"key": "mechanism", "got": "four-bar"}),
 ]
 
 
-@pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
-def test_invalid_settings_raise(what: dict, message: str) -> None:
+@pytest.mark.parametrize(("what", "data"), WRONG, ids=lambda x: str(x)[:30])
+def test_invalid_settings_raise(what: dict, data: dict) -> None:
     m = pendulum()
-    with pytest.raises(kic.InputError, match=message):
+    with raises(kic.InputError, **data):
         kic.simulate(**{"mechanism": m, "start": m.at([1.0]), "t": 1.0, **what})

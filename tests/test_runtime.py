@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 from kic.io.library import models_directory
@@ -88,14 +89,14 @@ def test_failed_part_of_a_batch_raises(monkeypatch: pytest.MonkeyPatch) -> None:
         if start <= 70 < stop:
             raise ZeroDivisionError("part of 70")
 
-    with pytest.raises(ZeroDivisionError, match="part of 70"):
+    with pytest.raises(ZeroDivisionError):
         pool.over_batch(work, 100, 1e6)
 
 
 @pytest.mark.parametrize("count", ["x", "0", "-1", "1.5", "²", "9" * 5000, "1e3"])
 def test_invalid_thread_counts_raise(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIC_THREADS", count)
-    with pytest.raises(kic.InputError, match="KIC_THREADS must be an integer") as caught:
+    with raises(kic.InputError, key="KIC_THREADS") as caught:
         answer(0)
     assert len(str(caught.value)) < 200
 

@@ -741,7 +741,7 @@ def test_units_do_not_matter(unit: float) -> None:
         mismatch(kic.sensitivity(four_bar, H, x * unit) * unit / rows, kic.sensitivity(four_bar, H, x))
         < 1e-11
     )
-    with pytest.raises(kic.SingularError, match="contradict"):
+    with raises(kic.SingularError, joint="D", order=0):
         kic.sensitivity(four_bar(x * unit), H, "B.axis.rx")
 
 
@@ -761,7 +761,7 @@ def test_changes_that_lock_a_spatial_linkage_raise(name: str, bends: list[str], 
     m = kic.load(name)
     answer = lambda m: m.at().coefficients(m.bodies[-1].name, order=3).D  # noqa: E731
     for number in bends:
-        with pytest.raises(kic.SingularError, match="contradict each other as soon as"):
+        with raises(kic.SingularError, order=1):
             kic.sensitivity(m, answer, number)
         assert redrawn(m, {number: 1.0}, 1e-3).dof == 0
     if keeps:
@@ -773,7 +773,7 @@ def test_changes_that_lock_a_spatial_linkage_raise(name: str, bends: list[str], 
 def test_locking_dimension_changes_raise(name, theta: float | None) -> None:
     m = kic.load("four-bar")
     inputs = None if theta is None else {"A": theta}
-    with pytest.raises(kic.SingularError, match="contradict each other as soon as this dimension") as e:
+    with raises(kic.SingularError, joint="D") as e:
         kic.sensitivity(m, lambda m: m.at(inputs).coefficients("tip", order=1).G, name)
     assert e.value.joint == "D"
     assert "Sensitivity to" in str(e.value)
@@ -783,9 +783,9 @@ def test_locking_dimension_changes_raise(name, theta: float | None) -> None:
     # the configuration as drawn is one all the same
     S = kic.sensitivity(m, lambda m: m.at().value("tip"), name)
     assert not S.any()
-    with pytest.raises(kic.SingularError, match="contradict"):
+    with raises(kic.SingularError, joint="D", order=1):
         kic.sensitivity(m, lambda m: m.at().dynamics().I, name)
-    with pytest.raises(kic.SingularError, match="contradict"):
+    with raises(kic.SingularError, joint="D", order=1):
         kic.sensitivity(m, lambda m: m.prepare(["tip"])(m.at().state).tip.G, name)
 
 
@@ -814,7 +814,7 @@ def test_planar_changes_have_sensitivities() -> None:
     check(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").H, ["B.at.x", "D.at.y"])
     S = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("coupler.angle").G, whole)
     assert np.abs(S).max() < 1e-14
-    with pytest.raises(kic.InputError, match=r"`\.angle`"):
+    with raises(kic.InputError, name="link2"):
         kic.sensitivity(
             kic.load("horn-two-link"), lambda m: m.at([0, 1]).value("link2.angle"), "elbow.axis.rx"
         )
@@ -826,9 +826,7 @@ def test_failed_members_are_named() -> None:
         kic.sensitivity(m, lambda m: m.at({"A": [[1.2, 1.3]]}).value("D"), "B.axis.rx")
     assert e.value.failed == [(0, 0), (0, 1)]
     dead = kic.load("slider-crank")
-    with pytest.raises(
-        kic.SingularError, match=r"Sensitivity to 'wristpin.at.x': Coordinates piston cannot drive"
-    ):
+    with raises(kic.SingularError, coordinates=("piston",)):
         kic.sensitivity(
             dead, lambda m: m.at({"shaft": 0.0}).coefficients("shaft", wrt="piston").G, "wristpin.at.x"
         )
@@ -836,7 +834,7 @@ def test_failed_members_are_named() -> None:
 
 def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
     m = replace(movable(kic.load("four-bar")), closure_tolerance=1e-6)
-    with pytest.raises(kic.InputError, match="closure_tolerance = 1e-06 for rounded dimensions"):
+    with raises(kic.InputError, closure_tolerance=1e-06):
         kic.sensitivity(m, lambda m: m.at({"A": 1.2}).value("D"), "B.at.x")
     with pytest.raises(kic.InputError, match="Draw it exactly, and leave closure_tolerance out"):
         kic.sensitivity(m, lambda m: m.at().coefficients("D").G, "B.at.x")
@@ -874,14 +872,12 @@ def test_numbers_that_are_not_drawn() -> None:
     answer = lambda m: m.at().phi  # noqa: E731
     m = kic.load("five-rod-suspension")
     rod = m.distances[0]
-    with pytest.raises(
-        kic.InputError, match=f"'{rod.name}' .* has no number of its own; its points determine"
-    ):
+    with raises(kic.InputError, name="camber_rod.length"):
         kic.sensitivity(m, answer, f"{rod.name}.length")
     pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=Z)
     bare = kic.Mechanism("bare", [kic.Body("rod")], [pin])
     for name in ("rod.mass", "rod.com.x", "rod.inertia.xx", "rod.at.y"):
-        with pytest.raises(kic.InputError, match=f"'rod' of 'bare' has no `{name.split('.')[1]}`"):
+        with raises(kic.InputError, name=name):
             kic.sensitivity(bare, answer, name)
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         kic.sensitivity(m, answer, "hub.value.5")
@@ -949,11 +945,11 @@ def test_a_dropped_step_is_an_error() -> None:
         room[:] = m.at().value("tip")
         return room + 0j
 
-    with pytest.raises(kic.InputError, match="put complex numbers into a real array"):
+    with raises(kic.InputError, key="answer"):
         kic.sensitivity(m, answer, "tip.at.x")
 
     calls = iter([2, 3])
-    with pytest.raises(kic.InputError, match="arrays of different shapes: \\(2,\\), \\(3,\\)"):
+    with raises(kic.InputError, key="answer"):
         kic.sensitivity(m, lambda m: m.at().value("tip")[: next(calls)], ["tip.at.x", "tip.at.y"])
 
 
@@ -1003,7 +999,7 @@ def test_steps_are_allowed_in_a_sensitivity_only() -> None:
         lambda: kic.Coupling("mesh", ("A", "B"), ratios=(step, 1)),
         lambda: replace(kic.load("four-bar"), gravity=(0, step, 0)),
     ):
-        with pytest.raises(kic.ModelError, match="finite"):
+        with pytest.raises(kic.ModelError):
             make()
         with stepping():
             assert make() is not None

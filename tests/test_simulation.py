@@ -259,11 +259,11 @@ def test_a_run_can_be_continued() -> None:
     assert mismatch(rest.q, whole.q) < 1e-10
     assert np.abs(rest.energy.residual).max() < 1e-9
     assert rest.steps > half.steps
-    with pytest.raises(kic.InputError, match=r"The earlier run ends at t = 1, but `t` begins at 1\.5"):
+    with raises(kic.InputError, key="t"):
         kic.simulate(m, half, [1.5, 2.0])
-    with pytest.raises(kic.InputError, match="has its own final rates"):
+    with raises(kic.InputError, key="qd"):
         kic.simulate(m, half, 2.0, qd=[1.0])
-    with pytest.raises(kic.InputError, match="continued with its own mechanism"):
+    with raises(kic.InputError, key="start"):
         kic.simulate(pendulum(), half, 2.0)
 
 
@@ -279,11 +279,11 @@ def test_save_and_load_round_trip(tmp_path) -> None:
     assert np.array_equal(again.energy.total, run.energy.total)
     assert mismatch(again.at(0.25).value("flag"), run.at(0.25).value("flag")) == 0
     (tmp_path / "other.npz").write_bytes(b"no run")
-    with pytest.raises(kic.ModelFileError, match="is not a run saved by kic"):
+    with raises(kic.ModelFileError, path=tmp_path / "other.npz"):
         kic.Simulation.load(tmp_path / "other.npz")
-    with pytest.raises(kic.ModelFileError, match="cannot be read"):
+    with raises(kic.ModelFileError, errno=2):
         kic.Simulation.load(tmp_path / "none.npz")
-    with pytest.raises(kic.FileError, match="cannot be written"):
+    with raises(kic.FileError, errno=2):
         run.save(tmp_path / "no" / "run.npz")
 
 
@@ -299,7 +299,7 @@ def test_interpolation_between_samples(name: str) -> None:
     coarse = runs[1]
     assert np.abs(coarse.at(coarse.t).state - coarse.state).max() < 1e-14
     assert coarse.at([0.05, 0.1]).batch == (2,)
-    with pytest.raises(kic.InputError, match=r"must be within the run, from 0 to 0\.2"):
+    with raises(kic.InputError, key="t"):
         coarse.at(0.3)
 
 
@@ -321,9 +321,9 @@ def test_interpolation_error_estimate() -> None:
             assert abs(m._model.closure(()).rows(c.state[None])[0]).max() < 1e-13
     assert 60 < accepted < 120
     assert abs(run.at(0.265).state - fine.configuration[530].state).max() < 2e-4
-    with pytest.raises(kic.InputError, match=r"estimated error is 8e-05 \(rad, .* allowed 1e-06"):
+    with raises(kic.InputError, key="t"):
         run.at(0.265, tolerance=1e-6)
-    with pytest.raises(kic.InputError, match="`tolerance`"):
+    with raises(kic.InputError, key="tolerance"):
         run.at(0.265, tolerance=0.0)
 
 
@@ -364,10 +364,10 @@ def test_controllers_are_accepted_as_efforts() -> None:
     by_hand = kic.simulate(m, start, t, effort=lambda t, now: f(t, now.state, now.qd), wrt=tip, **TIGHT)
     assert np.array_equal(run.q, by_hand.q)
     assert repr(f) == "controller that gives efforts of tip.x, tip.y"
-    with raises(kic.InputError, coordinates=("tip.x", "tip.y")):
+    with raises(kic.InputError, got=("tip.x", "tip.y")):
         kic.simulate(m, start, t, effort=f)
     rates = kic.controllers.resolved_acceleration(m, way, 100.0, 20.0)
-    with pytest.raises(kic.InputError, match="must give efforts, got one that gives accelerations"):
+    with raises(kic.InputError, key="effort", got="accelerations", expected="efforts"):
         kic.simulate(m, start, t, effort=rates)
 
 
@@ -397,9 +397,9 @@ def test_trajectories_are_accepted_as_prescribed_motion() -> None:
     run = kic.simulate(m, start, [0.0, led.duration], prescribed=led, wrt=["tip.x", "tip.y"])
     assert mismatch(run["tip"][-1, :2], led(led.duration).q) < 1e-12
     moving = kic.trajectory.quintic({"A": q[0]}, {"A": q[0] + 0.2}, 0.5, end_rate={"A": 1.0})
-    with pytest.raises(kic.InputError, match=r"from 0 to 0\.5, the duration"):
+    with raises(kic.InputError, key="t"):
         kic.simulate(m, start, t, prescribed=moving)
-    with pytest.raises(kic.InputError, match="`names`"):
+    with raises(kic.InputError, key="names", got=("A", "E")):
         kic.simulate(m, start, t, prescribed=kic.trajectory.line([0.0], [1.0]))
     with raises(kic.UnknownNameError, name="tip.x"):
         kic.simulate(m, start, t, prescribed=led)
@@ -433,20 +433,16 @@ def test_errors_state_why_a_run_stops() -> None:
     def spoilt(t: float, now: kic.simulating.motion.Now) -> list[float]:
         return [np.nan if t > 0.3 else 0.0]
 
-    with pytest.raises(
-        kic.SimulationError, match=r"returned nan for 'A' at t = 0\.3.*q = \[.*qd = \["
-    ) as caught:
+    with raises(kic.SimulationError, key="effort", name="A") as caught:
         kic.simulate(m, start, 1.0, effort=spoilt)
     assert 0 < caught.value.simulation.t[-1] <= 0.3 < caught.value.time
-    with pytest.raises(
-        kic.InputError, match=r"return real numbers of shape \(1,\), one for each of A, got float64"
-    ):
+    with raises(kic.InputError, key="effort"):
         kic.simulate(m, start, 1.0, effort=lambda t, now: [1.0, 2.0])
-    with pytest.raises(kic.InputError, match="got no numbers at t = 0"):
+    with raises(kic.InputError, key="effort", got="much"):
         kic.simulate(m, start, 1.0, effort=lambda t, now: "much")
     # q'' = q'^2 reaches infinity after a second: the steps shrink before it
     flat = replace(m, gravity=(0, 0, 0))
-    with pytest.raises(kic.SimulationError, match=r"(become too small|no longer finite)") as caught:
+    with raises(kic.SimulationError, key="method") as caught:
         kic.simulate(flat, flat.at([0.0]), 2.0, qd=[1.0], effort=lambda t, now: 2.0 * now.qd**2)
     last = caught.value.simulation
     assert 0.999 < last.t[-1] < 1.001
@@ -458,54 +454,54 @@ def test_errors_state_why_a_run_stops() -> None:
     assert len(caught.value.simulation.t) == 2
     assert caught.value.simulation.t[-1] == caught.value.time == pytest.approx(1.0, abs=1e-3)
     assert caught.value.simulation.qd[-1, 0] > 1e4
-    with pytest.raises(kic.SimulationError, match="`max_steps`"):
+    with raises(kic.SimulationError, key="max_steps", got=5):
         kic.simulate(m, start, 10.0, max_steps=5)
     light = replace(m, bodies=(kic.Body("bob", mass=0.0, com=(0, -1, 0), inertia=(0, 0, 0)),))
-    with pytest.raises(kic.InertiaError, match="has mass, and its dynamics would be 0"):
+    with raises(kic.InertiaError, bodies=("bob",)):
         kic.simulate(light, light.at([1.0]), 1.0)
     arm = kic.load("horn-two-link")
     still = replace(arm, bodies=(arm.bodies[0], replace(arm.bodies[1], mass=0.0, inertia=(0, 0, 0))))
     with raises(kic.SingularError, coordinates=("shoulder", "elbow")):
         kic.simulate(still, still.at([0.1, 0.2]), 1.0)
-    with pytest.raises(kic.SimulationError, match="must return value, rate and acceleration"):
+    with raises(kic.SimulationError, key="prescribed", name="A"):
         kic.simulate(m, start, 1.0, prescribed={"A": lambda t: t})
 
 
 WRONG = [
-    ({"t": [0.0, 0.0]}, "`t` must be increasing times"),
-    ({"t": -1.0}, "`t` must be increasing times"),
-    ({"t": "soon"}, "`t` must be increasing times"),
-    ({"qd": [1.0, 2.0]}, r"`qd` .* shape \(\.\.\., 1\)"),
-    ({"qd": [[1.0]]}, "`qd` must be 1 real numbers"),
-    ({"effort": [1.0, 2.0]}, "`effort` must be a function"),
-    ({"method": "Euler"}, "`method` must be .DOP853."),
-    ({"method": np.array(["RK45", "BDF"])}, "`method` must be .DOP853."),
-    ({"events": "none"}, "`events` must be functions"),
-    ({"limits": {"A": (1, 0)}}, "`limits` of 'A' must be two numbers, the lower one first"),
-    ({"limits": {"B": (0, 1)}}, "B"),
-    ({"prescribed": {"A": 1.0}}, "`prescribed` must be a dict"),
-    ({"prescribed": {"B": lambda t: (0, 0, 0)}}, "B"),
-    ({"wrt": ["A", "tip.x"]}, "mobility 1; 2 coordinates"),
-    ({"start": 0.0}, "`start` must be a configuration of 'pendulum'"),
+    ({"t": [0.0, 0.0]}, {"key": "t"}),
+    ({"t": -1.0}, {"key": "t"}),
+    ({"t": "soon"}, {"key": "t"}),
+    ({"qd": [1.0, 2.0]}, {"key": "qd", "got": (2,), "expected": (1,)}),
+    ({"qd": [[1.0]]}, {"key": "qd"}),
+    ({"effort": [1.0, 2.0]}, {"key": "effort"}),
+    ({"method": "Euler"}, {"key": "method"}),
+    ({"method": np.array(["RK45", "BDF"])}, {"key": "method"}),
+    ({"events": "none"}, {"key": "events", "got": "none"}),
+    ({"limits": {"A": (1, 0)}}, {"key": "limits", "name": "A", "got": (1, 0)}),
+    ({"limits": {"B": (0, 1)}}, {"name": "B"}),
+    ({"prescribed": {"A": 1.0}}, {"key": "prescribed"}),
+    ({"prescribed": {"B": lambda t: (0, 0, 0)}}, {"name": "B"}),
+    ({"wrt": ["A", "tip.x"]}, {"mobility": 1, "count": 2}),
+    ({"start": 0.0}, {"key": "start"}),
 ]
 
 
-@pytest.mark.parametrize(("what", "message"), WRONG, ids=lambda x: str(x)[:30])
-def test_invalid_arguments_raise(what: dict, message: str) -> None:
+@pytest.mark.parametrize(("what", "data"), WRONG, ids=lambda x: str(x)[:30])
+def test_invalid_arguments_raise(what: dict, data: dict) -> None:
     m = pendulum()
     arguments = {"start": m.at([1.0]), "t": 1.0, **what}
-    with pytest.raises(kic.KicError, match=message):
+    with raises(kic.KicError, **data):
         kic.simulate(m, **arguments)
 
 
 def test_start_must_be_one_closed_configuration() -> None:
     m = kic.load("four-bar")
-    with pytest.raises(kic.InputError, match=r"one configuration, got a batch \(2,\)"):
+    with raises(kic.InputError, key="start", got=(2,)):
         kic.simulate(m, m.at({"A": [1.0, 1.1]}), 1.0)
     open_ = kic.Configuration(m._model, (), m.at().state[None] + 0.01)
-    with pytest.raises(kic.InputError, match="misses by"):
+    with raises(kic.InputError, joint="D"):
         kic.simulate(m, open_, 1.0)
-    with raises(kic.InputError, name="start"):
+    with raises(kic.InputError, key="start"):
         kic.simulate(pendulum(), pendulum().at([1.0 + 0.1j]), 1.0)
 
 

@@ -378,9 +378,7 @@ def test_batches_of_nothing_and_of_one() -> None:
     assert single.measures["inputs"].shape == ()
     assert single.measures["inputs"] == m.at({"A": [0.3]}).singularities(inputs="D").measures["inputs"][0]
     assert "smallest measure" in str(single)
-    with pytest.raises(
-        kic.InputError, match=r"of 'four-bar' are sought between neighbours; a single .* made by path"
-    ):
+    with raises(kic.InputError, key="configuration", got=()):
         len(single)
 
 
@@ -413,41 +411,33 @@ def test_errors() -> None:
         c.singularities(inputs=["A", "F"])
     with raises(kic.UnknownNameError, name="hand"):
         c.singularities(outputs="hand")
-    with pytest.raises(kic.InputError, match=r"has mobility 2; 1 coordinates were named: A\. Name 1 more"):
+    with raises(kic.InputError, mobility=2, count=1):
         c.singularities(inputs="A")
-    with pytest.raises(kic.InputError, match=r"has mobility 2; 3 outputs were named: A, B, C\. More outputs"):
+    with raises(kic.InputError, mobility=2, count=3):
         c.singularities(outputs=["A", "B", "C"])
-    with pytest.raises(kic.InputError, match=r"has mobility 2; 0 outputs were named: none"):
+    with raises(kic.InputError, mobility=2, count=0):
         c.singularities(outputs=[])
-    with pytest.raises(kic.InputError, match=r"Output 'tip\.z' of 'five-bar' is constant in every motion"):
+    with raises(kic.InputError, name="tip.z"):
         c.singularities(outputs=["tip.x", "tip.z"])
-    with pytest.raises(kic.InputError, match=r"'truss' has mobility 0, and a structure has no singular"):
+    with raises(kic.InputError, mobility=0):
         rigid().at().singularities()
     arm = kic.load("horn-two-link")
-    with pytest.raises(
-        kic.InputError, match=r"singularities\(\) needs real numbers, got a configuration of complex"
-    ):
+    with raises(kic.InputError, key="configuration", got=complex):
         arm.at(np.array([[0.1, 0.2 + 1e-30j]])).singularities()
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods.fixed_distances))
-    with pytest.raises(
-        kic.InputError, match=rf"Distance '{rod}' of 'five-rod-suspension' is fixed and cannot be an"
-    ):
+    with raises(kic.InputError, name="camber_rod"):
         rods.at().singularities(outputs=rod)
 
 
 def test_singular_everywhere_raises() -> None:
     delta = kic.load("delta")
     c = delta.at({"A1": np.linspace(0.2, 0.6, 5), "A2": 0.4, "A3": 0.4})
-    with pytest.raises(kic.InputError, match=r"Output 'plate\.wx' of 'delta' is constant in every motion"):
+    with raises(kic.InputError, name="plate.wx"):
         c.singularities(outputs=["plate.x", "plate.wx"])
     m = kic.load("rssr")
     turn = m.path({"crank": np.linspace(0, 6.2, 40), "spin": 0.0})
-    with pytest.raises(
-        kic.InputError,
-        match=r"Inputs crank, rocker cannot drive 'rssr' at any .* at rest, spin can move\. "
-        r"'coupler' spins about the line through joints 'spin' and 'ball': a passive degree of freedom",
-    ):
+    with raises(kic.InputError, coordinates=("crank", "rocker")):
         turn.singularities(inputs=["crank", "rocker"])
     five = kic.load("five-bar")
     with raises(kic.InputError, names=("A", "crank.angle")):

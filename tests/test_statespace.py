@@ -376,13 +376,13 @@ def test_discrete_models() -> None:
         assert s.discretize(0.01, method).A.shape == s.A.shape
     assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
     for wrong in (0, -1, np.nan, [1, 2], "x"):
-        with raises(kic.InputError, name="dt"):
+        with raises(kic.InputError, key="dt"):
             s.discretize(wrong)
-    with raises(kic.InputError, name="method"):
+    with raises(kic.InputError, key="method"):
         s.discretize(0.1, "tustin")
-    with pytest.raises(kic.InputError, match=r"discretize\(\) requires a continuous model"):
+    with raises(kic.InputError, key="dt"):
         discrete.discretize(0.1)
-    with pytest.raises(kic.InputError, match=r"transfer\(\) requires a continuous model"):
+    with raises(kic.InputError, key="dt"):
         discrete.transfer(c.coefficients("link6", order=3))
     assert "every 0.01 in time" in str(discrete)
     masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").state_space()
@@ -406,14 +406,14 @@ def test_hand_over_to_scipy() -> None:
     assert s.discretize(0.1).to_scipy().dt == 0.1
     many = kic.load("four-bar").path({"A": [1.2, 1.3]}).state_space()
     for question in (many.to_scipy, many.to_control):
-        with pytest.raises(kic.InputError, match=r"requires a single model, got a batch of shape \(2,\)"):
+        with raises(kic.InputError, got=(2,)):
             question()
 
 
 def test_hand_over_to_python_control(monkeypatch) -> None:
     s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x", "A.rate"])
     monkeypatch.setitem(sys.modules, "control", None)
-    with pytest.raises(kic.MissingExtraError, match=r"python-control: pip install -e '\.\[control\]'"):
+    with raises(kic.MissingExtraError, extra="control"):
         s.to_control()
     # what is handed over, whether it is installed or not
     ss = lambda *four, **names: (four, names)  # noqa: E731
@@ -487,14 +487,14 @@ def test_invalid_arguments() -> None:
     c = m.at({"A": 1.2})
     with raises(kic.UnknownNameError, name="M9"):
         c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
-    with pytest.raises(kic.InputError, match="`inputs`"):
+    with raises(kic.InputError, key="inputs"):
         kic.load("four-bar").at().state_space(inputs=["A", "A"])
     with raises(kic.UnknownNameError, name="nowhere"):
         kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
     with raises(kic.InputError, dof=1):
         c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
     one = replace(m, motors=[kic.Motor("P", ["A"])]).at({"A": 1.2})
-    with pytest.raises(kic.InputError, match="the current of the torque source 'P'"):
+    with raises(kic.InputError, key="outputs"):
         one.state_space(outputs=["P.current"])
     plain = one.state_space()
     assert plain.inputs == ("P",)
@@ -502,14 +502,14 @@ def test_invalid_arguments() -> None:
     bare = m.at({"A": 1.2}).state_space(motors=False)
     assert bare.states == ("A", "A.rate")
     assert bare.inputs == ("A",)
-    with pytest.raises(kic.InputError, match=r"state_space\(\) of 'four-bar' needs real numbers"):
+    with raises(kic.InputError, function="state_space()"):
         kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
     with raises(kic.InputError, columns=("shoulder", "elbow")):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
-    with pytest.raises(kic.InputError, match="because D is needed"):
+    with raises(kic.InputError, key="order"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
-    with pytest.raises(kic.InputError, match="`states`"):
+    with raises(kic.InputError, key="states"):
         kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
     page = str(s)
     assert "state space of A" in page

@@ -37,9 +37,7 @@ def test_the_mapping_of_limits() -> None:
 
 
 def test_positions_beyond_limits_are_errors_or_masked() -> None:
-    with pytest.raises(
-        kic.ConfigurationError, match=r"beyond the limits of 'L1' by 0\.1 \(above 1\.2\)"
-    ) as caught:
+    with raises(kic.ConfigurationError, failed=[()]) as caught:
         SIX.at([1.3, 1.1, 1.1, 1.1, 0.75, 1.0], limits=True)
     error = caught.value
     assert error.failed == [()]
@@ -181,14 +179,14 @@ def test_parts_check_their_limits(given: dict, key: str, text: str) -> None:
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(kic.InputError, match="has no limits"):
+    with raises(kic.InputError, key="limits"):
         kic.load("four-bar").at(limits=True)
-    with pytest.raises(kic.InputError, match="has several rows"):
+    with raises(kic.InputError, name="tip"):
         boom().at(limits={"tip": (0, 1)})
     with pytest.raises(kic.UnknownNameError) as caught:
         boom().at(limits={"rum": (0, 1)})
     assert "ram" in caught.value.candidates
-    with pytest.raises(kic.InputError, match="needs a universal joint"):
+    with raises(kic.InputError, name="A"):
         boom().at(limits={"A.swing": (0, 1)})
     with pytest.raises(kic.ModelError) as caught:
         kic.Distance("d", ("a", "b"), fixed=True, limits=(0, 1))

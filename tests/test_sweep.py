@@ -202,7 +202,7 @@ def test_path_through_a_dead_centre_keeps_its_branch() -> None:
         assert (np.sign(side[s.reached]) == np.sign(begun)).all()
     start = FIVE.at({"tip.x": 18.0, "tip.y": -15.0})
     below = FIVE.at({"tip.x": 12.0, "tip.y": -1.0}, near=start)
-    with pytest.raises(kic.ConfigurationError, match="dead centre"):
+    with raises(kic.ConfigurationError, failed=[()]):
         FIVE.at({"tip.x": 12.0, "tip.y": 1.0}, near=below)
 
 
@@ -311,7 +311,7 @@ def test_processes(plain: kic.Sweep) -> None:
         with pytest.raises(kic.InputError, match=r"must be importable.*<lambda>.*use threads"):
             kic.sweep(FIVE, WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
-        with pytest.raises(kic.UnknownNameError, match="tipp"):
+        with raises(kic.UnknownNameError, name="tipp"):
             kic.sweep(FIVE, WIDE, "tipp.x", executor=pool)
 
 
@@ -319,7 +319,7 @@ def test_metrics_that_processes_cannot_import_raise() -> None:
     import pickle
 
     sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
-    with pytest.raises(kic.InputError, match=r"cannot import a metric.*heigth"):
+    with raises(kic.InputError, key="metric"):
         _unpacked(len, sent)
 
 
@@ -399,7 +399,7 @@ def test_interrupt_while_cells_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_errors_carry_partial_results() -> None:
     grid = {"shoulder": np.linspace(0, 1, 10), "elbow": 0.2}
-    with pytest.raises(ZeroDivisionError, match="oh") as caught:
+    with pytest.raises(ZeroDivisionError) as caught:
         kic.sweep(ARM, grid, Stopping(2, ZeroDivisionError("oh")), chunk=3)
     s = caught.value.sweep
     assert np.isfinite(s["stopping"]).sum() == 6
@@ -433,88 +433,87 @@ def _nothing_at_zero(c: kic.Configuration) -> np.ndarray:
 
 
 def test_no_cell_in_reach() -> None:
-    with pytest.raises(kic.ConfigurationError, match="`near`") as caught:
+    with raises(kic.ConfigurationError, failed=[(0,), (1,)]) as caught:
         kic.sweep(FIVE, {"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
-    assert caught.value.failed == [(0,), (1,)]
     assert all(caught.value.reasons)
 
 
 @pytest.mark.parametrize(
-    ("grid", "message"),
+    ("grid", "data"),
     [
-        ([1, 2], "`grid` must be a dict of names"),
-        ({"shoulder": 0.1, "elbow": 0.2}, "at least one axis.*call at"),
-        ({"shoulder": [0.1, 0.1], "elbow": 0.2}, "Axis 'shoulder' of `grid` must be a list of increasing"),
-        ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, "increasing"),
-        ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, "increasing"),
-        ({"shoulder": [], "elbow": 0.2}, "increasing"),
-        ({"shoulder": [0.1, np.nan], "elbow": 0.2}, "increasing"),
-        ({"shoulder": [0.1, 0.2], "elbow": ["a"]}, "Axis 'elbow' of `grid`"),
-        ({3: [0.1], "elbow": 0.2}, "keys of `grid` must be names, got 3"),
-        ({"shoulder": [0.1, 0.2]}, "mobility 2; 1 coordinates were named"),
+        ([1, 2], {"key": "grid", "got": [1, 2]}),
+        ({"shoulder": 0.1, "elbow": 0.2}, {"key": "grid"}),
+        ({"shoulder": [0.1, 0.1], "elbow": 0.2}, {"key": "grid", "name": "shoulder"}),
+        ({"shoulder": [0.1, 0.3, 0.2], "elbow": 0.2}, {"key": "grid", "name": "shoulder"}),
+        ({"shoulder": [[0.1, 0.3]], "elbow": 0.2}, {"key": "grid", "name": "shoulder"}),
+        ({"shoulder": [], "elbow": 0.2}, {"key": "grid", "name": "shoulder"}),
+        ({"shoulder": [0.1, np.nan], "elbow": 0.2}, {"key": "grid", "name": "shoulder"}),
+        ({"shoulder": [0.1, 0.2], "elbow": ["a"]}, {"key": "grid", "name": "elbow", "got": ["a"]}),
+        ({3: [0.1], "elbow": 0.2}, {"key": "grid", "got": 3}),
+        ({"shoulder": [0.1, 0.2]}, {"mobility": 2, "count": 1}),
     ],
 )
-def test_invalid_grids_raise(grid: object, message: str) -> None:
-    with pytest.raises(kic.InputError, match=message):
+def test_invalid_grids_raise(grid: object, data: dict) -> None:
+    with raises(kic.InputError, **data):
         kic.sweep(ARM, grid, "tip.x")
 
 
 @pytest.mark.parametrize(
-    ("metric", "message"),
+    ("metric", "data"),
     [
-        (3, "`metric` must be a function"),
-        ([], "`metric` must have at least one"),
-        ("manipulability", r"kic\.metrics\.manipulability is called with rows"),
-        (kic.metrics.min_singular_value, r"kic\.metrics\.min_singular_value is called with rows"),
-        (["tip.x", "tip.x"], "Two metrics of the sweep are called 'tip.x'. Name them in a dict"),
-        ("tip", "'tip' has several rows; give one"),
-        ({"a": lambda c: 3.0}, "metric 'a' must be real numbers, one for each of 2 configurations"),
-        ({"a": lambda c: c.value("tip.x") + 1j}, "must be real numbers"),
-        ([sweeping.both, sweeping.both], "called 'both'"),
-        ({"a": sweeping.both, "b": sweeping.both}, "Two metrics of the sweep are called 'far'"),
+        (3, {"key": "metric", "got": 3}),
+        ([], {"key": "metric"}),
+        ("manipulability", {"key": "metric", "name": "manipulability"}),
+        (kic.metrics.min_singular_value, {"key": "metric", "name": "min_singular_value"}),
+        (["tip.x", "tip.x"], {"key": "metric", "name": "tip.x"}),
+        ("tip", {"name": "tip"}),
+        ({"a": lambda c: 3.0}, {"key": "metric", "name": "a"}),
+        ({"a": lambda c: c.value("tip.x") + 1j}, {"key": "metric", "name": "a"}),
+        ([sweeping.both, sweeping.both], {"key": "metric", "name": "both"}),
+        ({"a": sweeping.both, "b": sweeping.both}, {"key": "metric", "name": "far"}),
     ],
 )
-def test_invalid_metrics_raise(metric: object, message: str) -> None:
-    with pytest.raises(kic.InputError, match=message):
+def test_invalid_metrics_raise(metric: object, data: dict) -> None:
+    with raises(kic.InputError, **data):
         kic.sweep(ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, metric)
 
 
 def test_other_invalid_arguments_raise() -> None:
     grid = {"shoulder": [0.1, 0.2], "elbow": 0.2}
-    with raises(kic.InputError, name="mechanism"):
+    with raises(kic.InputError, key="mechanism"):
         kic.sweep(3, grid, "tip.x")
-    with pytest.raises(kic.InputError, match="`executor`"):
+    with raises(kic.InputError, key="executor", got=3):
         kic.sweep(ARM, grid, "tip.x", executor=3)
-    with pytest.raises(kic.InputError, match="`executor` must"):  # has submit, as a Client of Dask
+    with raises(kic.InputError, key="executor"):  # has submit, as a Client of Dask
         kic.sweep(ARM, grid, "tip.x", executor=SimpleNamespace(submit=len))
-    with pytest.raises(kic.InputError, match="`units`"):
+    with raises(kic.InputError, key="units", got="m"):
         kic.sweep(ARM, grid, "tip.x", units="m")
     with raises(kic.UnknownNameError, name="tip") as caught:
         kic.sweep(ARM, grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
-    for near, message in [
-        (3, "`near`"),
-        (FIVE.at(), "`near`.*'horn-two-link'"),
+    for near, data in [
+        (3, {"key": "near", "got": 3}),
+        (FIVE.at(), {"key": "near"}),
         (
             ARM.at(np.zeros((3, 2, 2))),
-            r"`near` must be one configuration, got a batch \(3, 2\). Use one member: near\[0, 0\]",
+            {"key": "near", "got": (3, 2)},
         ),
     ]:
-        with pytest.raises(kic.InputError, match=message):  # also where no start is needed
+        with raises(kic.InputError, **data):  # also where no start is needed
             kic.sweep(ARM, grid, "tip.x", near=near)
-    with pytest.raises(kic.UnknownNameError, match="No metric 3"):
+    with raises(kic.UnknownNameError, name=3):
         kic.sweep(ARM, grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
-        with raises(kic.InputError, name="chunk"):
+        with raises(kic.InputError, key="chunk"):
             kic.sweep(ARM, grid, "tip.x", chunk=chunk)
     with raises(kic.UnknownNameError, name="w"):
         kic.sweep(ARM, grid, "tip.x")["w"]
     for made in (kic.metrics.inverse_condition_number, kic.metrics.manipulability, kic.metrics.mass):
-        with pytest.raises(kic.InputError, match="needs rows of a task"):
+        with raises(kic.InputError, key="rows"):
             made()
-    with pytest.raises(kic.InputError, match="`direction`"):
+    with raises(kic.InputError, key="direction"):
         kic.metrics.mass("tip.x", "tip.y")
-    with raises(kic.InputError, name="direction"):
+    with raises(kic.InputError, key="direction"):
         kic.metrics.mass("tip.x", "tip.y", direction=[0, 0])
     with raises(kic.UnknownNameError, name="knee"):
         kic.sweep(ARM, grid, kic.metrics.inertia("knee"))
@@ -525,7 +524,7 @@ def test_functions_without_a_name_are_called_metric() -> None:
         ARM, {"shoulder": [0.1, 0.2], "elbow": 0.2}, lambda c: c.value("tip.x"), units={"metric": "m"}
     )
     assert s.units == {"metric": "m"}
-    with pytest.raises(kic.InputError, match=r"Two metrics of the sweep are called 'metric'\. Name them"):
+    with raises(kic.InputError, key="metric", name="metric"):
         kic.sweep(
             ARM, {"shoulder": [0.1], "elbow": 0.2}, [lambda c: c.value("tip.x"), lambda c: c.value("tip.y")]
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 from sampling import mismatch
 from scipy.optimize import brentq, linprog
 
@@ -332,7 +333,7 @@ def test_voltage_limits_as_rows() -> None:
 
 def test_terms_that_do_not_converge_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kic.trajectory.timing.ITERATIONS_MAX", 0)
-    with pytest.raises(kic.InputError, match="did not converge"):
+    with raises(kic.InputError, excess=pytest.approx(0.131, abs=1e-3)):
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort=4.0, grid=21)
 
 
@@ -370,52 +371,53 @@ def bad(**changes: object) -> object:
     return lambda of: tr.PathConstraints(("odd",), **changes)  # type: ignore[arg-type]
 
 
-ERRORS = {
-    "must be a Trajectory": lambda: tr.fastest([0.0, 1.0], acceleration=1.0),  # type: ignore[arg-type]
-    "zero duration": lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0),
-    "zero duration cannot be scaled": lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0),
-    "zero length": lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0),
-    "is at rest at 0.": lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0),
-    "is at rest at 1.": lambda: tr.fastest(CORNER, acceleration=1.0),
-    "corner at 1": lambda: tr.fastest(
+ERRORS = [
+    ({"key": "path"}, lambda: tr.fastest([0.0, 1.0], acceleration=1.0)),  # type: ignore[arg-type]
+    ({"key": "path"}, lambda: tr.fastest(tr.trapezoid([0.0], [0.0], 1.0, 1.0), acceleration=1.0)),
+    ({"key": "path"}, lambda: tr.uniform(tr.trapezoid([0.0], [0.0], 1.0, 1.0), velocity=1.0)),
+    ({"key": "path"}, lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration=1.0)),
+    ({"key": "path", "s": 0.0}, lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration=1.0)),
+    ({"key": "path", "s": 1.0}, lambda: tr.fastest(CORNER, acceleration=1.0)),
+    ({"key": "path", "name": "coordinate 1"}, lambda: tr.fastest(
         tr.Trajectory(tr.concatenate([STRAIGHT, tr.line([1.0], [2.0])]).pieces.__class__(
             np.array([0.0, 1.0, 2.0]), np.array([[[0.0], [1.0]], [[1.0], [3.0]]])), STRAIGHT.naming),
-        acceleration=1.0),
-    "Nothing limits the accelerations": lambda: tr.fastest(STRAIGHT, velocity=1.0),
-    "Nothing limits this motion": lambda: tr.uniform(STRAIGHT, acceleration=1.0),
-    "Nothing limits the speed at s": lambda: tr.fastest(STRAIGHT, rows=lambda of: tr.PathConstraints(
+        acceleration=1.0)),
+    ({"key": "limits"}, lambda: tr.fastest(STRAIGHT, velocity=1.0)),
+    ({"key": "limits"}, lambda: tr.uniform(STRAIGHT, acceleration=1.0)),
+    ({"key": "limits", "s": pytest.approx(0.0, abs=1e-4)}, lambda: tr.fastest(
+        STRAIGHT, rows=lambda of: tr.PathConstraints(
         ("push",), A=of.first, lower=np.where(of.both(of.s)[..., None] < 0.5, -1.0, -np.inf),
-        upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0))),
-    "need `mechanism`": lambda: tr.fastest(STRAIGHT, effort=1.0),
-    "need limits of `effort`": lambda: tr.fastest(STRAIGHT, actuators="A"),
-    "`start_speed` must be a finite number of at least 0": lambda: tr.fastest(STRAIGHT, start_speed=-1.0),
-    "integer of at least 3": lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2),
-    "cannot start with": lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0),
-    "functions that take PathSamples and return PathConstraints, got 3": lambda: tr.uniform(
-        STRAIGHT, velocity=1.0, rows=3),  # type: ignore[arg-type]
-    "`mechanism` must be a Mechanism, got 3": lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0),  # type: ignore[arg-type]
-    "functions that take PathSamples": lambda: tr.fastest(STRAIGHT, rows=[3]),  # type: ignore[list-item]
-    "must return PathConstraints": lambda: tr.fastest(STRAIGHT, rows=lambda of: 3),  # type: ignore[arg-type, return-value]
-    "`A` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(A=[1.0, 2.0, 3.0])),  # type: ignore[arg-type]
-    "`B` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(B=np.nan)),  # type: ignore[arg-type]
-    "`C` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(C=np.inf)),  # type: ignore[arg-type]
-    "`lower` of the rows odd": lambda: tr.fastest(STRAIGHT, rows=bad(lower=1.0, upper=0.0)),  # type: ignore[arg-type]
-    "in the 2 coordinates of 'horn-two-link'": lambda: tr.fastest(STRAIGHT, ARM, effort=1.0),
-    "effort of elbow is .* at rest": lambda: tr.fastest(PATH, ARM, effort={"elbow": 1.0}),
-    "at t = .* the effort of shoulder is .* at rest": lambda: tr.uniform(
-        tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0]),
-    "No speed meets the limits": lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]]),
-    "meets the limits. Relax": lambda: tr.uniform(
-        tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]]),
-    "no speed reaches the end with ṡ = 5": lambda: tr.fastest(
-        STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0),
-    "allow no motion between": lambda: tr.fastest(
+        upper=np.where(of.both(of.s)[..., None] < 0.5, np.inf, 1.0)))),
+    ({"key": "mechanism"}, lambda: tr.fastest(STRAIGHT, effort=1.0)),
+    ({"key": "actuators"}, lambda: tr.fastest(STRAIGHT, actuators="A")),
+    ({"key": "start_speed"}, lambda: tr.fastest(STRAIGHT, start_speed=-1.0)),
+    ({"key": "grid"}, lambda: tr.fastest(STRAIGHT, acceleration=1.0, grid=2)),
+    ({"key": "start"}, lambda: tr.fastest(STRAIGHT, acceleration=1.0, start_speed=9.0)),
+    ({"key": "rows", "got": 3}, lambda: tr.uniform(
+        STRAIGHT, velocity=1.0, rows=3)),  # type: ignore[arg-type]
+    ({"key": "mechanism", "got": 3}, lambda: tr.fastest(STRAIGHT, 3, acceleration=1.0)),  # type: ignore[arg-type]
+    ({"key": "rows", "got": 3}, lambda: tr.fastest(STRAIGHT, rows=[3])),  # type: ignore[list-item]
+    ({"key": "rows", "got": 3}, lambda: tr.fastest(STRAIGHT, rows=lambda of: 3)),  # type: ignore[arg-type, return-value]
+    ({"key": "A"}, lambda: tr.fastest(STRAIGHT, rows=bad(A=[1.0, 2.0, 3.0]))),  # type: ignore[arg-type]
+    ({"key": "B"}, lambda: tr.fastest(STRAIGHT, rows=bad(B=np.nan))),  # type: ignore[arg-type]
+    ({"key": "C"}, lambda: tr.fastest(STRAIGHT, rows=bad(C=np.inf))),  # type: ignore[arg-type]
+    ({"key": "lower"}, lambda: tr.fastest(STRAIGHT, rows=bad(lower=1.0, upper=0.0))),  # type: ignore[arg-type]
+    ({"key": "path", "got": 1}, lambda: tr.fastest(STRAIGHT, ARM, effort=1.0)),
+    ({"key": "limits"}, lambda: tr.fastest(PATH, ARM, effort={"elbow": 1.0})),
+    ({"key": "limits"}, lambda: tr.uniform(
+        tr.quintic(VIA[0], VIA[1], 1.0), ARM, effort=[5.0, 20.0])),
+    ({"key": "limits"}, lambda: tr.uniform(STRAIGHT, velocity=[[-1.0], [0.0]])),
+    ({"key": "limits"}, lambda: tr.uniform(
+        tr.quintic([0.0], [1.0], 1.0), acceleration=[[0.0], [1.0]])),
+    ({"key": "limits"}, lambda: tr.fastest(
+        STRAIGHT, velocity=1.0, acceleration=1.0, end_speed=5.0)),
+    ({"key": "limits", "s": pytest.approx(0.4, abs=0.02)}, lambda: tr.fastest(
         STRAIGHT, acceleration=1.0, rows=lambda of: tr.PathConstraints(
-            ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None])),
-}  # fmt: skip
+            ("stop",), C=1.0, upper=np.where(abs(of.both(of.s) - 0.5) < 0.1, 0.0, 9.0)[..., None]))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("message", ERRORS)
-def test_errors(message: str) -> None:
-    with pytest.raises(kic.InputError, match=message):
-        ERRORS[message]()
+@pytest.mark.parametrize(("data", "call"), ERRORS)
+def test_errors(data: dict, call) -> None:
+    with raises(kic.InputError, **data):
+        call()

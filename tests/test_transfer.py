@@ -134,9 +134,7 @@ def test_inverse_position_of_an_arm() -> None:
     assert c.value("elbow") > 0
     other = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=m.at([1.0, -0.9]))
     assert other.value("elbow") == pytest.approx(-c.value("elbow"), abs=1e-12)
-    with pytest.raises(
-        kic.ConfigurationError, match=r"'horn-two-link' has no configuration with these inputs near the start"
-    ):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
 
 
@@ -163,20 +161,16 @@ def test_batches_of_which_some_fail() -> None:
 def test_invalid_requests_raise() -> None:
     m = four_bar()
     c = m.at({"A": 0.3})
-    with pytest.raises(kic.InputError, match=r"has mobility 1; 2 coordinates were named: A, D\. Name 1\."):
+    with raises(kic.InputError, mobility=1, count=2):
         m.at({"A": 0.1, "D": 0.2})
-    with pytest.raises(
-        kic.InputError, match=r"has mobility 1; 3 coordinates were named: tip.x, tip.y, tip.z"
-    ):
+    with raises(kic.InputError, mobility=1, count=3):
         c.dynamics(wrt="tip")
-    with pytest.raises(kic.InputError, match=r"'c.wz' includes angular velocities"):
+    with raises(kic.InputError, name="c.wz"):
         m.at({"c.wz": 1.0})
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near", got="horn-two-link"):
         m.at({"A": 0.2}, near=kic.load("horn-two-link").at())
     # the tip never leaves its plane: its z drives nothing
-    with pytest.raises(
-        kic.SingularError, match=r"Coordinates tip\.z cannot drive 'four-bar' here .*Possible here: "
-    ) as caught:
+    with raises(kic.SingularError, coordinates=("tip.z",)) as caught:
         c.dynamics(wrt="tip.z")
     assert caught.value.possible
 
@@ -274,26 +268,24 @@ def test_no_wrong_digits_near_a_bifurcation() -> None:
     assert far.D[1, 0, 0, 0] == pytest.approx(-np.cos(0.5), rel=1e-9)
     near = m.at({"A": 1e-5})
     assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-5)
-    with pytest.raises(kic.SingularError, match=r"nearly singular here .* order 3 may be wrong by"):
+    with raises(kic.SingularError, order=3):
         near.coefficients("tip", order=3)
 
 
 def test_more_invalid_arguments_raise() -> None:
     m = four_bar()
     c = m.at({"A": [0.3, np.nan]}, failures="mask")
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near"):
         m.at({"A": 0.3}, near=c)
-    with pytest.raises(kic.InputError, match="`near`"):
+    with raises(kic.InputError, key="near"):
         m.at(near=m.at())
-    with pytest.raises(
-        kic.SingularError, match=r"cannot drive 'four-bar' here \(members 0, 1 of 2\)"
-    ) as caught:
+    with raises(kic.SingularError, coordinates=("tip.z",)) as caught:
         m.at({"A": [0.3, 0.4]}).coefficients("tip", wrt="tip.z")
     assert caught.value.failed == [(0,), (1,)]
     flat = parallelogram()
     with raises(kic.SingularError, coordinates=("A",)):
         flat.at({"A": 1e-12}).coefficients("tip")
-    with pytest.raises(kic.ConfigurationError, match=r"its inputs depend on one another where it starts"):
+    with raises(kic.ConfigurationError, failed=[()]):
         m.at({"tip.z": 0.5})
 
 
@@ -310,7 +302,7 @@ def test_possible_sets_begin_with_the_default_coordinates() -> None:
 def test_one_singular_member_does_not_lose_the_others() -> None:
     m = kic.load("slider-crank")
     c = m.at({"shaft": [[0.5, 0.0, 1.0], [0.0, 0.7, 0.2]]})
-    with pytest.raises(kic.SingularError, match=r"\(members 1, 3 of 6\)") as caught:
+    with raises(kic.SingularError, coordinates=("piston",)) as caught:
         c.dynamics(wrt="piston")
     assert caught.value.failed == [(0, 1), (1, 0)]
     there = np.array([[True, False, True], [False, True, True]])
@@ -344,13 +336,13 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
         True,
         False,
     ]
-    with pytest.raises(kic.InputError, match="`failures`"):
+    with raises(kic.InputError, key="failures", got="keep"):
         c.coefficients("rod", wrt="piston", failures="keep")
 
 
 def test_a_coordinate_is_named_once() -> None:
     m = kic.load("five-bar")
-    with pytest.raises(kic.InputError, match="'A' of 'five-bar' is named twice as a coordinate"):
+    with raises(kic.InputError, name="A"):
         m.at().dynamics(wrt=["A", "A"])
-    with pytest.raises(kic.InputError, match=r"'tip\.x' of 'five-bar' is named twice"):
+    with raises(kic.InputError, name="tip.x"):
         m.prepare(of="tip", wrt=["tip.x", "tip"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from raising import raises
 
 import kic
 from kic.description.units import SI_VALUES
@@ -78,6 +79,6 @@ def test_a_file_names_its_key(tmp_path) -> None:
     text = path.read_text(encoding="utf-8")
     head = 'units = { length = "mm", mass = "kg", time = "s", force = "N" }\n'
     path.write_text(head + re.sub(r"(?m)^units = .*\n", "", text), encoding="utf-8")
-    with pytest.raises(kic.ModelFileError, match=r"units\.force: Units: force must be mass") as caught:
+    with raises(kic.ModelFileError, key="units.force") as caught:
         kic.load(path)
     assert caught.value.key == "units.force"

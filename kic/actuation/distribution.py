@@ -13,7 +13,7 @@ from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, LimitError, short_repr
+from kic.errors import InputError, LimitError, invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
@@ -56,11 +56,15 @@ class EffortBounds:
                 raise InputError(
                     f"`limits` must not be negative, got {high[at]:g} for '{name}'. They are magnitudes; "
                     "give `lower` as well for efforts of one sign.",
+                    key="limits",
+                    got=high[at],
                     name=name,
                 )
             raise InputError(
                 f"`lower` must not exceed `limits`, got {low[at]:g} and {high[at]:g} for '{name}'. Exchange "
                 "or widen them.",
+                key="lower",
+                got=low[at],
                 name=name,
             )
         return cls(low, high)
@@ -72,7 +76,8 @@ class EffortBounds:
             names = ", ".join(x for x, ok in zip(labels, valid, strict=True) if not ok)
             raise InputError(
                 f"`limits` must be finite and positive for criterion='{criterion}'; those of {names} are "
-                "zero or infinite. Change them, leave out these actuators, or give weights as the criterion."
+                "zero or infinite. Change them, leave out these actuators, or give weights as the criterion.",
+                key="limits",
             )
         return self.size
 
@@ -82,7 +87,7 @@ def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray
     a = numbers(name, value)
     a = np.full(len(labels), a) if a.ndim == 0 else as_array(name, a, len(labels), finite=False)
     if a.dtype != np.float64 or np.isnan(a).any():
-        raise InputError(f"`{name}` must be real numbers, got {short_repr(value)}.")
+        raise invalid(name, "must be real numbers", value)
     return a
 
 
@@ -101,21 +106,25 @@ class EffortMetric:
         if not isinstance(criterion, str):
             return cls("weights", _inverse_weight_factor(criterion, labels))
         if criterion not in CRITERIA:
-            raise InputError(
-                f"`criterion` must be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a matrix "
-                f"(..., A, A), got {short_repr(criterion)}."
+            raise invalid(
+                "criterion",
+                f"must be one of {', '.join(map(repr, CRITERIA))}, weights (A,) or a matrix (..., A, A)",
+                criterion,
             )
         if criterion == "minimum norm":
             turning = {row_unit(model.description, x) == "rad" for x in labels}
             if len(turning) > 1:
                 raise InputError(
                     "criterion='minimum norm' would add squares of forces and of moments here; the result "
-                    "would depend on the unit of length. Give `limits` with criterion='limits', or weights."
+                    "would depend on the unit of length. Give `limits` with criterion='limits', or weights.",
+                    key="criterion",
+                    got=criterion,
                 )
             return cls(criterion, np.eye(len(labels)))
         if bounds is None:
             raise InputError(
-                f"criterion='{criterion}' requires `limits`, the largest effort of each actuator."
+                f"criterion='{criterion}' requires `limits`, the largest effort of each actuator.",
+                key="limits",
             )
         size = bounds.needed(criterion, labels)
         return cls(criterion, size[..., None] * np.eye(len(labels)))
@@ -127,14 +136,16 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     a = numbers("criterion", weights)
     a = as_array("criterion", a, count) if a.ndim < 2 else as_array("criterion", a, count, count)
     if a.dtype != np.float64:
-        raise InputError(f"Weights must be real numbers, got {a.dtype}.")
+        raise InputError(f"Weights must be real numbers, got {a.dtype}.", key="criterion", got=a.dtype)
     if a.ndim == 1:
         if not (a > 0).all():
             k = int(np.argmin(a))
             raise InputError(
                 f"Weights must be positive, got {a[k]:g} for '{labels[k]}': an effort without cost is not "
                 "determined. Give it a small weight, or limits.",
+                key="criterion",
                 name=labels[k],
+                got=a[k],
             )
         return np.diag(1 / np.sqrt(a))
     size = np.sqrt(np.abs(np.einsum("...ii->...i", a)))
@@ -143,7 +154,8 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     if not symmetric.all() or not (np.linalg.eigvalsh(scaled) > WEIGHTS_RTOL).all():
         raise InputError(
             "Weights must be a symmetric positive definite matrix: otherwise some efforts have no cost, or a "
-            "negative one. Give a positive weight to each."
+            "negative one. Give a positive weight to each.",
+            key="criterion",
         )
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
 
@@ -250,7 +262,11 @@ class ActuationProblem:
         sizes = {"effort": len(c.columns), "preload": len(c.rows)}
         self.given = {name: real_array(name, value, sizes[name]) for name, value in given.items()}
         if c.G.dtype != np.float64:
-            raise InputError(f"Efforts must be real numbers, got a configuration of {c.G.dtype}.")
+            raise InputError(
+                f"Efforts must be real numbers, got a configuration of {c.G.dtype}.",
+                key="configuration",
+                got=c.G.dtype,
+            )
         self.model, self.c, self.failures = model, c, failures
         self.labels, self.coordinates = c.rows, c.columns
         self.bounds = EffortBounds.from_arguments(limits, lower, self.labels)
@@ -369,7 +385,8 @@ def distribute(
     if name == "least largest share" and preload is not None:
         raise InputError(
             "`preload` cannot be combined with criterion='least largest share': both determine the internal "
-            "loads. Use criterion='limits'."
+            "loads. Use criterion='limits'.",
+            key="preload",
         )
     arrays = dict(problem.given) if bounds is None else {**problem.given, **vars(bounds)}
     rows = {key: problem.expand(a, 1) for key, a in arrays.items()}
@@ -450,7 +467,9 @@ def actuator_dynamics(
     if problem.metric.name == "least largest share":
         raise InputError(
             "criterion='least largest share' is not linear in the effort and has no mass matrix (I*) or "
-            "Christoffel symbols (P*). Use another criterion, or distribute() the effort."
+            "Christoffel symbols (P*). Use another criterion, or distribute() the effort.",
+            key="criterion",
+            got="least largest share",
         )
     inverse = problem.solve(lambda members: problem.space(members).inverse())
     quasi = problem.c.quasi.intersection(problem.coordinates)

@@ -40,6 +40,7 @@ def motor_demand(
         raise InputError(
             f"`qddd` is required for motors of '{configuration.name}' with inductance ({', '.join(names)}): "
             "their voltages depend on the jerk.",
+            key="qddd",
             motors=tuple(names),
         )
     shafts = motor_shafts(configuration, 2 if j is None else 3, wrt, failures)

@@ -123,7 +123,7 @@ class Assemblies(Configuration):
         if self.counts.ndim > 1:
             if of is not None:
                 raise InputError(
-                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", name=of
+                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", key="of"
                 )
             return self._batch_summary()
         sheet = Summary(f"{self.name}: {count} distinct assembly mode{'s' if count > 1 else ''} found")
@@ -243,7 +243,9 @@ class _AssemblySearch:
         self.targets, self.closure = model.position_problem(inputs)
         self.base, around = initial_states(model, near)
         if around:
-            raise InputError(f"`near` must be one configuration, got a batch {around}.")
+            raise InputError(
+                f"`near` must be one configuration, got a batch {around}.", key="near", got=around
+            )
         self.limits = MotionLimits(model, limits)
         labels = self.closure.transfer.labels  # poses follow the names
         # tree coordinates that are inputs themselves, with their indices among the values

@@ -129,12 +129,15 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     count = integer("count", count, 1)
     if not dof:
         caveat = model.description.mobility().caveat()
-        raise InputError(f"'{name}' has mobility 0; no set of coordinates drives it. {caveat}".rstrip())
+        raise InputError(
+            f"'{name}' has mobility 0; no set of coordinates drives it. {caveat}".rstrip(), mobility=0
+        )
     labels, valued = _candidates(model, among)
     if len(labels) < dof:
         raise InputError(
             f"`among` must name at least {dof} coordinates, the mobility of '{name}', got {len(labels)}: "
             f"{', '.join(labels) or 'none'}. Name more candidates, or omit `among` for all joints.",
+            key="among",
             mobility=dof,
             count=len(labels),
         )
@@ -194,13 +197,16 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
     name = model.description.name
     if not isinstance(at, Configuration) or at._model.description != model.description:
         received = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
-        raise InputError(f"`at` must be a configuration of '{name}', made by at(){received}.")
+        raise InputError(f"`at` must be a configuration of '{name}', made by at(){received}.", key="at")
     if at._states.dtype != np.float64:
-        raise InputError(f"`at` must hold real numbers, got {at._states.dtype}.")
+        raise InputError(
+            f"`at` must hold real numbers, got {at._states.dtype}.", key="at", got=at._states.dtype
+        )
     members = np.flatnonzero(at.ok)
     if not members.size:
         raise InputError(
-            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}."
+            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}.",
+            key="at",
         )
     return at._states[members], members, at.batch
 
@@ -214,7 +220,8 @@ def _rows_on_motions(
     G = closure.rows(states)[1]
     if not np.isfinite(G).all():
         raise InputError(
-            f"A distance among {', '.join(labels)} is zero here and has no derivatives. Leave it out."
+            f"A distance among {', '.join(labels)} is zero here and has no derivatives. Leave it out.",
+            names=labels,
         )
     closing = G[:, first:]
     held = model.tree.size - dof

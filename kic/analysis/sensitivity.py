@@ -12,7 +12,7 @@ import numpy as np
 
 from kic.description.description import KINDS, Part
 from kic.description.parts import Distance, Frame, Joint
-from kic.errors import InputError, KicError, short_repr, unknown
+from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries
 from kic.numerics.arrays import reals, stepping
@@ -216,7 +216,7 @@ def sensitivity(
     [[-19.62]]
     """
     if not callable(answer):
-        raise InputError(f"`answer` must be a function of a mechanism, got {short_repr(answer)}.")
+        raise invalid("answer", "must be a function of a mechanism", answer)
     designs: list[tuple[str, Callable[[], Mechanism]]]
     if isinstance(of, Mechanism):
         several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
@@ -227,14 +227,10 @@ def sensitivity(
     elif callable(of):
         x = reals(parameters)
         if x is None or x.ndim != 1:
-            raise InputError(
-                f"`parameters` must be real numbers (K,) if `of` is a function, got {short_repr(parameters)}."
-            )
+            raise invalid("parameters", "must be real numbers (K,) if `of` is a function", parameters)
         designs = [(f"x[{k}]", partial(_stepped, of, x, k)) for k in range(len(x))]
     else:
-        raise InputError(
-            f"`of` must be a mechanism, or a function that makes one from numbers, got {short_repr(of)}."
-        )
+        raise invalid("of", "must be a mechanism, or a function that makes one from numbers", of)
     derivatives = [_derivative(label, design, answer) for label, design in designs]
     if not derivatives:
         reference = of if isinstance(of, Mechanism) else of(np.empty(0))
@@ -243,6 +239,7 @@ def sensitivity(
     if len(shapes) > 1:
         raise InputError(
             f"`answer` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
+            key="answer",
             shapes=shapes,
         )
     return np.stack(derivatives)
@@ -254,17 +251,20 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
         find_parameter(m, one)
         return f"'{one}'", {one: 1.0}
     if not isinstance(one, Mapping) or not all(isinstance(name, str) for name in one):
-        raise InputError(
-            "`parameters` must be names of numbers, such as 'B.at.x', or dicts of names to weights, got "
-            f"{short_repr(one)}."
+        raise invalid(
+            "parameters", "must be names of numbers, such as 'B.at.x', or dicts of names to weights", one
         )
     weights = {name: reals(weight) for name, weight in one.items()}
     if not all(a is not None and a.ndim == 0 for a in weights.values()):
-        raise InputError(f"Weights in `parameters` must be numbers, got {short_repr(one)}.")
+        raise InputError(
+            f"Weights in `parameters` must be numbers, got {short_repr(one)}.", key="parameters", got=one
+        )
     for name in weights:
         find_parameter(m, name)
     if not any(weights.values()):
-        raise InputError(f"Weights in `parameters` must not all be zero, got {short_repr(one)}.")
+        raise InputError(
+            f"Weights in `parameters` must not all be zero, got {short_repr(one)}.", key="parameters", got=one
+        )
     return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
@@ -274,11 +274,13 @@ def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) ->
     moved[k] += 1j * COMPLEX_STEP
     m = build(moved)
     if not isinstance(m, Mechanism):
-        raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.")
+        raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.", key="of", got=m)
     if not m.has_complex_step:
         raise InputError(
             f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
-            "example by np.abs or np.real. Use analytic functions of NumPy."
+            "example by np.abs or np.real. Use analytic functions of NumPy.",
+            key="of",
+            entries=[k],
         )
     return m
 
@@ -298,7 +300,8 @@ def _derivative(
     except np.exceptions.ComplexWarning:
         raise InputError(
             f"Sensitivity to {label}: `answer` put complex numbers into a real array, which loses the "
-            "derivative. Make its arrays complex, or use np.stack and np.zeros_like."
+            "derivative. Make its arrays complex, or use np.stack and np.zeros_like.",
+            key="answer",
         ) from None
     if a.dtype.kind in "fiu" and not m.has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
@@ -307,11 +310,14 @@ def _derivative(
             f"Sensitivity to {label}: `answer` returned real numbers. It dropped the derivative, or does not "
             "use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
             "imaginary parts: write norms as np.sqrt(v @ v).",
-            dtype=a.dtype,
+            key="answer",
+            got=a.dtype,
         )
     if a.dtype.kind != "c":
         raise InputError(
             f"Sensitivity to {label}: `answer` must return an array of numbers, got {short_repr(a)}. Return "
-            "one of its arrays, such as .G or .I."
+            "one of its arrays, such as .G or .I.",
+            key="answer",
+            got=a,
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / COMPLEX_STEP)

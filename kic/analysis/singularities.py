@@ -141,7 +141,9 @@ class Singularities(Printable):
         if states.dtype != np.float64:
             raise InputError(
                 f"singularities() needs real numbers, got a configuration of {states.dtype}. Call it outside "
-                "of a sensitivity, or with real inputs."
+                "of a sensitivity, or with real inputs.",
+                key="configuration",
+                got=states.dtype,
             )
         self._model = model
         self.inputs, self.outputs = _input_and_output_rows(model, inputs, outputs)
@@ -182,7 +184,9 @@ class Singularities(Printable):
             raise InputError(
                 f"Singular configurations of '{self._model.description.name}' are sought between neighbours; "
                 "a single configuration has none. Use a batch made by path(), or by at() over a grid, or "
-                "read `measures`."
+                "read `measures`.",
+                key="configuration",
+                got=(),
             )
         return tuple(self._describe(point) for point in self._search.points)
 
@@ -324,7 +328,8 @@ def _input_and_output_rows(
     if not dof:
         raise InputError(
             f"'{name}' has mobility 0, and a structure has no singular configurations. "
-            f"{model.description.mobility().caveat()}".rstrip()
+            f"{model.description.mobility().caveat()}".rstrip(),
+            mobility=0,
         )
     driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
     model.check_number(None if inputs is None else driving)

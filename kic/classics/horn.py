@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
-from kic.errors import ConfigurationError, InputError, ModelError, SingularError, short_repr
+from kic.errors import ConfigurationError, InputError, ModelError, SingularError, invalid
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
 from kic.numerics.tolerances import EPS
 
@@ -69,7 +69,7 @@ class Annulus:
         """
         r = reals(radius)
         if r is None:
-            raise InputError(f"`radius` must be finite and real, got {short_repr(radius)}. Give distances.")
+            raise invalid("radius", "must be finite and real", radius, "Give distances.")
         return (self.inner <= r) & (r <= self.outer)
 
 
@@ -92,10 +92,12 @@ def reachable_workspace(*lengths: float) -> Annulus:
     Annulus(inner=1.5, outer=2.5)
     """
     if not lengths:
-        raise InputError("`lengths` must name at least one link, got none. Give the length of each link.")
+        raise InputError(
+            "`lengths` must name at least one link, got none. Give the length of each link.", key="lengths"
+        )
     found = _positive_lengths("lengths", lengths)
     if found.ndim != 1:
-        raise InputError(f"`lengths` must be a number for each link, got {short_repr(lengths)}.")
+        raise invalid("lengths", "must be a number for each link", lengths)
     *rest, longest = np.sort(found).tolist()
     return Annulus(max(0.0, longest - sum(rest)), longest + sum(rest))
 
@@ -145,9 +147,7 @@ def _positive_lengths(name: str, value: Any) -> np.ndarray:
     """Return positive lengths of any shape, or raise `InputError`."""
     a = as_array(name, value)
     if a.dtype != np.float64 or not (a > 0).all():
-        raise InputError(
-            f"`{name}` must be positive, got {short_repr(value)}. Omit links without length.", name=name
-        )
+        raise invalid(name, "must be positive", value, "Omit links without length.")
     return a
 
 
@@ -284,6 +284,7 @@ class TwoLink(PlanarChain):
             raise SingularError(
                 f"`m2` of {self._label} must be positive for an invertible mass matrix, got 0. Give link 2 a "
                 "mass.",
+                key="m2",
                 condition=np.inf,
             )
         _, c2 = sin_cos(as_array("q", q, 2)[..., 1:])
@@ -318,6 +319,7 @@ class TwoLink(PlanarChain):
             raise ConfigurationError(
                 f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label}: cos theta2 = {cosine:.6g}."
                 f" Make link 2 at most {1.5 * self.l1:g} long.",
+                key="l2",
                 failed=[()],
                 reasons=["link 2 is too long"],
                 cosine=cosine,
@@ -511,6 +513,7 @@ def inverse_kinematics_error(
     remedy = "Pass failures='mask' to keep the other members." if given.ndim > 1 else "Choose another target."
     return ConfigurationError(
         f"`{argument}` must be reachable by {arm}, got {', '.join(listed[:2])}{more}. {remedy}",
+        key=argument,
         failed=list(reasons),
         reasons=list(reasons.values()),
         **numbers,

@@ -17,7 +17,7 @@ from kic.classics.planar_chain import check_fields, sin_cos
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import Vector, assign, vector
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, short_repr
+from kic.errors import invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_array, broadcast_batches, check_order
@@ -112,9 +112,7 @@ class Leg:
         """
         angles, order = as_array("q", q, 3), check_order(order)
         if not isinstance(link, int | np.integer) or link not in (2, 3):
-            raise InputError(
-                f"`link` must be 2 or 3, got {short_repr(link)}. The column is link 1.", name="link"
-            )
+            raise invalid("link", "must be 2 or 3", link, "The column is link 1.")
         distance = as_array("s", (self.l2 if link == 2 else self.l3) if s is None else s)
         broadcast_batches(q=angles.shape[:-1], s=distance.shape)
         if link == 2:

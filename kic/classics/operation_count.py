@@ -19,7 +19,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.parts import Body, Point
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid, short_repr
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer
@@ -224,9 +224,11 @@ def run_counted(
     """
     instance("mechanism", mechanism, Mechanism, "Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):
-        raise InputError(
-            "`dynamics` must be True, False, 'inertia' or 'inverse_dynamics', got "
-            f"{short_repr(dynamics)}. Give True for all of I*, P* and the loads."
+        raise invalid(
+            "dynamics",
+            "must be True, False, 'inertia' or 'inverse_dynamics'",
+            dynamics,
+            "Give True for all of I*, P* and the loads.",
         )
     configuration = mechanism.at() if at is None else at
     state = _single_state(mechanism, configuration)
@@ -236,7 +238,8 @@ def run_counted(
     if not transfer.is_compiled:
         raise InputError(
             f"`mechanism` must have independent closure equations in its reference configuration, got "
-            f"'{mechanism.name}' with dependent ones. Describe it in another configuration."
+            f"'{mechanism.name}' with dependent ones. Describe it in another configuration.",
+            key="mechanism",
         )
     buffers = evaluator._empty((), 1, state.dtype)
     counts: Counter[str] = Counter()
@@ -246,7 +249,8 @@ def run_counted(
         if kernel.py_func(*counting):
             raise SingularError(
                 f"`at` must not be close to a singularity of '{mechanism.name}', got a configuration where "
-                "other closure equations are chosen. Give another configuration."
+                "other closure equations are chosen. Give another configuration.",
+                key="at",
             )
         written = [k for k, a in enumerate(arguments) if a is buffers._rows or a is buffers._model]
         outputs += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
@@ -270,7 +274,8 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
         problem = f"the batch {at.batch} of {at.state.dtype}"
     if problem:
         raise InputError(
-            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method."
+            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method.",
+            key="at",
         )
     return at.state
 
@@ -350,10 +355,7 @@ class OperationTable(Printable):
             with suppress(TypeError):  # a single rotation has an iterator that raises an error
                 numbers = tuple(n_joints)
         if not numbers:
-            raise InputError(
-                f"`n_joints` must be a list of positive integers, got {short_repr(n_joints)}. "
-                "Give at least one."
-            )
+            raise invalid("n_joints", "must be a list of positive integers", n_joints, "Give at least one.")
         self.n_joints = tuple(integer("n_joints", n, 1) for n in numbers)
         queries: dict[str, dict[str, Any]] = {
             "inverse dynamics": {"dynamics": "inverse_dynamics"},

@@ -16,7 +16,7 @@ import numpy as np
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND, assign, number
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InertiaError, InputError, ModelError, SingularError, short_repr
+from kic.errors import InertiaError, ModelError, SingularError, invalid
 from kic.kernels.functions import cosine, sine
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_array, broadcast_batches
@@ -48,10 +48,11 @@ def real_array(name: str, value: Any, size: int) -> np.ndarray:
     """Return finite real numbers (..., size), or raise `InputError`."""
     a = as_array(name, value, size)
     if a.dtype != np.float64:
-        raise InputError(
-            f"`{name}` must be real, got {short_repr(value)}. Solution branches and directions are undefined "
-            "for complex numbers and symbols.",
-            name=name,
+        raise invalid(
+            name,
+            "must be real",
+            value,
+            "Solution branches and directions are undefined for complex numbers and symbols.",
         )
     return a
 
@@ -191,6 +192,7 @@ class PlanarChain:
         raise SingularError(
             f"`q` must have theta2 other than 0 and π, got theta2 = {angle:.6g}{where}. Links 1 and 2 of "
             f"{self._label} are parallel and carry forces along them without joint torques. Bend joint 2.",
+            key="q",
             failed=failed,
             theta2=angle,
             condition=float(1 / max(size[failed[0]], np.finfo(float).tiny)),

@@ -20,7 +20,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, short_repr, unknown
+from kic.errors import InputError, SingularError, invalid, unknown
 from kic.kernels.layout import KIND, PARENT, REVOLUTE
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, entries, instance, integer
@@ -251,9 +251,7 @@ class SplitDynamics(Printable):
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
-                raise InputError(
-                    f"`by` must be None for G, got {short_repr(by)}. Gravity depends on no velocity."
-                )
+                raise invalid("by", "must be None for G", by, "Gravity depends on no velocity.")
         elif part.startswith("D"):
             mask = np.logical_and.outer(mask, self._selected("by", by))
             mask |= mask.T
@@ -263,9 +261,11 @@ class SplitDynamics(Printable):
 
     def _index(self, argument: str, name: Any) -> int:
         if not isinstance(name, str):
-            raise InputError(
-                f"`{argument}` must contain names of coordinates, got {short_repr(name)}. Pairs of names are "
-                "only possible in `by` for H_tran and H_rot."
+            raise invalid(
+                argument,
+                "must contain names of coordinates",
+                name,
+                "Pairs of names are only possible in `by` for H_tran and H_rot.",
             )
         if name not in self.coordinates:
             raise unknown("coordinate", name, "split dynamics", self.coordinates)
@@ -318,7 +318,9 @@ class SplitDynamics(Printable):
         if self._serial_arm_obstacle:
             raise InputError(
                 "The mechanism must be a serial arm of revolute joints in joint angles, got "
-                f"{self._serial_arm_obstacle}. Use `without` to drop parts by name."
+                f"{self._serial_arm_obstacle}. Use `without` to drop parts by name.",
+                key="mechanism",
+                got=self._serial_arm_obstacle,
             )
         size = len(self.coordinates)
         integer("n_major", n_major, 1, size - 1)
@@ -369,12 +371,15 @@ class SplitDynamics(Printable):
         effort = self.full_model.inverse_dynamics(qd, qdd)
         error = self.inverse_dynamics(qd, qdd) - effort
         if object in (effort.dtype, error.dtype):
-            raise InputError("The motion must be numeric, got symbols. Substitute numbers for the symbols.")
+            raise InputError(
+                "The motion must be numeric, got symbols. Substitute numbers for the symbols.", key="motion"
+            )
         if 0 in effort.shape[:-1]:
             raise InputError(
                 f"The motion must have at least one configuration, got the empty batch {effort.shape[:-1]}. "
                 "Give a configuration.",
-                batch=effort.shape[:-1],
+                key="motion",
+                got=effort.shape[:-1],
             )
         return EffortDeviation(self.coordinates, self.dropped, effort, error)
 

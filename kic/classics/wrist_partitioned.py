@@ -245,6 +245,7 @@ class WristPartitioned:
         raise SingularError(
             f"`theta` must be nonsingular, got r = {r[first]:.3g} and sin θ₃ = {s3[first]:.3g}{where}: "
             f"{reason}. Choose another configuration.",
+            key="theta",
             failed=members,
             r=float(r[first]),
             s3=float(s3[first]),

@@ -116,7 +116,9 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str, limits
     if name not in names and mechanism.dof != 1:
         raise InputError(
             f"--move must name a coordinate of '{mechanism.name}', which has {mechanism.dof} degrees of "
-            f"freedom, got '{name}'. Coordinates: {', '.join(names)}."
+            f"freedom, got '{name}'. Coordinates: {', '.join(names)}.",
+            key="--move",
+            got=name,
         )
     start, end = (parsing.parse_number(mechanism, name, text, "--move") for text in (first, last))
     values = np.linspace(start, end, MOTION_SAMPLES)

@@ -125,14 +125,16 @@ def _inputs(
             raise InputError(
                 f"{option} has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates "
                 f"of '{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or "
-                "some by name (name=value)."
+                "some by name (name=value).",
+                key=option,
+                count=len(entries),
             )
         pairs = list(zip(names, entries, strict=True))
     values: dict[str, float] = {}
     for name, text in pairs:
         check_scalar_row(mechanism, name)
         if name in values:
-            raise InputError(f"{option} gives '{name}' twice.")
+            raise InputError(f"{option} gives '{name}' twice.", key=option, name=name)
         values[name] = parse_number(mechanism, name, text, option)
     if not set(values) <= set(names):
         return values
@@ -152,12 +154,16 @@ def check_scalar_row(mechanism: Mechanism, name: str) -> None:
     joints = {joint.name: joint for joint in mechanism.joints}
     if name in joints and joints[name].dof > 1:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
-        raise InputError(f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}.")
+        raise InputError(
+            f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}.", name=name
+        )
     if name.partition(".")[0] not in mechanism.parts:
         raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
     rows = mechanism.at().coefficients(name, 1).rows
     if len(rows) > 1:
-        raise InputError(f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.")
+        raise InputError(
+            f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.", name=name
+        )
 
 
 def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
@@ -201,11 +207,15 @@ def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at
             return number
         if unit in _DEGREES:
             return radians(number)
-        raise InputError(f"'{name}' is an angle; {text!r} must be in rad (the default) or deg.")
+        raise InputError(
+            f"'{name}' is an angle; {text!r} must be in rad (the default) or deg.", name=name, got=text
+        )
     length = mechanism.units.length
     if unit in ("", length):
         return number
-    raise InputError(f"'{name}' is a length; {text!r} must be in {length}, without another unit.")
+    raise InputError(
+        f"'{name}' is a length; {text!r} must be in {length}, without another unit.", name=name, got=text
+    )
 
 
 def split_names(given: tuple[str, ...], option: str) -> list[str]:
@@ -232,12 +242,14 @@ def parse_numbers(
         name, _, text = (part.strip() for part in entry.partition("="))
         invalid = InputError(
             f"{option} must be NAME=NUMBER of {what}, got {entry!r}. "
-            + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none.")
+            + (f"The {what.split()[1]}s are {', '.join(names)}." if names else "There are none."),
+            key=option,
+            got=entry,
         )
         if name not in names or not text:
             raise invalid
         if name in values:
-            raise InputError(f"{option} gives '{name}' twice.")
+            raise InputError(f"{option} gives '{name}' twice.", key=option, name=name)
         try:
             values[name] = number(name, text)
         except InputError:

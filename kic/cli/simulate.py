@@ -100,7 +100,9 @@ def simulate(
 
     mechanism = parsing.load_model(model)
     if not 0 < duration < float("inf"):
-        raise InputError(f"--for must be a finite time larger than 0, got {duration:g}.")
+        raise InputError(
+            f"--for must be a finite time larger than 0, got {duration:g}.", key="--for", got=duration
+        )
     names = parsing.split_names(wrt, "--wrt") or None
     outputs = parsing.split_names(of, "--of")
     start = parsing.configuration_of(mechanism, given, near, limits)

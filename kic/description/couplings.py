@@ -226,6 +226,7 @@ def _carrier(label: str, one: Joint, two: Joint) -> str:
         f"{label}: joints '{one.name}' and '{two.name}' {why}. Write the relation as `ratios`, relative to "
         "the carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet.",
         key="joints",
+        names=(one.name, two.name),
     )
 
 
@@ -249,6 +250,7 @@ def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling
                 f"{label}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use "
                 "`pitch_point` for a rack, and `ratios` for other relations.",
                 key="joints",
+                name=joint.name,
             )
     a, b = (np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in (one, two))  # type: ignore[arg-type]
     cosine, across = float((a @ b).real), np.cross(a, b)
@@ -267,6 +269,7 @@ def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling
             f"{label}: '{one.name}' and '{two.name}' have the same axis, and their wheels cannot mesh. "
             "Couple each with the wheel between them, or write the relation as `ratios`.",
             key="joints",
+            names=(one.name, two.name),
         )
     first, second = coupling.gears or coupling.belt or (0.0, 0.0)
     sign = round(cosine) * (1 if way == "gears" else -1)
@@ -282,6 +285,7 @@ def _rolling(label: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -
                 f"{label}: `pitch_point` needs revolute or prismatic joints, '{joint.name}' is {joint.type}. "
                 "Write the relation as `ratios`.",
                 key="joints",
+                name=joint.name,
             )
         v, size = _axis(joint), 1.0
         if joint.type == "revolute":
@@ -292,6 +296,7 @@ def _rolling(label: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -
                 f"{label}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and "
                 "does not move. Give the point where the two roll on each other.",
                 key="pitch_point",
+                name=joint.name,
             )
         velocities.append(_sense(joint, carrier) * v)
     u, v = velocities

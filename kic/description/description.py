@@ -36,7 +36,7 @@ from kic.description.validation import (
     text,
     vector,
 )
-from kic.errors import InputError, ModelError, UnknownNameError, either, short_repr, unknown
+from kic.errors import ModelError, UnknownNameError, either, invalid, short_repr, unknown
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
@@ -422,7 +422,7 @@ class MechanismDescription:
     def part(self, name: str, *kinds: str) -> Part:
         """Return the part of a name, among some kinds if any are given."""
         if not isinstance(name, str):
-            raise InputError(f"`name` must be a string, got {short_repr(name)}.")
+            raise invalid("name", "must be a string", name)
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS

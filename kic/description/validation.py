@@ -28,7 +28,7 @@ def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
             f"{owner}: `{key}` must not exceed {SIZE_MAX:g}, got {size:g}. Products of larger numbers "
             "overflow; use larger units.",
             key=key,
-            size=size,
+            got=size,
         )
     return a
 

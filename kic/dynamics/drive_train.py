@@ -43,7 +43,8 @@ class DriveTrain:
         motors = description.motors
         if not motors:
             raise InputError(
-                f"'{description.name}' has no motors. Add motors=[kic.Motor(…)], or [[motors]] in its file."
+                f"'{description.name}' has no motors. Add motors=[kic.Motor(…)], or [[motors]] in its file.",
+                motors=(),
             )
         self.names = tuple(motor.name for motor in motors)
         self.joints = tuple(dict.fromkeys(c for names in description.shafts.values() for c in names))
@@ -154,6 +155,7 @@ class DriveTrain:
             raise SingularError(
                 f"The motors {', '.join(self.names)} depend on one another here (share {least.min():.1e}): "
                 "their torques cannot be distinguished. Move away from this configuration.",
+                motors=self.names,
                 share=float(least.min()),
             )
         effort = np.broadcast_to(effort, (*batch, M))
@@ -169,6 +171,8 @@ class DriveTrain:
                 f"The motors {', '.join(self.names)} cannot produce this motion: {what} {left[at].real:.4g} "
                 f"remains at {shafts.columns[int(at[-1])]}, which no motor drives. Give a motion that needs "
                 "none there.",
+                name=shafts.columns[int(at[-1])],
+                motors=self.names,
                 left=left,
             )
         return np.where(known[..., None], torque[..., 0], np.nan)

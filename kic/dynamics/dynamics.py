@@ -247,7 +247,8 @@ class Dynamics(Printable, Tabular):
         if left is None and self.efforts != self.coordinates:
             raise InputError(
                 f"`left` must be given because efforts are at {', '.join(self.efforts)}. To keep them there, "
-                "give kic.Coefficients.identity(…)."
+                "give kic.Coefficients.identity(…).",
+                key="left",
             )
         other = right if left is None else expect("left", left).matched(self.efforts)
         batch = broadcast_batches(model=self.batch, coefficients=right.batch, left=other.batch)
@@ -278,7 +279,9 @@ class Dynamics(Printable, Tabular):
             if set(mine) != set(its):
                 raise InputError(
                     f"Models must have the same coordinates, got {', '.join(mine)} and {', '.join(its)}. "
-                    "Transfer one of them first."
+                    "Transfer one of them first.",
+                    names=mine,
+                    got=its,
                 )
             picks.append([its.index(name) for name in mine])
         k, m = picks

@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid, short_repr
 from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
 from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
@@ -74,7 +74,9 @@ def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
     if not (size > TANGENT_MIN).all():
         where = np.argwhere(~(size[..., 0] > TANGENT_MIN))[0].tolist()
         raise InputError(
-            f"`tangents` must not be parallel to the normals, got a parallel one at {where}.", entries=where
+            f"`tangents` must not be parallel to the normals, got a parallel one at {where}.",
+            key="tangents",
+            entries=where,
         )
     first = first / size
     n = np.broadcast_to(n, first.shape)
@@ -94,6 +96,7 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
         raise InputError(
             f"`normals` must lie in the plane, got a relative component of {float(out.max()):.3g} "
             f"along its normal at {where}. Leave `plane` out for contacts in space.",
+            key="normals",
             entries=where,
         )
     n = n - (n @ plane[0])[..., None] * plane[0]
@@ -105,7 +108,7 @@ def plane_axes(plane: Any) -> np.ndarray:
     """Return the normal and two axes (3, 3) of a plane."""
     normal = directions("plane", plane, 3)
     if normal.ndim != 1:
-        raise InputError(f"`plane` must be a normal (3,), got {short_repr(plane)}.")
+        raise invalid("plane", "must be a normal (3,)", plane)
     return contact_frames(normal)
 
 
@@ -128,11 +131,13 @@ def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     words = (kinds,) * count if isinstance(kinds, str) else names_of(kinds, "kinds")
     bad = [w for w in words if w not in COMPONENT_COUNTS]
     if bad:
-        raise InputError(
-            f"`kinds` must be among {', '.join(COMPONENT_COUNTS)}, got {short_repr(bad[0])}.", kind=bad[0]
-        )
+        raise invalid("kinds", f"must be among {', '.join(COMPONENT_COUNTS)}", bad[0])
     if len(words) != count:
-        raise InputError(f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}.")
+        raise InputError(
+            f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}.",
+            key="kinds",
+            got=len(words),
+        )
     return words
 
 
@@ -142,7 +147,7 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
         return tuple(map(str, range(1, count + 1)))
     words = names_of(names, "names")
     if len(words) != count or len(set(words)) < count:
-        raise InputError(f"`names` must be {count} distinct strings, got {short_repr(names)}.")
+        raise invalid("names", f"must be {count} distinct strings", names)
     return words
 
 
@@ -154,7 +159,7 @@ def coefficient(
     if not uses.any():
         return np.zeros(len(kinds))
     if value is None:
-        raise InputError(f"Contacts of kind '{kinds[int(uses.argmax())]}' require `{name}`.", name=name)
+        raise InputError(f"Contacts of kind '{kinds[int(uses.argmax())]}' require `{name}`.", key=name)
     a = numbers(name, value)
     if not a.ndim:
         a = np.full(len(kinds), a)
@@ -165,8 +170,8 @@ def coefficient(
         worst = float(a[..., uses].min())
         raise InputError(
             f"`{name}` must be positive, got {worst:g}. A contact without it is of kind '{without}'.",
-            name=name,
-            value=worst,
+            key=name,
+            got=worst,
         )
     return np.where(uses, a, 0.0)
 
@@ -273,7 +278,7 @@ class ContactSet(Printable):
     ) -> None:
         shape = numbers("points", points).shape
         if len(shape) < 2 or not shape[-2] or shape[-1] != 3:
-            raise InputError(f"`points` must have shape (..., K, 3), got {shape}.", got=shape)
+            raise invalid("points", "must have shape (..., K, 3)", shape)
         count = shape[-2]
         at = real_array("points", points, count, 3)
         axes = [
@@ -339,6 +344,7 @@ class ContactSet(Printable):
         if wrong:
             raise InputError(
                 f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{wrong[0]}'.",
+                key="changes",
                 name=wrong[0],
             )
         return ContactSet(**(self._given | changes))
@@ -393,11 +399,13 @@ class ContactSet(Printable):
         omega = v if angular is None else contact_jacobians("angular", angular, len(self))
         is_moment = self.axis == MOMENT
         if angular is None and is_moment.any():
-            raise InputError("Soft fingers require `angular`, (..., K, 3, N) as `linear`.")
+            raise InputError("Soft fingers require `angular`, (..., K, 3, N) as `linear`.", key="angular")
         if v.shape[-1] != omega.shape[-1]:
             raise InputError(
                 f"`linear` and `angular` must have the same number of coordinates, got {v.shape[-1]} and "
-                f"{omega.shape[-1]}."
+                f"{omega.shape[-1]}.",
+                key="linear",
+                got=v.shape[-1],
             )
         broadcast_batches(linear=v.shape[:-3], angular=omega.shape[:-3], contacts=self.batch)
         rates = np.where(is_moment[:, None, None], omega[..., self.owner, :, :], v[..., self.owner, :, :])
@@ -417,7 +425,7 @@ class ContactSet(Printable):
         f = as_array("force", force, len(self.axis), finite=False)
         broadcast_batches(force=f.shape[:-1], contacts=self.batch)
         if np.isinf(f.real).any():
-            raise InputError(f"`force` must not be infinite, got {short_repr(force)}.", name="force")
+            raise invalid("force", "must not be infinite", force)
         vectors = f[..., None] * self._component_axes()
         is_moment = self.axis == MOMENT
         own = np.arange(len(self))[:, None] == self.owner

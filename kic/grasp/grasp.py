@@ -20,7 +20,7 @@ from kic.description.contacts import CONTACT_ROWS
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid
 from kic.grasp.contacts import (
     MOMENT,
     WRENCH_LABELS,
@@ -391,7 +391,11 @@ class Grasp(Printable):
     def _require_real(self, subject: str) -> None:
         """Raise an error unless the configuration is real."""
         if self._states.dtype != np.float64:
-            raise InputError(f"{subject} a real configuration, got {self._states.dtype}.")
+            raise InputError(
+                f"{subject} a real configuration, got {self._states.dtype}.",
+                key="configuration",
+                got=self._states.dtype,
+            )
 
     def motion(
         self,
@@ -484,9 +488,11 @@ class Grasp(Printable):
         fine = fine & ~failed
         if isinstance(forces, str):
             if forces != "minimum norm":
-                raise InputError(
-                    f"`forces` must be 'minimum norm', loads of the {len(self.rows)} rows, or a callable "
-                    f"that returns them, got {short_repr(forces)}."
+                raise invalid(
+                    "forces",
+                    f"must be 'minimum norm', loads of the {len(self.rows)} rows, or a callable that returns "
+                    "them",
+                    forces,
                 )
             return np.where(fine[..., None], minimum, np.nan) * of
         given = forces(self, np.where(fine[..., None], wrench, np.nan)) if callable(forces) else forces
@@ -500,6 +506,7 @@ class Grasp(Printable):
                 f"`forces` must balance the load of '{self.held}', got a residual of {largest:.2g} "
                 f"{self._model.description.units.force}. Add internal loads, which have no resultant on the "
                 "object, to those of minimum norm.",
+                key="forces",
                 residual=largest,
             )
         return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, residual), np.nan) * of

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kic.errors import InputError, LimitError, MemberError, SingularError, short_repr
+from kic.errors import InputError, LimitError, MemberError, SingularError, invalid
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
 from kic.numerics.arguments import at_least, choice, instance, names_of
@@ -330,7 +330,7 @@ class GripProblem:
         if direction is not None:
             added = real_array("direction", direction, size)
             if not added.any(axis=-1).all():
-                raise InputError("`direction` must not be zero, got zeros.", name="direction")
+                raise InputError("`direction` must not be zero, got zeros.", key="direction")
         self._least, self._safety = at_least("least", least, 0.0), at_least("safety", safety, 1.0)
         J, low, high, own = _fingers(contacts, jacobian, limits, lower, offset)
         self.names = _joint_names(joints, J.shape[-1])
@@ -368,7 +368,7 @@ def _fingers(
     if jacobian is None:
         for name, value in (("limits", limits), ("lower", lower), ("offset", offset)):
             if value is not None:
-                raise InputError(f"`{name}` requires `jacobian`, that of the fingers.")
+                raise InputError(f"`{name}` requires `jacobian`, that of the fingers.", key=name)
         none = np.zeros(0)
         return np.zeros((width, 0)), none, none, none
     shape = numbers("jacobian", jacobian).shape
@@ -385,6 +385,7 @@ def _fingers(
         raise InputError(
             f"`lower` must not exceed `limits`, got {low[tuple(where)]:g} to {high[tuple(where)]:g} "
             f"at {where}.",
+            key="lower",
             entries=where,
         )
     return J, low, high, own
@@ -394,7 +395,7 @@ def _limit(name: str, value: Any, size: int) -> np.ndarray:
     """Return limits of efforts, ±∞ for none."""
     a = real_array(name, value, size, finite=False)
     if np.isnan(a).any():
-        raise InputError(f"`{name}` must be numbers or infinite, got NaN.")
+        raise InputError(f"`{name}` must be numbers or infinite, got NaN.", key=name)
     return a
 
 
@@ -404,7 +405,7 @@ def _joint_names(joints: Sequence[str] | None, count: int) -> tuple[str, ...]:
         return tuple(map(str, range(1, count + 1)))
     names = names_of(joints, "joints")
     if len(names) != count:
-        raise InputError(f"`joints` must be {count} names, got {short_repr(joints)}.")
+        raise invalid("joints", f"must be {count} names", joints)
     return names
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kic.errors import InputError, UnknownNameError, short_repr, unknown
+from kic.errors import UnknownNameError, invalid, short_repr, unknown
 
 # files that are read by path even without a folder
 SUFFIXES = (".toml", ".urdf", ".sdf", ".xml", ".mjcf")
@@ -32,7 +32,7 @@ def model_names() -> tuple[str, ...]:
 def find(model: str | os.PathLike[str]) -> Path:
     """Return the file of a shipped model or of a path."""
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
-        raise InputError(f"`model` must be the name of a shipped model or a path, got {short_repr(model)}.")
+        raise invalid("model", "must be the name of a shipped model or a path", model)
     if isinstance(model, str) and not text.lower().endswith(SUFFIXES) and not any(c in text for c in "/\\"):
         if text not in model_names():
             error = unknown("shipped model", text, "kic", model_names())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.description.parts import Body, Distance, Joint, Point
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, mapping, positive
 from kic.numerics.arrays import numbers, real_array
@@ -154,7 +154,7 @@ def _number(name: str, value: Any) -> float:
     """Return a finite number."""
     a = real_array(name, value)
     if a.ndim:
-        raise InputError(f"`{name}` must be a number, got {short_repr(value)}.", name=name)
+        raise invalid(name, "must be a number", value)
     return float(a)
 
 
@@ -164,7 +164,7 @@ def _two(name: str, value: Any, repeat: bool = False) -> tuple[float, float]:
         return (_number(name, value),) * 2
     a = real_array(name, value, 2)
     if a.ndim != 1:
-        raise InputError(f"`{name}` must be two numbers, got {short_repr(value)}.", name=name)
+        raise invalid(name, "must be two numbers", value)
     return float(a[0]), float(a[1])
 
 
@@ -176,7 +176,8 @@ def _check_closing(**lengths: float) -> None:
         raise InputError(
             f"`{name}` must be shorter than the other lengths together, got {lengths[name]:g} and {rest:g}. "
             "The links do not close.",
-            name=name,
+            key=name,
+            got=lengths[name],
         )
 
 
@@ -242,7 +243,9 @@ class _Parts:
         """Return the mechanism; all masses must belong to bodies."""
         if self.masses:
             there = ", ".join(body.name for body in self.bodies)
-            raise InputError(f"`masses` has no body '{next(iter(self.masses))}'. Bodies: {there}.")
+            raise InputError(
+                f"`masses` has no body '{next(iter(self.masses))}'. Bodies: {there}.", key="masses"
+            )
         given = {"coordinates": coordinates, **rest}
         given["points"] = [*self.points, *rest.get("points", ())]
         return Mechanism(self.name, bodies=tuple(self.bodies), joints=tuple(self.joints), **given)
@@ -316,6 +319,8 @@ def four_bar(
     if C is None:
         raise InputError(
             f"`angle` must be within the range of the crank, {low:.4g} to {high:.4g}, got {theta:g}.",
+            key="angle",
+            got=theta,
             range=(low, high),
         )
     parts = _Parts(name, masses)
@@ -383,7 +388,8 @@ def slider_crank(
         raise InputError(
             f"`rod` must be longer than the distance {abs(B[1] - e):g} from the crank pin to the line of the "
             f"slider, got {p:g}.",
-            name="rod",
+            key="rod",
+            got=p,
         )
     C = np.array([B[0] + sqrt(square), e, 0.0])
     parts = _Parts(name, masses)
@@ -454,7 +460,9 @@ def five_bar(
         if not least < largest:
             raise InputError(
                 f"`distal` must span the elbows, which are at least {g - a - b:g} apart, got {p + r:g} "
-                "together."
+                "together.",
+                key="distal",
+                got=p + r,
             )
         width = (least + largest) / 2
         share = min(1.0, max(-1.0, (width - g) / (a + b)))
@@ -466,7 +474,8 @@ def five_bar(
     if C is None:
         raise InputError(
             f"`angles` must place the elbows within the reach of the rods, got {np.hypot(*(D - B)[:2]):g} "
-            f"between elbows and rods of {p:g} and {r:g}."
+            f"between elbows and rods of {p:g} and {r:g}.",
+            key="angles",
         )
     parts = _Parts(name, masses)
     for body, u, v in (("left", A, B), ("right", E, D), ("left_rod", B, C), ("right_rod", D, C)):
@@ -536,7 +545,7 @@ def stewart(
     """
     R, r = _lengths(base_radius=base_radius, platform_radius=platform_radius)
     if (height is None) == (leg_length is None):
-        raise InputError("Give one of `height` and `leg_length`.")
+        raise InputError("Give one of `height` and `leg_length`.", key="height")
     pairs, sides = np.repeat(np.arange(3) * 2 * pi / 3, 2), np.tile([-0.5, 0.5], 3)
     gaps = _number("base_angle", base_angle), 2 * pi / 3 - _number("platform_angle", platform_angle)
     base, top = (
@@ -549,7 +558,11 @@ def stewart(
         (L,) = _lengths(leg_length=leg_length)
         flat = float(np.linalg.norm(base[0] - top[0]))
         if not flat < L:
-            raise InputError(f"`leg_length` must exceed {flat:g}, the distance of the circles, got {L:g}.")
+            raise InputError(
+                f"`leg_length` must exceed {flat:g}, the distance of the circles, got {L:g}.",
+                key="leg_length",
+                got=L,
+            )
         h = sqrt(L * L - flat * flat)
     top[:, 2] = h
     parts = _Parts(name, masses)
@@ -637,12 +650,14 @@ def delta(
     R, r, a, p = _lengths(base_radius=base_radius, platform_radius=platform_radius, arm=arm, forearm=forearm)
     (w,) = _lengths(width=forearm / 10 if width is None else width)
     if angle is not None and height is not None:
-        raise InputError("Give one of `angle` and `height`.")
+        raise InputError("Give one of `angle` and `height`.", key="angle")
     if height is None:
         theta = 0.4 if angle is None else _number("angle", angle)
         gap = R + a * cos(theta) - r
         if not p > abs(gap):
-            raise InputError(f"`forearm` must exceed {abs(gap):g} at this angle, got {p:g}.")
+            raise InputError(
+                f"`forearm` must exceed {abs(gap):g} at this angle, got {p:g}.", key="forearm", got=p
+            )
         z = -a * sin(theta) - sqrt(p * p - gap * gap)
     else:
         z = -_lengths(height=height)[0]
@@ -650,7 +665,9 @@ def delta(
         x = r - R
         d = sqrt(x * x + z * z)
         if not abs(a - p) < d < a + p:
-            raise InputError(f"`height` must be within the reach of arm and forearm, got {-z:g}.")
+            raise InputError(
+                f"`height` must be within the reach of arm and forearm, got {-z:g}.", key="height", got=-z
+            )
         theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
     parts = _Parts(name, masses)
     for k in range(3):

@@ -12,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from kic.errors import InputError, ModelFileError, short_repr
+from kic.errors import ModelFileError, invalid, short_repr
 from kic.io.robot import (
     WORLD,
     Link,
@@ -98,9 +98,7 @@ def from_mujoco(
         compiled, lines, left, unknown = _compiled(mujoco, root)
         source = root.source
     else:
-        raise InputError(
-            f"`model` must be a path, the text of a file or an MjModel, got {short_repr(model)}."
-        )
+        raise invalid("model", "must be a path, the text of a file or an MjModel", model)
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
     robot = Robot(source, name, strict=flag("strict", strict))
     for line, text in left:
@@ -165,7 +163,7 @@ class _Document:
             self.counts[kind] += copies * count
             if self.counts[kind] > bounds[kind]:
                 rule = f"a model must have at most {bounds[kind]:,} {kind} with the files that it refers to"
-                element.fail(f"{rule}, and has more. {_TRUST}")
+                element.fail(f"{rule}, and has more. {_TRUST}", limit=bounds[kind])
 
 
 class _Files:
@@ -189,7 +187,7 @@ class _Files:
             total += rows * parts
             if total > TABLE_MAX:
                 rule = f"numbers of {parts:,} parts, such as `{key}`, must be at most {TABLE_MAX:,}"
-                element.fail(f"{rule} to be a model, and are more. {_TRUST}")
+                element.fail(f"{rule} to be a model, and are more. {_TRUST}", limit=TABLE_MAX)
 
     def is_inside(self, folder: Path, name: str) -> bool:
         """Return True if a file is in the folder of the model, after symbolic links are resolved."""
@@ -200,7 +198,7 @@ class _Files:
     def fail_outside(self, line: int, name: str) -> NoReturn:
         """Raise an error for a file outside the folder."""
         rule = f"a file that the model refers to must be in the folder of the model, got {short_repr(name)}."
-        raise self.source.error(line, f"{rule} {_TRUST}")
+        raise self.source.error(line, f"{rule} {_TRUST}", key="file", got=name)
 
     def _read(self, element: Element, document: _Document) -> Source:
         """Return the text of a file that an element refers to."""
@@ -235,7 +233,8 @@ class _Files:
     def _walk(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
         """Count the parts below an element, at a level of elements and a depth of files."""
         if level > DEPTH_MAX:
-            element.fail(f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper.")
+            rule = f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper."
+            element.fail(rule, limit=DEPTH_MAX)
         for child in element.children:
             tag = "joint" if child.tag == "freejoint" else child.tag
             name = child.attributes.get("name")
@@ -263,7 +262,8 @@ class _Files:
         if path in document.paths:
             element.fail(f"{short_repr(element.get('file'))} is included twice. Remove one <include>.")
         if depth >= FILES_DEPTH_MAX:
-            element.fail(f"files must include each other at most {FILES_DEPTH_MAX} levels deep.")
+            rule = f"files must include each other at most {FILES_DEPTH_MAX} levels deep."
+            element.fail(rule, limit=FILES_DEPTH_MAX)
         document.paths.add(path)
         document.add(element, {"bytes": len(source.data)})
         self._walk(parse(source), document, copies, level, depth + 1)
@@ -274,7 +274,7 @@ class _Files:
         path = Path(source.path or "").resolve()
         if path in self.open or len(self.open) >= FILES_DEPTH_MAX:
             rule = f"models must contain each other at most {FILES_DEPTH_MAX} levels deep"
-            element.fail(f"{rule}, and not themselves.")
+            element.fail(f"{rule}, and not themselves.", limit=FILES_DEPTH_MAX)
         if path not in self.known:
             self.open.append(path)
             self.folders.append(Path(source.path or "").parent)
@@ -299,7 +299,7 @@ class _Files:
                 rule = f"`{key}` must be at most {largest:,}"
                 if element.tag == "hfield":
                     rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
-                element.fail(f"{rule} to be a model, and is more. {_TRUST}")
+                element.fail(f"{rule} to be a model, and is more. {_TRUST}", limit=largest)
             if rows:
                 self.rows.append((int(count), element, key))
 
@@ -406,7 +406,7 @@ class _Reader:
                 name = self.names["body"][b]
                 rule = f"the orientation of body '{name}' is not finite or is zero."
                 text = f"{rule} Its numbers may be too large."
-                raise robot.source.error(self.line("body", name), text)
+                raise robot.source.error(self.line("body", name), text, name=name)
         robot.gravity = tuple(m.opt.gravity.tolist()) if self.has_gravity else (0.0, 0.0, 0.0)
         limited = ("jnt_actfrc", "actuator_force", "actuator_ctrl", "tendon_actfrc")
         if any(np.any(getattr(m, f"{key}limited")) for key in limited):

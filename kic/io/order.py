@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, part_names, transform
 from kic.numerics.arrays import as_array
 
@@ -62,9 +62,7 @@ class JointOrder:
         elif hasattr(peer, "qpos0"):
             self.package, (joints, self._neutral) = "mujoco", _mujoco(peer)
         else:
-            raise InputError(
-                f"`peer` must be a pinocchio.Model or mujoco.MjModel, got {short_repr(type(peer).__name__)}."
-            )
+            raise invalid("peer", "must be a pinocchio.Model or mujoco.MjModel", type(peer).__name__)
         self.nq, self.nv = len(self._neutral), int(peer.nv)
         own = {joint.name: joint for joint in mechanism.joints}
         names = [joint.name for joint in joints]
@@ -81,7 +79,9 @@ class JointOrder:
         if not self._joints:
             raise InputError(
                 f"'{mechanism.name}' and the {self.package} model have no joint of the same name. There are: "
-                f"{', '.join(joint.name for joint in joints[:8])}."
+                f"{', '.join(joint.name for joint in joints[:8])}.",
+                key="peer",
+                names=tuple(joint.name for joint in joints),
             )
 
     @cached_property
@@ -253,7 +253,12 @@ def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
             continue
         kind = kinds.get(name, "single" if (joint.nq, joint.nv) == (1, 1) else "circle")
         if kind == "circle" and (joint.nq, joint.nv) != (2, 1):
-            raise InputError(f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic.")
+            raise InputError(
+                f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic.",
+                key="peer",
+                name=model.names[k],
+                got=name,
+            )
         links = [
             clean_name(f.name)
             for f in model.frames

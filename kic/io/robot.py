@@ -348,6 +348,7 @@ class _Builder:
                 f"has too many joints and conditions of loops: {conditions:,} conditions × "
                 f"{len(self.moving):,}² joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer "
                 "loops or joints.",
+                limit=CLOSURE_MAX,
             )
         self.joint_names = {j.name: self.new_name(j.name, "joint", j.line) for j in self.moving}
         self.bodies = {WORLD: GROUND}
@@ -440,7 +441,7 @@ class _Builder:
                 try:
                     body = Body(*given, inertia_exception="as in the file")  # type: ignore[arg-type]
                 except ModelError:
-                    raise robot.source.error(own.line, str(error)) from None
+                    raise robot.source.error(own.line, str(error), **error.numbers) from None
                 robot.remark(own.line, f"inertia of link '{carrier}' is kept as it is. {error}")
             made.append(body)
         return made
@@ -479,7 +480,7 @@ class _Builder:
                 limits=self._limits(joint) if single else None,
             )
         except ModelError as error:
-            raise self.robot.source.error(joint.line, str(error)) from None
+            raise self.robot.source.error(joint.line, str(error), **error.numbers) from None
 
     def _limits(self, joint: RobotJoint) -> tuple[float, float] | None:
         """Return the limits of a joint, or None."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.parts import Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
-from kic.errors import InputError, ModelError, short_repr
+from kic.errors import ModelError, invalid
 from kic.kernels.layout import BALL, PRISMATIC
 from kic.kinematics.tree import Step, frame_axes, steps, unit
 from kic.mechanism import Mechanism
@@ -179,7 +179,7 @@ def to_mjcf(mechanism: Mechanism) -> str:
 def _checked(mechanism: Mechanism) -> Mechanism:
     """Return a mechanism in real numbers."""
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+        raise invalid("mechanism", "must be a Mechanism", mechanism)
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
     fixed: tuple[Any, ...] = (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed))
     for part in fixed:

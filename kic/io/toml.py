@@ -18,7 +18,7 @@ from kic.assembly import LOOP_TYPES
 from kic.description.description import KINDS, MechanismDescription
 from kic.description.parts import Six
 from kic.description.validation import STRICT, Vector
-from kic.errors import FileError, InputError, KicError, ModelFileError, short_repr
+from kic.errors import FileError, KicError, ModelFileError, invalid, short_repr
 from kic.io.dh import DH, from_dh
 from kic.io.files import atomic_write, kind_of, shortened
 from kic.io.library import SUFFIXES, find, model_names
@@ -66,23 +66,28 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 
 def _read(path: Path) -> dict[str, Any]:
     """Return the keys and values of a file."""
+    numbers: dict[str, Any] = {}
     try:
         with path.open("rb") as file:
             content = file.read(BYTES_MAX + 1)  # a device may have no end
         if len(content) <= BYTES_MAX:
             return _tables(content.decode("utf-8-sig"), path)
-        rule = f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more"
-    except FileNotFoundError:
+        rule, numbers = (
+            f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more",
+            {"limit": BYTES_MAX},
+        )
+    except FileNotFoundError as error:
+        numbers = {"errno": error.errno}
         rule = f"there is no such file. Shipped models: {', '.join(model_names())}"
     except OSError as error:
-        rule = f"cannot be read: {error.strerror}"
+        rule, numbers = f"cannot be read: {error.strerror}", {"errno": error.errno}
     except UnicodeDecodeError as error:
         rule = kind_of(content) or f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
     except ModelFileError:
         raise
     except ValueError as error:  # an invalid path
         rule = f"cannot be read: {error}"
-    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path)
+    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path, **numbers)
 
 
 # a file within these bounds loads, or fails, in about 2 s and 200 MB; a chain of 13,000 joints is within them
@@ -386,7 +391,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     True
     """
     if not isinstance(mechanism, MechanismDescription):
-        raise InputError(f"`mechanism` must be a Mechanism, got {short_repr(mechanism)}.")
+        raise invalid("mechanism", "must be a Mechanism", mechanism)
     try:
         text = written(mechanism).encode("utf-8")
         with atomic_write(path) as file:

@@ -310,5 +310,5 @@ def _link_of(robot: Robot, name: str) -> str:
     """Return a link, or the link below a joint."""
     link = name if name in robot.links else getattr(robot.joints.get(name), "child", None)
     if link is None:
-        raise InputError(f"`loops`: '{robot.name}' has no link or joint '{name}'.", name=name)
+        raise InputError(f"`loops`: '{robot.name}' has no link or joint '{name}'.", key="loops", name=name)
     return link

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
-from kic.errors import InputError, ModelFileError, short_repr
+from kic.errors import ModelFileError, invalid, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
 BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
@@ -37,11 +37,11 @@ class Source:
         """Return the name with a line."""
         return f"{self.name}:{line}" if line else self.name
 
-    def error(self, line: int, message: str) -> ModelFileError:
-        """Return an error at a line."""
+    def error(self, line: int, message: str, key: str = "", **numbers: Any) -> ModelFileError:
+        """Return an error at a line; `key` is the tag or the argument."""
         whole = f"{self.kind} text" if self.path is None else str(self.path)
         location = f"{whole}:{line}" if line else whole
-        return ModelFileError(f"{location}: {message}", path=self.path, key="", line=line)
+        return ModelFileError(f"{location}: {message}", path=self.path, key=key, line=line, **numbers)
 
 
 @dataclass
@@ -55,9 +55,9 @@ class Element:
     text: str = ""
     children: list[Element] = field(default_factory=list)
 
-    def fail(self, message: str) -> NoReturn:
+    def fail(self, message: str, **numbers: Any) -> NoReturn:
         """Raise an error at this element."""
-        raise self.source.error(self.line, f"<{self.tag}>: {message}")
+        raise self.source.error(self.line, f"<{self.tag}>: {message}", self.tag, **numbers)
 
     def all(self, *tags: str) -> Iterator[Element]:
         """Iterate over the children with one of some tags."""
@@ -120,13 +120,15 @@ def read_source(given: object, kind: str) -> Source:
             with open(given, "rb") as file:
                 source.data = file.read(BYTES_MAX + 1)  # a device may have no end
         except OSError as error:
-            raise source.error(0, f"cannot be read: {error.strerror}.") from None
+            raise source.error(0, f"cannot be read: {error.strerror}.", errno=error.errno) from None
         except ValueError as error:  # an invalid path
             raise source.error(0, f"cannot be read: {error}.") from None
     else:
-        raise InputError(f"`model` must be a path or the text of a file, got {short_repr(given)}.")
+        raise invalid("model", "must be a path or the text of a file", given)
     if len(source.data) > BYTES_MAX:
-        raise source.error(0, f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more.")
+        raise source.error(
+            0, f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more.", limit=BYTES_MAX
+        )
     return source
 
 
@@ -140,7 +142,9 @@ def parse(source: Source) -> Element:
     if not source.data.strip():
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:
-        raise source.error(0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, and has more.")
+        raise source.error(
+            0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, and has more.", limit=ATTRIBUTES_MAX
+        )
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
     open_elements, count = [top], 0
@@ -155,12 +159,16 @@ def parse(source: Source) -> Element:
         count += 1
         line = parser.CurrentLineNumber
         if count > ELEMENTS_MAX:
-            raise source.error(line, f"must have at most {ELEMENTS_MAX:,} elements, and has more.")
+            raise source.error(
+                line, f"must have at most {ELEMENTS_MAX:,} elements, and has more.", limit=ELEMENTS_MAX
+            )
         if len(open_elements) > DEPTH_MAX:
-            raise source.error(line, f"must be nested at most {DEPTH_MAX} levels deep, and is deeper.")
+            raise source.error(
+                line, f"must be nested at most {DEPTH_MAX} levels deep, and is deeper.", limit=DEPTH_MAX
+            )
         if len(attributes) > ELEMENT_ATTRIBUTES_MAX:
             rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, and has more."
-            raise source.error(line, rule)
+            raise source.error(line, rule, limit=ELEMENT_ATTRIBUTES_MAX)
         element = Element(source, tag.rpartition(":")[2], attributes, line)
         open_elements[-1].children.append(element)
         open_elements.append(element)

@@ -17,7 +17,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.friction import contact_force_check
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid
 from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
 from kic.kernels.layout import RELATIVE_OMEGA
 from kic.kinematics.items import Item, heights
@@ -157,9 +157,13 @@ def joint_forces(
     model.require_real("joint_forces()", "Use efforts of the dynamics, or finite differences.")
     free = model.free_bodies
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):
-        raise InputError(f"`split` must be None or 'minimum norm', got {short_repr(split)}.", name="split")
+        raise invalid("split", "must be None or 'minimum norm'", split)
     if states.dtype != np.float64:
-        raise InputError(f"joint_forces() needs real numbers, got a configuration of {states.dtype}.")
+        raise InputError(
+            f"joint_forces() needs real numbers, got a configuration of {states.dtype}.",
+            key="configuration",
+            got=states.dtype,
+        )
     labels = transfer.labels
     actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
@@ -168,7 +172,11 @@ def joint_forces(
     }
     force, loaded = free.loads.applied(applied, model.description.name)
     if force.dtype != np.float64:
-        raise InputError(f"`applied` must hold real numbers in joint_forces(), got {force.dtype}.")
+        raise InputError(
+            f"`applied` must hold real numbers in joint_forces(), got {force.dtype}.",
+            key="applied",
+            got=force.dtype,
+        )
     prescribed = np.zeros(0)
     if effort is not None:
         size = len(actuator_rows.labels)
@@ -285,7 +293,8 @@ def _member_loads(
     if not np.isfinite(rows).all():
         raise InputError(
             f"Actuators {', '.join(actuator_rows.labels)} have no direction here: one of their distances is "
-            "zero. Name others, or move its points apart."
+            "zero. Name others, or move its points apart.",
+            names=actuator_rows.labels,
         )
     check_finite("Inertia forces or loads", model.description.name, required)
     scale = np.concatenate([actuator_rows.scale, free.scale_ties, free.scale])
@@ -385,6 +394,7 @@ def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], r
         f"`effort` at {', '.join(labels)} does not produce this motion of '{model.description.name}'{which}: "
         f"the relative residual is {residual.max():.2g}. Use the efforts of distribute() for this motion, or "
         "omit `effort`.",
+        key="effort",
         residual=float(residual.max()),
         failed=failed.tolist(),
     )

@@ -168,7 +168,8 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
             add_rotation(a, b, u, None)
     if not labelled:
         raise LoopError(
-            f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."
+            f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there.",
+            joint=joint.name,
         )
     rows = []
     for row, reference, pair in angles:

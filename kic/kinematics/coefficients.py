@@ -77,9 +77,11 @@ class Coefficients(Printable, Tabular, jets.Jet):
         self.rows, self.columns = names_of(rows, "rows"), names_of(columns, "columns")
         height, width = len(self.rows), len(self.columns)
         if len(set(self.columns)) < width:
-            raise InputError(f"`columns` must be different names, got {', '.join(self.columns)}.")
+            raise InputError(
+                f"`columns` must be different names, got {', '.join(self.columns)}.", key="columns"
+            )
         if D is not None and H is None:
-            raise InputError("`H` must be given with `D`, got None.")
+            raise InputError("`H` must be given with `D`, got None.", key="H")
         G, H, D, self.values = one_batch(
             (2, 3, 4, 1),
             tensor("G", G, height, width),
@@ -209,13 +211,16 @@ class Coefficients(Printable, Tabular, jets.Jet):
             if set(other.columns) != set(self.columns):
                 raise InputError(
                     f"`others` must have the columns {', '.join(self.columns)}, got "
-                    f"{', '.join(other.columns)}. Compose (@) first."
+                    f"{', '.join(other.columns)}. Compose (@) first.",
+                    key="others",
                 )
             parts.append(other if other.columns == self.columns else other.columns_of(self.columns))
         rows = [row for part in parts for row in part.rows]
         twice = sorted({row for row in rows if rows.count(row) > 1})
         if twice:
-            raise InputError(f"Rows must have different names, got {', '.join(twice)} twice.")
+            raise InputError(
+                f"Rows must have different names, got {', '.join(twice)} twice.", names=tuple(twice)
+            )
         batch = broadcast_batches(**{f"part {k}": part.batch for k, part in enumerate(parts)})
         values = None
         if any(part.values is not None for part in parts):
@@ -287,7 +292,9 @@ class Coefficients(Printable, Tabular, jets.Jet):
             raise InputError(
                 f"An inverse must have as many rows as columns, got {height} rows "
                 f"({', '.join(self.rows)}) and {width} columns ({', '.join(self.columns)}). "
-                f"Choose (or stack) {width} rows."
+                f"Choose (or stack) {width} rows.",
+                key="G",
+                got=(height, width),
             )
         self._check_regular()
         jet = jets.invert(self.tensors)
@@ -334,7 +341,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         array([inf, 2.8])
         """
         if self.G.dtype == object:
-            raise InputError("`G` must hold numbers, got symbols. Substitute numbers.")
+            raise InputError("`G` must hold numbers, got symbols. Substitute numbers.", key="G")
         return np.asarray(jets.diagnose(self.G, self.H, self.scaling)[0])[()]
 
     def _check_regular(self) -> None:

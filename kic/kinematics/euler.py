@@ -32,7 +32,7 @@ def check_sequence(sequence: str, who: str) -> str:
         rule = "must not repeat an axis twice in a row"
     else:
         return sequence
-    raise InputError(f"The Euler sequence of '{who}' {rule}, got {sequence!r}.", sequence=sequence)
+    raise InputError(f"The Euler sequence of '{who}' {rule}, got {sequence!r}.", name=who, got=sequence)
 
 
 def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:

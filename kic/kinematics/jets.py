@@ -105,7 +105,8 @@ class Jet:
         if tensor is None:
             raise InputError(
                 f"`order` must be at least {order} because {name} is needed, got coefficients of order "
-                f"{self.order}. Compute them with order={order}."
+                f"{self.order}. Compute them with order={order}.",
+                key="order",
             )
         return tensor
 
@@ -196,7 +197,7 @@ def _third(H: np.ndarray, D: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.nda
 def _inverse(G: np.ndarray) -> np.ndarray:
     """Invert square matrices; members that are not finite become NaN."""
     if G.shape[-1] != G.shape[-2]:
-        raise InputError(f"`G` must be square, got shape {G.shape}.", got=G.shape)
+        raise InputError(f"`G` must be square, got shape {G.shape}.", key="G", got=G.shape)
     if G.dtype == object:
         return _exact_inverse(G)
     finite = np.isfinite(G).all(axis=(-1, -2))[..., None, None]
@@ -217,7 +218,7 @@ def _exact_inverse(G: np.ndarray) -> np.ndarray:
         return G
     determinant = _trace(product) / size
     if any((d == 0) is True for d in determinant.flat):
-        raise SingularError("`G` has no inverse: its determinant is 0.", condition=np.inf)
+        raise SingularError("`G` has no inverse: its determinant is 0.", key="G", condition=np.inf)
     return adjugate / determinant
 
 

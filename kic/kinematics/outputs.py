@@ -67,7 +67,9 @@ class Rows:
         for row, reference in self.offsets:
             values[..., row] += reference
         if self.angles and values.dtype.kind == "O":
-            raise InputError("Symbols have no angles by arctan2. Name rows without angles of parts.")
+            raise InputError(
+                "Symbols have no angles by arctan2. Name rows without angles of parts.", key="configuration"
+            )
         for row, sine, cosine, reference in self.angles:
             s = values[..., sine]
             c = np.sqrt(np.maximum(1 - s.real**2, 0.0)) if cosine < 0 else values[..., cosine]
@@ -170,7 +172,7 @@ def _part(tree: Tree, key: str) -> Part:
     """Return the items of a part, or of the angle or angular velocity of a body."""
     name, _, group = key.partition(".")
     if name == GROUND:
-        raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.")
+        raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.", name=GROUND)
     part = tree.description.part(name)
     if group == "angle":
         return _angle(tree, part, key)
@@ -191,10 +193,14 @@ def _part(tree: Tree, key: str) -> Part:
     if isinstance(part, Contact):
         return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
-        raise InputError(f"'{name}' is a coupling without rows. Name its joints: {', '.join(part.joints)}.")
+        raise InputError(
+            f"'{name}' is a coupling without rows. Name its joints: {', '.join(part.joints)}.", name=name
+        )
     if isinstance(part, Motor):
-        raise InputError(f"'{name}' is a motor without rows. Name its joints: {', '.join(part.joints)}.")
-    raise InputError(f"'{name}' is a load without rows. Name its point or body.")
+        raise InputError(
+            f"'{name}' is a motor without rows. Name its joints: {', '.join(part.joints)}.", name=name
+        )
+    raise InputError(f"'{name}' is a load without rows. Name its point or body.", name=name)
 
 
 def center_part(tree: Tree, center: CenterOfMass) -> Part:
@@ -242,7 +248,7 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
 def _joint(tree: Tree, joint: Joint) -> Part:
     """Return the items of the coordinates of a joint."""
     if not joint.dof:
-        raise InputError(f"Joint '{joint.name}' is fixed and has no rows.")
+        raise InputError(f"Joint '{joint.name}' is fixed and has no rows.", name=joint.name)
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
@@ -255,7 +261,8 @@ def _frame(tree: Tree, part: Body | Frame) -> Part:
     if part.reference is None:
         raise InputError(
             f"Body '{part.name}' has no reference point. Give it `at` (or `com`), or request "
-            f"'{part.name}.wx' … or a point of it."
+            f"'{part.name}.wx' … or a point of it.",
+            name=part.name,
         )
     frame = tree.frame[part.body]
     made = [
@@ -271,11 +278,14 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     name = key.partition(".")[0]
     normal = tree.planar_normal
     if not isinstance(part, Body):
-        raise InputError(f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`.")
+        raise InputError(
+            f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`.", name=name
+        )
     if normal is None:
         raise InputError(
             f"'{tree.description.name}' is not planar, so '{name}' has no `.angle`. "
-            f"Request '{name}.wx', '{name}.wy', '{name}.wz'."
+            f"Request '{name}.wx', '{name}.wy', '{name}.wz'.",
+            name=name,
         )
     frame = tree.frame[name]
     reference = 0.0  # the angle is zero in the reference configuration

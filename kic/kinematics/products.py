@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.numerics.arguments import integer
 from kic.numerics.arrays import as_numbers
 
@@ -152,7 +152,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     array([ 0.,  0., -2.])
     """
     if L is None and R is None:
-        raise InputError("`L` or `R` must be a matrix, got None for both.")
+        raise InputError("`L` or `R` must be a matrix, got None for both.", key="L")
     C = _checked("C", C, "N", "M", "W")
     M, W = C.shape[-2:]
     fit = f" to match `C` of shape (..., N, {M}, {W})"
@@ -191,7 +191,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     array([[1., 7.]])
     """
     if all(v is None for v in vectors):
-        raise InputError("`vectors` must hold at least one vector, got none.")
+        raise InputError("`vectors` must hold at least one vector, got none.", key="vectors")
     order = len(vectors)
     T = _checked("T", T, "N", *(f"M{i + 1}" for i in range(order)), fit=f" to match {order} `vectors`")
     sizes = T.shape[-order:]
@@ -263,17 +263,21 @@ def _checked(name: str, value: Any, *rule: int | str, fit: str = "") -> np.ndarr
     try:
         a = np.asarray(value)
     except ValueError:
-        raise InputError(f"`{name}` must be an array, got a ragged {type(value).__name__}.") from None
+        raise InputError(
+            f"`{name}` must be an array, got a ragged {type(value).__name__}.", key=name
+        ) from None
     if a.dtype.kind == "O" and as_numbers(a) is None:
-        raise InputError(f"`{name}` must hold numbers or symbols, got {short_repr(value)}.", name=name)
+        raise invalid(name, "must hold numbers or symbols", value)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
-        raise InputError(f"`{name}` must hold signed, complex or object numbers, got {a.dtype}.")
+        raise InputError(
+            f"`{name}` must hold signed, complex or object numbers, got {a.dtype}.", key=name, got=a.dtype
+        )
     shape = a.shape[-len(rule) :]
     sizes = dict(zip(rule, shape, strict=False))
     wanted = tuple(sizes.get(r) if isinstance(r, str) else r for r in rule)  # a name twice is one size
     if shape != wanted:
         text = f"(..., {', '.join(map(str, rule))}){fit}"
-        raise InputError(f"`{name}` must have shape {text}, got {a.shape}.", shape=a.shape)
+        raise invalid(name, f"must have shape {text}", a.shape)
     return a
 
 

@@ -104,7 +104,7 @@ def over_batch() -> Any:
         try:
             pool.over_batch(work, count, microseconds)
         except pool.ThreadCountError as error:
-            raise InputError(str(error)) from None
+            raise InputError(str(error), key="KIC_THREADS") from None
 
     return run
 
@@ -181,7 +181,8 @@ class KernelQuery:
             if self.tree.scalar.kind == "c" and dtype.kind == "f":  # do not discard a step
                 raise InputError(
                     f"'{self.tree.description.name}' carries a complex step and needs complex states. "
-                    "Make configurations with its own at()."
+                    "Make configurations with its own at().",
+                    key="state",
                 )
             found = self._scalars[dtype] = self.numbers.astype(dtype)
         return found

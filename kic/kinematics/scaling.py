@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.units import row_unit
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, unknown
 from kic.numerics.arrays import ordinary, reals
 from kic.numerics.tolerances import EPS
 
@@ -132,7 +132,7 @@ def row_factors(description: MechanismDescription, rows: tuple[str, ...], length
         return np.ones(len(rows))
     found = reals(length)
     if found is None or found.ndim or found <= 0:
-        raise InputError(f"`length` must be a positive number, got {short_repr(length)}.")
+        raise invalid("length", "must be a positive number", length)
     return np.where(np.array(units) == "rad", ordinary("length", found), 1.0)
 
 
@@ -157,14 +157,13 @@ def coordinate_limits(
         if missing:
             raise InputError(
                 f"`limits` must give the {what} of all coordinates; missing: {', '.join(missing)}.",
+                key="limits",
                 missing=tuple(missing),
             )
         limits = [limits[name] for name in columns]
     found = reals(limits)
     if found is None or found.shape != (len(columns),) or not (found > 0).all():
-        raise InputError(
-            f"`limits` must be positive numbers for {', '.join(columns)}, got {short_repr(limits)}."
-        )
+        raise invalid("limits", f"must be positive numbers for {', '.join(columns)}", limits)
     return ordinary("limits", found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kic.description.description import VALUED_KINDS, MechanismDescription
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, short_repr, unknown
 from kic.kernels.layout import DRAWN
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import broadcast_batches, numbers
@@ -43,11 +43,12 @@ def coordinate_array(description: MechanismDescription, name: str, value: Any) -
     if a.ndim == 0 and len(names) == 1:
         a = a[None]
     if a.ndim == 0 or a.shape[-1] != len(names):
-        raise InputError(
-            f"`{name}` must have shape (..., {len(names)}), got {a.shape}. The coordinates of "
-            f"'{description.name}' are {', '.join(names) or 'none'}.",
+        raise invalid(
+            name,
+            f"must have shape (..., {len(names)})",
+            a.shape,
+            f"The coordinates of '{description.name}' are {', '.join(names) or 'none'}.",
             expected=(len(names),),
-            got=a.shape,
         )
     return a
 
@@ -86,11 +87,7 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
             continue
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
-            raise InputError(
-                f"`{key}` must have shape (..., 6){_FORMS['free']}, got {a.shape}.",
-                expected=(6,),
-                got=a.shape,
-            )
+            raise invalid(key, f"must have shape (..., 6){_FORMS['free']}", a.shape, expected=(6,))
         T = np.zeros((*a.shape[:-1], 4, 4))
         T[..., :3, :3] = (
             Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
@@ -144,7 +141,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
 def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
     """Return the single coordinates of one entry of the dict."""
     if not isinstance(key, str):
-        raise InputError(f"Keys must be names of joints, got {short_repr(key)}.")
+        raise InputError(f"Keys must be names of joints, got {short_repr(key)}.", key="inputs", got=key)
     joints = {joint.name: joint for joint in description.joints}
     components = [c for joint in description.joints for c in joint.components]
     if key in joints and not joints[key].dof:
@@ -153,12 +150,11 @@ def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tu
         joint = joints[key]
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
-            raise InputError(
-                f"`{key}` must have shape (..., {joint.dof}) for a {joint.type} joint"
-                f"{_FORMS.get(joint.type, '')}, got {a.shape}.",
-                name=key,
+            raise invalid(
+                key,
+                f"must have shape (..., {joint.dof}) for a {joint.type} joint{_FORMS.get(joint.type, '')}",
+                a.shape,
                 expected=(joint.dof,),
-                got=a.shape,
             )
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
     if key in components:

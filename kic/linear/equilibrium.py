@@ -153,7 +153,9 @@ def find_equilibrium(
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:
-        raise InputError(f"`near` must be a single configuration, got a batch of shape {batch}.")
+        raise InputError(
+            f"`near` must be a single configuration, got a batch of shape {batch}.", key="near", got=batch
+        )
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)
@@ -242,6 +244,7 @@ class _Search:
                     raise InputError(
                         f"`effort` must not contain held coordinates, got '{name}'. Leave it out of "
                         "`effort` or of `held`.",
+                        key="effort",
                         name=name,
                     )
                 full[labels.index(name)] = real_array(f"effort[{name!r}]", value)
@@ -249,7 +252,11 @@ class _Search:
             free = [n for n, x in enumerate(labels) if x not in self.held]
             a = real_array("effort", given, len(free))
             if a.ndim != 1:
-                raise InputError(f"`effort` must be for a single configuration, got shape {a.shape}.")
+                raise InputError(
+                    f"`effort` must be for a single configuration, got shape {a.shape}.",
+                    key="effort",
+                    got=a.shape,
+                )
             full[free] = a
         return full
 
@@ -389,7 +396,9 @@ class _Search:
         start = closure.rows(c._states)[0][:, : valued.size] * closure.transfer.scale[: valued.size]
         states, residual = closure.newton(states, closure.goal(start + delta[valued]))
         if any(closure.failure_reasons(states, residual)):
-            raise ConfigurationError(f"Loops of '{self.model.description.name}' did not close.")
+            raise ConfigurationError(
+                f"Loops of '{self.model.description.name}' did not close.", residual=float(residual.max())
+            )
         return states
 
     def _check_isolated(self, here: _Place) -> None:
@@ -437,6 +446,7 @@ class _Search:
             f"{why or self._describe_stop(here.configuration)}. Residual efforts at the end of the search: "
             f"{efforts}. Give them as `effort`, hold drifting coordinates with `held`, or start nearer with "
             "`near`.",
+            key="near",
             residual=residual,
             reached=here.configuration,
         )

@@ -554,9 +554,9 @@ def linearize(
     """Linearize the efforts about a motion; see `Configuration.linearize`."""
     model = configuration._model
     if model.tree.scalar.kind == "O" or configuration._states.dtype.kind == "O":
-        raise InputError("linearize() requires a numeric configuration, got symbols.")
+        raise InputError("linearize() requires a numeric configuration, got symbols.", key="configuration")
     if qdd is not None and effort is not None:
-        raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.")
+        raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.", key="qdd")
     d = configuration.dynamics(wrt, applied, failures)
     M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
     v = np.zeros(M) if qd is None else as_array("qd", qd, M)

@@ -168,7 +168,7 @@ class StateSpaceBuilder:
             feeds.append(feed)
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise InputError(f"`inputs` must be distinct, got {', '.join(twice)} twice.")
+            raise InputError(f"`inputs` must be distinct, got {', '.join(twice)} twice.", key="inputs")
         return labels, np.concatenate(columns, axis=-1), np.concatenate(feeds, axis=-1)
 
     def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
@@ -250,7 +250,8 @@ class StateSpace(Printable):
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
             raise InputError(
                 f"`states` must begin with the coordinates ({', '.join(self.coordinates)}) and their rates, "
-                f"got {', '.join(self.states)}."
+                f"got {', '.join(self.states)}.",
+                key="states",
             )
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
@@ -308,7 +309,8 @@ class StateSpace(Printable):
                 raise InputError(
                     f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
                     "another `method`.",
-                    name="dt",
+                    key="dt",
+                    got=h,
                 ) from None
             A[index], B[index], C[index], D[index] = made[:4]
         return self._like(A, B, C, D, dt=h)
@@ -329,7 +331,9 @@ class StateSpace(Printable):
         if self.dt is not None:
             raise InputError(
                 f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it "
-                "before discretize()."
+                "before discretize().",
+                key="dt",
+                got=self.dt,
             )
 
     def transfer(self, coefficients: Coefficients) -> StateSpace:
@@ -371,6 +375,7 @@ class StateSpace(Printable):
             raise InputError(
                 f"`coefficients` must be with respect to {', '.join(self.coordinates)}, got "
                 f"{', '.join(new.columns)}.",
+                key="coefficients",
                 columns=new.columns,
             )
         new = new.columns_of(self.coordinates)
@@ -441,7 +446,9 @@ class StateSpace(Printable):
         """Raise an error for a batch."""
         if self.batch:
             raise InputError(
-                f"{method} requires a single model, got a batch of shape {self.batch}. Use one configuration."
+                f"{method} requires a single model, got a batch of shape {self.batch}. Use one "
+                "configuration.",
+                got=self.batch,
             )
 
     def summary(self) -> Summary:
@@ -545,7 +552,9 @@ def _output_rows(
     if builder.train is not None:
         for k, m in enumerate(builder.motors):
             if f"{m}.current" in names and not builder.train.electrical[k]:
-                raise InputError(f"`outputs` must not name the current of the torque source '{m}'.", motor=m)
+                raise InputError(
+                    f"`outputs` must not name the current of the torque source '{m}'.", key="outputs", motor=m
+                )
     moving = [name for name in names if name not in currents]
     rows = {name: name.removesuffix(".rate") for name in moving}
     made: dict[str, list[tuple[str, np.ndarray]]] = {}

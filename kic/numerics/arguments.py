@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, OutOfRangeError, either, short_repr
+from kic.errors import InputError, OutOfRangeError, either, invalid, short_repr
 from kic.numerics.arrays import reals
 
 
@@ -22,9 +22,9 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
     names = of if type(of) is tuple else tuple(entries(of))
     for name in names:
         if type(name) is not str and not isinstance(name, str):
-            raise InputError(f"`{argument}` must contain names, got {short_repr(name)}.", name=argument)
+            raise invalid(argument, "must contain names", name)
     if len(names) < least:
-        raise InputError(f"`{argument}` must contain at least one name, got none.", name=argument)
+        raise InputError(f"`{argument}` must contain at least one name, got none.", key=argument)
     return names
 
 
@@ -44,7 +44,7 @@ def flag(name: str, value: Any) -> bool:
         return bool(value)
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
         return bool(value)
-    raise InputError(f"`{name}` must be True or False, got {short_repr(value)}.", name=name)
+    raise invalid(name, "must be True or False", value)
 
 
 def choice(name: str, value: Any, among: Iterable[str]) -> str:
@@ -52,7 +52,7 @@ def choice(name: str, value: Any, among: Iterable[str]) -> str:
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
         listed = either(map(repr, words))
-        raise InputError(f"`{name}` must be {listed}, got {short_repr(value)}.", name=name, candidates=words)
+        raise invalid(name, f"must be {listed}", value, candidates=words)
     return str(value)
 
 
@@ -62,7 +62,7 @@ def integer(name: str, value: Any, least: int, most: int | None = None, other: s
     if not number or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
         bounds += f" or {other}" if other else ""
-        raise InputError(f"`{name}` must be an integer {bounds}, got {short_repr(value)}.", name=name)
+        raise invalid(name, f"must be an integer {bounds}", value)
     return int(value)
 
 
@@ -70,7 +70,7 @@ def positive(name: str, value: Any) -> float:
     """Return a finite number above zero."""
     a = reals(value)
     if a is None or a.shape != () or a.dtype != np.float64 or not a > 0:
-        raise InputError(f"`{name}` must be a positive finite number, got {short_repr(value)}.", name=name)
+        raise invalid(name, "must be a positive finite number", value)
     return float(a)
 
 
@@ -78,23 +78,21 @@ def at_least(name: str, value: Any, least: float) -> float:
     """Return a finite number of at least `least`."""
     a = reals(value)
     if a is None or a.shape != () or a.dtype != np.float64 or a < least:
-        bound = f"a finite number of at least {least:g}"
-        raise InputError(f"`{name}` must be {bound}, got {short_repr(value)}.", name=name)
+        raise invalid(name, f"must be a finite number of at least {least:g}", value)
     return float(a)
 
 
 def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
     """Return a dict whose keys are names."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"`{name}` must be a dict of {of}, got {short_repr(value)}.", name=name)
+        raise invalid(name, f"must be a dict of {of}", value)
     return dict(value)
 
 
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return an object of a class of kic."""
     if not isinstance(value, kind):
-        message = f"`{name}` must be a {kind.__name__}, got {short_repr(value)}. {remedy}".rstrip()
-        raise InputError(message, name=name)
+        raise invalid(name, f"must be a {kind.__name__}", value, remedy)
     return value
 
 
@@ -106,6 +104,10 @@ def item(items: tuple[Any, ...], k: Any) -> Any:
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"The index must be an integer or a slice, got {short_repr(k)}.") from None
+        raise InputError(
+            f"The index must be an integer or a slice, got {short_repr(k)}.", key="index", got=k
+        ) from None
     except IndexError:
-        raise OutOfRangeError(f"The index must be less than {len(items)}, got {short_repr(k)}.") from None
+        raise OutOfRangeError(
+            f"The index must be less than {len(items)}, got {short_repr(k)}.", key="index", got=k
+        ) from None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, MemberError, batch_indices, short_repr
+from kic.errors import InputError, MemberError, batch_indices, invalid, short_repr
 
 # types of exact numbers in object arrays, which are converted to float64
 _EXACT_TYPES = {int, float, Fraction, Decimal}
@@ -29,7 +29,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
     """Return an array of float64, complex128 or objects (symbols); texts, booleans and masks are errors."""
     a = as_numbers(value)
     if a is None:
-        raise InputError(f"`{name}` must be an array of numbers, got {short_repr(value)}.", name=name)
+        raise invalid(name, "must be an array of numbers", value)
     return a
 
 
@@ -117,12 +117,7 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
         a = a[None]
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
         wanted = ", ".join(["...", *map(str, shape)])
-        raise InputError(
-            f"`{name}` must have shape ({wanted}), got {a.shape}.",
-            name=name,
-            expected=shape,
-            got=a.shape,
-        )
+        raise invalid(name, f"must have shape ({wanted})", a.shape, expected=shape)
     if not finite or a.dtype == object:
         return a
     if not np.isfinite(a).all():
@@ -131,6 +126,8 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
         raise InputError(
             f"`{name}` must be finite, got {a[tuple(bad[0])]} at {where}"
             f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
+            key=name,
+            got=a[tuple(bad[0])],
             entries=bad,
         )
     return ordinary(name, a) if bounded else a
@@ -158,8 +155,8 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     if size > ARGUMENT_MAX:
         raise InputError(
             f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units.",
-            name=name,
-            size=size,
+            key=name,
+            got=size,
         )
     return a
 
@@ -191,7 +188,7 @@ def real_array(name: str, value: Any, *shape: int, **checks: bool) -> np.ndarray
 def require_real(name: str, a: np.ndarray) -> np.ndarray:
     """Return an array of real numbers; complex numbers and symbols raise `InputError`."""
     if a.dtype != np.float64:
-        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", name=name)
+        raise InputError(f"`{name}` must be real numbers, got {a.dtype}.", key=name, got=a.dtype)
     return a
 
 
@@ -210,7 +207,8 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
         at = f" at {where}" if where else ""
         raise InputError(
             f"`{name}` must have a length other than zero, got {short_repr(value)}{at}.",
-            name=name,
+            key=name,
+            got=value,
             entries=where,
         )
     d = d / largest  # squares of tiny and huge numbers are not representable
@@ -250,14 +248,14 @@ def check_order(order: Any) -> int:
     """Return an order of coefficients, 1 to 3."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
     if not whole or order not in (1, 2, 3):
-        raise InputError(f"`order` must be 1, 2 or 3, got {short_repr(order)}.")
+        raise invalid("order", "must be 1, 2 or 3", order)
     return int(order)
 
 
 def check_failures(failures: Any) -> None:
     """Raise an error unless `failures` is "raise" or "mask"."""
     if not isinstance(failures, str) or failures not in ("raise", "mask"):
-        raise InputError(f"`failures` must be 'raise' or 'mask', got {short_repr(failures)}.")
+        raise invalid("failures", "must be 'raise' or 'mask'", failures)
 
 
 def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:

@@ -28,5 +28,7 @@ def import_optional(module: str, extra: str, purpose: str) -> Any:
         if not (module.startswith("matplotlib") and backend):
             raise
         raise InputError(
-            f"MPLBACKEND must name a backend of Matplotlib, got {short_repr(backend)}. Correct or unset it."
+            f"MPLBACKEND must name a backend of Matplotlib, got {short_repr(backend)}. Correct or unset it.",
+            key="MPLBACKEND",
+            got=backend,
         ) from error

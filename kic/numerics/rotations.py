@@ -32,7 +32,8 @@ def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
     if any(x != 0 for x in r.flat):
         raise InputError(
             "Rotations of ball and free joints must be zero in a symbolic state, got nonzero ones. "
-            "Use numbers."
+            "Use numbers.",
+            key="state",
         )
     q = np.zeros((*r.shape[:-1], 4), dtype=object)
     q[..., 0] = 1

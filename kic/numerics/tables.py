@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import FileError, InputError, short_repr, unknown
+from kic.errors import FileError, invalid, unknown
 from kic.numerics.arguments import names_of
 from kic.numerics.optional import import_optional
 
@@ -101,7 +101,7 @@ class DataTable:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with one header line of names and units."""
         if not isinstance(path, str | os.PathLike):
-            raise InputError(f"`path` must be a path, got {short_repr(path)}.", name="path")
+            raise invalid("path", "must be a path", path)
         rows = self._rows
         heads = [(axis.name, axis.unit) for axis in self.index]
         columns = [column for v in self.variables for column in v.columns(len(rows))]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, SingularError
+from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
@@ -148,7 +148,11 @@ class Ellipsoid(Printable):
         array([0.3332, 1.3368])
         """
         if self.kind != "inertia":
-            raise InputError(f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'.")
+            raise InputError(
+                f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'.",
+                key="kind",
+                got=self.kind,
+            )
         return _reciprocal(self.semi_axes**2)
 
     def along(self, direction: Any) -> np.ndarray:
@@ -221,7 +225,7 @@ class Ellipsoid(Printable):
         """
         v = directions("unit", unit, len(self.task))
         if v.ndim != 2:
-            raise InputError(f"`unit` must have shape (K, {len(self.task)}), got {v.shape}.")
+            raise invalid("unit", f"must have shape (K, {len(self.task)})", v.shape)
         bounded = np.where(np.isfinite(self.semi_axes).all(axis=-1, keepdims=True), self.semi_axes, np.nan)
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
@@ -312,7 +316,9 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if G.shape[-1] < P:
         raise InputError(
             f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability "
-            "is 0 everywhere. Name fewer rows."
+            "is 0 everywhere. Name fewer rows.",
+            key="G",
+            got=G.shape,
         )
     known = np.isfinite(G).all(axis=(-1, -2))
     safe = np.where(known[..., None, None], G, 0.0)
@@ -335,10 +341,12 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
     """
     G = numbers("G", G)
     if G.ndim < 2:
-        raise InputError(f"`G` must have shape (..., P, M), got {G.shape}.")
+        raise invalid("G", "must have shape (..., P, M)", G.shape)
     H = as_array("H", H, *G.shape[-2:], G.shape[-1], finite=False)
     if not G.dtype == H.dtype == np.float64:
-        raise InputError(f"`G` and `H` must be real numbers, got {G.dtype} and {H.dtype}.")
+        raise InputError(
+            f"`G` and `H` must be real numbers, got {G.dtype} and {H.dtype}.", key="G", got=G.dtype
+        )
     broadcast_batches(G=G.shape[:-2], H=H.shape[:-3])
     w, inverse = manipulability(G)
     return w[..., None] * np.einsum("...np,...pmn->...m", inverse, H)
@@ -360,9 +368,13 @@ def make_ellipsoid(
     check_failures(failures)
     load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):
-        raise InputError(f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.")
+        raise InputError(
+            f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.", key="qd"
+        )
     if kind == "inertia" and limits is not None:
-        raise InputError("`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.")
+        raise InputError(
+            "`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.", key="limits"
+        )
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
     description = configuration._model.description
@@ -424,6 +436,7 @@ def gradient_at(
         raise SingularError(
             f"The manipulability of {', '.join(u.rows)} of '{configuration.name}' is 0 here and has no "
             "gradient. Name fewer rows, or move away from this configuration.",
+            names=u.rows,
             failed=[tuple(index) for index in np.argwhere(lost).tolist()],
         )
     return gradient
@@ -433,7 +446,9 @@ def _check_real(configuration: Any) -> None:
     """Raise an error unless a configuration is real."""
     dtype = configuration.state.dtype
     if dtype != np.float64:
-        raise InputError(f"Ellipsoids require a real configuration, got {dtype}.")
+        raise InputError(
+            f"Ellipsoids require a real configuration, got {dtype}.", key="configuration", got=dtype
+        )
 
 
 def _inverse_root(I: np.ndarray) -> np.ndarray:

@@ -63,7 +63,8 @@ class TaskEvaluator(ABC):
             raise InputError(
                 f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', "
                 f"got {P}: {', '.join(rows.labels)}. Name fewer rows.",
-                rows=P,
+                key="task",
+                got=P,
                 dof=M,
             )
         picked = np.arange(rows.height) if rows.select is None else rows.select
@@ -88,7 +89,9 @@ class TaskEvaluator(ABC):
         if out is None:
             return self._allocate(self._evaluator(state, check=check))
         if getattr(out, "_evaluator", None) is not self:
-            raise InputError("`out` must be earlier results of this evaluator, for the same batch.")
+            raise InputError(
+                "`out` must be earlier results of this evaluator, for the same batch.", key="out"
+            )
         self._evaluator(state, out=out._results, check=check)
         return out
 
@@ -313,7 +316,9 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         """Allocate results, computed from those of the rows and the dynamics."""
         T, K = results._rows, results._model
         if T.dtype.kind == "O":
-            raise InputError("operational_space() requires a numeric configuration, got symbols.")
+            raise InputError(
+                "operational_space() requires a numeric configuration, got symbols.", key="configuration"
+            )
         table = np.empty((len(T), self._layout.width), T.dtype)
         out = self.results(table, results._batch)
         out._evaluator, out._results = self, results
@@ -333,6 +338,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
             f"The task {', '.join(self.task)} of '{self._model.description.name}' is singular here: its rows "
             "are dependent or do not move, or some motion moves no mass (relative pivot "
             f"{least:.1e}). Name fewer rows, or move away from this configuration.",
+            names=self.task,
             share=least,
             failed=[(int(i),) for i in bad],
         )

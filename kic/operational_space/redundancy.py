@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid
 from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Table
@@ -108,9 +108,13 @@ class RedundancyResolution(Printable):
         """
         if self._effort is None:
             if self.qdd is None:
-                raise InputError("Efforts require accelerations. Give `udd`, the acceleration of the task.")
+                raise InputError(
+                    "Efforts require accelerations. Give `udd`, the acceleration of the task.", key="udd"
+                )
             if self._efforts is None:
-                raise InputError("This evaluator was prepared without efforts. Set effort=True.")
+                raise InputError(
+                    "This evaluator was prepared without efforts. Set effort=True.", key="effort"
+                )
             # inverse_dynamics rejects the NaN of unsolved members
             known = [np.where(np.isnan(a), 0.0, a) for a in (self.qd, self.qdd)]
             effort = self._efforts(*known)
@@ -132,7 +136,7 @@ class RedundancyResolution(Printable):
             If the results come from an evaluator.
         """
         if self._coefficients is None:
-            raise InputError(_NUMBERS_ONLY)
+            raise InputError(_NUMBERS_ONLY, key="configuration")
         return self._coefficients()
 
     def dynamics(self) -> Dynamics:
@@ -155,7 +159,7 @@ class RedundancyResolution(Printable):
         ((7, 3), True)
         """
         if self._dynamics is None:
-            raise InputError(_NUMBERS_ONLY)
+            raise InputError(_NUMBERS_ONLY, key="configuration")
         dynamics = self._dynamics()
         quasi = () if dynamics.holonomic else self.coordinates
         return dynamics.transfer(self.coefficients, left=Coefficients.identity(self.coordinates, quasi=quasi))
@@ -223,10 +227,10 @@ class RedundancyEvaluator(TaskEvaluator):
     ) -> None:
         inertia = isinstance(weight, str) and weight == "minimum kinetic energy"
         if type(order) is not int or order not in (1, 2):
-            raise InputError(f"`order` must be 1 or 2, got {short_repr(order)}.")
+            raise invalid("order", "must be 1 or 2", order)
         self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
-            raise InputError("Efforts require accelerations. Prepare order 2.")
+            raise InputError("Efforts require accelerations. Prepare order 2.", key="effort")
         dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
         super().__init__(model, task, order, dynamics, wrt)
         P, M = len(self.task), len(self.coordinates)
@@ -288,7 +292,7 @@ class RedundancyEvaluator(TaskEvaluator):
         if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._raise_motion_error(given, udd)
         if given and self.weighting.consistent:
-            raise InputError(_GIVEN_RATES)
+            raise InputError(_GIVEN_RATES, key="qd")
         names = "ud", "udd", "qd" if given else "secondary", "secondary_rate"
         values = ud, udd, qd if given else secondary, secondary_rate
         for name, value, place in zip(names, values, found._motion, strict=True):
@@ -305,24 +309,29 @@ class RedundancyEvaluator(TaskEvaluator):
     def _raise_motion_error(self, given: bool, udd: Any) -> NoReturn:
         """Raise the error for a motion that does not match the prepared order."""
         if given and self._order < 2:
-            raise InputError("Rates `qd` are given for accelerations. Prepare order 2.")
+            raise InputError("Rates `qd` are given for accelerations. Prepare order 2.", key="qd")
         if udd is not None and self._order < 2:
-            raise InputError("This evaluator computes rates only. Leave `udd` out, or prepare order 2.")
+            raise InputError(
+                "This evaluator computes rates only. Leave `udd` out, or prepare order 2.", key="udd"
+            )
         if udd is None and self._order > 1:
-            raise InputError("Give `udd`, the acceleration of the task, or prepare order 1.")
-        raise InputError("Give either `ud`, the rates of the task, or `qd`, the rates of the coordinates.")
+            raise InputError("Give `udd`, the acceleration of the task, or prepare order 1.", key="udd")
+        raise InputError(
+            "Give either `ud`, the rates of the task, or `qd`, the rates of the coordinates.", key="ud"
+        )
 
     def _copy(self, name: str, value: Any, place: np.ndarray) -> None:
         """Copy an argument (..., n) into its place in the motion of the whole batch."""
         a = as_array(name, value, place.shape[-1], finite=False)
         batch = place.shape[:-1]
         if broadcast_batches(state=batch, **{name: a.shape[:-1]}) != batch:
-            raise InputError(
-                f"`{name}` must fit the batch {batch} of the states, got {a.shape[:-1]}. Repeat the states.",
-                batch=a.shape[:-1],
+            raise invalid(
+                name, f"must fit the batch {batch} of the states", a.shape[:-1], "Repeat the states."
             )
         if a.dtype.kind == "O" or (a.dtype.kind == "c" and place.dtype.kind != "c"):
-            raise InputError(f"`{name}` must be numbers of the type of the state, got {a.dtype}.")
+            raise InputError(
+                f"`{name}` must be numbers of the type of the state, got {a.dtype}.", key=name, got=a.dtype
+            )
         place[...] = a
 
     def table(self, states: np.ndarray, motion: np.ndarray, given: bool, members: Any) -> np.ndarray:
@@ -365,7 +374,7 @@ class RedundancyEvaluator(TaskEvaluator):
         """Allocate results, computed from those of the rows and the dynamics."""
         T, K, batch = results._rows, results._model, results._batch
         if T.dtype.kind == "O":
-            raise InputError("resolve() requires a numeric configuration, got symbols.")
+            raise InputError("resolve() requires a numeric configuration, got symbols.", key="configuration")
         table = np.empty((len(T), self._layout.width), T.dtype)
         out = self.results(table, batch)
         motion = np.empty((len(T), self._motions.width), T.dtype)
@@ -375,6 +384,8 @@ class RedundancyEvaluator(TaskEvaluator):
             if len(matrix) != len(T):
                 raise InputError(
                     f"`weight` must have {len(T)} members, one for each state, got {len(matrix)}.",
+                    key="weight",
+                    got=len(matrix),
                     batch=self.weighting.batch,
                 )
         if T.dtype != _REAL:
@@ -414,6 +425,7 @@ class RedundancyEvaluator(TaskEvaluator):
             f"The task {', '.join(self.task)} of '{name}' is singular here: its rows are dependent or do not "
             f"move (relative pivot {least:.1e}). Name fewer rows, move away from this configuration, or give "
             "`damping`.",
+            names=self.task,
             share=least,
             failed=[(int(i),) for i in bad],
         )
@@ -450,7 +462,7 @@ def resolve(
     given = {k: as_array(k, v, sizes[k]) for k, v in motion.items() if v is not None}
     for name, a in given.items():
         if a.dtype.kind == "O":
-            raise InputError(f"`{name}` must be numbers, got symbols.")
+            raise InputError(f"`{name}` must be numbers, got symbols.", key=name)
     null_motion = NullSpaceMotion(secondary, M)
     shapes = {k: a.shape[:-1] for k, a in given.items()}
     shape = broadcast_batches(
@@ -487,13 +499,15 @@ def _check_motion(motion: dict[str, Any], consistent: bool) -> None:
     """Check that the given parts of the motion are compatible."""
     if motion["qd"] is not None:
         if consistent:
-            raise InputError(_GIVEN_RATES)
+            raise InputError(_GIVEN_RATES, key="qd")
         if motion["ud"] is not None or motion["udd"] is None:
-            raise InputError("With `qd`, give `udd`, the acceleration of the task, instead of `ud`.")
+            raise InputError(
+                "With `qd`, give `udd`, the acceleration of the task, instead of `ud`.", key="udd"
+            )
     elif motion["ud"] is None:
-        raise InputError("Give `ud`, the rates of the task; zeros for a task at rest.")
+        raise InputError("Give `ud`, the rates of the task; zeros for a task at rest.", key="ud")
     if motion["uddd"] is not None and motion["udd"] is None:
-        raise InputError("Jerks also require `udd`, the acceleration of the task.")
+        raise InputError("Jerks also require `udd`, the acceleration of the task.", key="udd")
 
 
 def _broadcast_configuration(c: Configuration, shape: tuple[int, ...]) -> Any:
@@ -567,7 +581,8 @@ class _ResolutionProblem:
         if c._states.dtype.kind == "c" or qd.dtype.kind == "c":
             raise InputError(
                 "A `secondary` callable is differentiated by a complex step, but the configuration is "
-                "complex already. Give (z, ż)."
+                "complex already. Give (z, ż).",
+                key="secondary",
             )
         moved = integrate(c._model.tree, c._states.astype(complex), 1j * h * tree_rates(c, qd, self.wrt))
         return c._beside(c.batch, moved), h
@@ -581,7 +596,8 @@ class _ResolutionProblem:
         if table.dtype.kind == "c":
             raise InputError(
                 "Jerks are a complex step of accelerations, but the configuration is already complex. Use "
-                "real numbers."
+                "real numbers.",
+                key="configuration",
             )
         c, h = self._ahead(qd)
         ahead = {"udd": given["udd"] + 1j * h * given["uddd"]}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid, short_repr
 from kic.numerics.arguments import mapping, names_of
 from kic.numerics.arrays import is_scalar, numbers, ordinary, reals
 from kic.operational_space.ellipsoids import manipulability
@@ -29,7 +29,7 @@ class Objective(ABC):
     def __init__(self, gain: Any = 1.0) -> None:
         found = reals(gain)
         if found is None or found.ndim:
-            raise InputError(f"`gain` must be a number, got {short_repr(gain)}.")
+            raise invalid("gain", "must be a number", gain)
         self.gain = float(ordinary("gain", found))
 
     @abstractmethod
@@ -49,9 +49,7 @@ class _QuadraticObjective(Objective):
     def __init__(self, rows: Mapping[str, Any], gain: Any = 1.0) -> None:
         super().__init__(gain)
         if not isinstance(rows, Mapping) or not rows:
-            raise InputError(
-                f"`{self._argument}` must be a dict of rows such as 'joint1', got {short_repr(rows)}."
-            )
+            raise invalid(self._argument, "must be a dict of rows such as 'joint1'", rows)
         self.names = names_of(rows, self._argument)
         self._rest = np.zeros(len(rows))
         self._stiffness = np.ones(len(rows))
@@ -60,10 +58,16 @@ class _QuadraticObjective(Objective):
         found = c.coefficients(self.names, order=order, wrt=wrt)
         if len(found.rows) != len(self.names):
             several = next(n for n, r in zip(self.names, (*found.rows, ""), strict=False) if n != r)
-            raise InputError(f"'{several}' has several rows. Name single rows, such as '{found.rows[0]}'.")
+            raise InputError(
+                f"'{several}' has several rows. Name single rows, such as '{found.rows[0]}'.",
+                key=self._argument,
+                name=several,
+            )
         quasi = found.quasi.intersection(found.rows)
         if quasi:
-            raise InputError(f"`{self._argument}` must name rows with a value, got '{min(quasi)}'.")
+            raise InputError(
+                f"`{self._argument}` must name rows with a value, got '{min(quasi)}'.", key=self._argument
+            )
         return found
 
     def _difference(self, c: Any, u: Any) -> np.ndarray:
@@ -113,7 +117,10 @@ class JointLimits(_QuadraticObjective):
             if pair is None or pair.shape != (2,) or not pair[0] < pair[1]:
                 raise InputError(
                     f"Limits of '{name}' must be finite and increasing (lower, upper), got "
-                    f"{short_repr(limits[name])}."
+                    f"{short_repr(limits[name])}.",
+                    key="limits",
+                    name=name,
+                    got=limits[name],
                 )
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
@@ -123,7 +130,10 @@ class JointLimits(_QuadraticObjective):
             if name not in self.names or found is None or found.ndim or found < 0:
                 raise InputError(
                     f"`weights` must be non-negative numbers for rows with limits, got {short_repr(name)}: "
-                    f"{short_repr(value)}."
+                    f"{short_repr(value)}.",
+                    key="weights",
+                    name=name,
+                    got=value,
                 )
             w[self.names.index(name)] = found
         self._stiffness = w / np.ptp(a, axis=1) ** 2 / len(a)
@@ -154,7 +164,7 @@ class PreferredConfiguration(_QuadraticObjective):
         for k, (name, value) in enumerate(values.items()):
             found = reals(value)
             if found is None or found.ndim:
-                raise InputError(f"`values` must hold a number for '{name}', got {short_repr(value)}.")
+                raise invalid("values", f"must hold a number for '{name}'", value)
             self._rest[k] = found
 
 
@@ -189,6 +199,7 @@ class Manipulability(Objective):
             raise SingularError(
                 f"The manipulability of {', '.join(u.rows)} is zero here and has no gradient. Move "
                 "away from this configuration with the task or another objective.",
+                names=u.rows,
                 failed=[tuple(index) for index in np.argwhere(bad).tolist()],
             )
         return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
@@ -229,7 +240,9 @@ class NullSpaceMotion:
             arrays = one if isinstance(one, tuple) and one and not is_scalar(one[0]) else (one,)
             if len(arrays) > 3:
                 raise InputError(
-                    f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}."
+                    f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}.",
+                    key="secondary",
+                    got=len(arrays),
                 )
             self.parts.append([_numbers(a, size) for a in arrays])
 
@@ -298,24 +311,27 @@ def _numbers(value: Any, size: int) -> np.ndarray:
         raise InputError(
             f"`secondary` must be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
             f"kic.PreferredConfiguration, a callable, or a list of these; got {short_repr(value)}.",
+            key="secondary",
             got=a.shape,
         )
     if not np.isfinite(a).all():
-        raise InputError(f"`secondary` must be finite, got {short_repr(value)}.")
+        raise invalid("secondary", "must be finite", value)
     return a
 
 
 def _callable_derivative(function: Any, moved: Any) -> np.ndarray:
     """Return the time derivative of a callable by a complex step."""
     if moved is None:
-        raise InputError("Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈).")
+        raise InputError(
+            "Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈).", key="secondary"
+        )
     ahead, h = moved()
     try:
         z = np.asarray(function(ahead))
     except (TypeError, ValueError) as error:
-        raise InputError(_NOT_ANALYTIC) from error
+        raise InputError(_NOT_ANALYTIC, key="secondary") from error
     if z.dtype.kind != "c":
-        raise InputError(_NOT_ANALYTIC)
+        raise InputError(_NOT_ANALYTIC, key="secondary")
     return z.imag / h
 
 

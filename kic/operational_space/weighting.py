@@ -35,7 +35,8 @@ class Weighting:
                 raise InputError(
                     f"`weight` must be {' or '.join(map(repr, _WEIGHTS))}, or a symmetric matrix "
                     f"({size}, {size}), got {weight!r}.",
-                    weight=weight,
+                    key="weight",
+                    got=weight,
                 )
             self.metric = _WEIGHTS[weight]
         else:
@@ -53,17 +54,20 @@ def _metric(weight: Any, size: int) -> np.ndarray:
         raise InputError(
             f"`weight` must be positive definite, got {diagonal.min():g} on its diagonal. A coordinate "
             "without weight leaves the motion undetermined; give it a small weight.",
+            key="weight",
+            got=diagonal.min(),
             least=float(diagonal.min()),
         )
     scale = np.sqrt(diagonal)
     scaled = Q / scale[..., :, None] / scale[..., None, :]
     if (np.abs(scaled - np.swapaxes(scaled, -1, -2)) > 1e-12).any():
-        raise InputError("`weight` must be symmetric. Give (Q + Qᵀ) / 2.")
+        raise InputError("`weight` must be symmetric. Give (Q + Qᵀ) / 2.", key="weight")
     least = np.linalg.eigvalsh(scaled).min(initial=1.0)
     if not least > PIVOT_SHARE_MIN:
         raise InputError(
             f"`weight` must be positive definite, got a smallest eigenvalue of {least:.1e} after scaling its "
             "diagonal to 1. Increase the weight of the motion that costs nothing.",
+            key="weight",
             least=float(least),
         )
     return Q
@@ -78,7 +82,8 @@ def _damping(damping: Any) -> tuple[float, float]:
         raise InputError(
             "`damping` must be a positive number λ, or two: the largest λ and the manipulability below "
             f"which damping sets in; got {short_repr(damping)}.",
-            damping=damping,
+            key="damping",
+            got=damping,
         )
     ordinary("damping", a)
     return (float(a), 0.0) if a.ndim == 0 else (float(a[0]), float(a[1]))

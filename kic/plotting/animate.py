@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import FileError, InputError, MissingExtraError, short_repr
+from kic.errors import FileError, InputError, MissingExtraError, invalid
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of, positive
 from kic.numerics.optional import import_optional
@@ -224,7 +224,7 @@ def animate(
     """
     import_optional("matplotlib", "plot", "Pictures need Matplotlib")
     if not isinstance(fps, int | float | np.number) or fps not in RATES:
-        raise InputError(f"`fps` must be one of {', '.join(map(str, RATES))}, got {short_repr(fps)}.")
+        raise invalid("fps", f"must be one of {', '.join(map(str, RATES))}", fps)
     frames, t = _frames(motion, fps, positive("speed", speed))
     scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
@@ -237,12 +237,11 @@ def _frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.nd
     """Return the configurations to show and their times, if known."""
     t, configurations = getattr(motion, "t", None), getattr(motion, "configuration", motion)
     if not isinstance(configurations, Configuration):
-        raise InputError(
-            "`motion` must be a simulation, a trajectory on a mechanism or a batch of configurations, got "
-            f"{short_repr(motion)}."
+        raise invalid(
+            "motion", "must be a simulation, a trajectory on a mechanism or a batch of configurations", motion
         )
     if len(configurations.batch) != 1:
-        raise InputError(f"`motion` must have a batch shape (F,), got {configurations.batch}.")
+        raise invalid("motion", "must have a batch shape (F,)", configurations.batch)
     if t is None:
         _check_count(len(configurations.ok))
         return configurations, None
@@ -261,5 +260,6 @@ def _check_count(count: int) -> None:
     if count > FRAMES_MAX:
         raise InputError(
             f"A motion must have at most {FRAMES_MAX} frames, got {count}. Reduce `fps` or increase `speed`.",
+            key="motion",
             frames=count,
         )

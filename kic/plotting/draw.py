@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
@@ -120,9 +120,7 @@ class MechanismPicture(Picture):
         if of is None:
             return self._applied(scale)
         if not isinstance(of, (JointForces, Wrench)):
-            raise InputError(
-                f"`of` must be the result of joint_forces() for this configuration, got {short_repr(of)}."
-            )
+            raise invalid("of", "must be the result of joint_forces() for this configuration", of)
         view = self._scene.view
         found = [of] if isinstance(of, Wrench) else [of[name] for name in of]
         starts, vectors = [], []
@@ -138,6 +136,7 @@ class MechanismPicture(Picture):
                 raise InputError(
                     f"The force in '{wrench.name}' is not determined by the rigid-body model and cannot be "
                     "drawn. Use joint_forces(split='minimum norm').",
+                    key="of",
                     joint=wrench.name,
                 )
             vectors.append(force)
@@ -160,21 +159,21 @@ class MechanismPicture(Picture):
             If the ellipsoid has other rows, another batch, or is unbounded.
         """
         if not isinstance(ellipsoid, Ellipsoid):
-            raise InputError(
-                f"`ellipsoid` must be a result of Configuration.ellipsoid, got {short_repr(ellipsoid)}."
-            )
+            raise invalid("ellipsoid", "must be a result of Configuration.ellipsoid", ellipsoid)
         owners = {row.rpartition(".")[0] for row in ellipsoid.task}
         letters = [row.rpartition(".")[2] for row in ellipsoid.task]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
             raise InputError(
                 "`ellipsoid` must have two or three rows x, y, z of one point, frame, centre of mass or "
                 f"body, got {', '.join(ellipsoid.task)}.",
+                key="ellipsoid",
                 task=ellipsoid.task,
             )
         if not np.isfinite(self._drawn_members("ellipsoid", ellipsoid.semi_axes)).all():
             raise InputError(
                 f"The {ellipsoid.kind} ellipsoid is unbounded, since the task is singular, and cannot be "
-                "drawn. Draw its dual."
+                "drawn. Draw its dual.",
+                key="ellipsoid",
             )
         name, rows = owners.pop(), [_XYZ.index(letter) for letter in letters]
         count = len(self._scene.members)
@@ -213,16 +212,14 @@ class MechanismPicture(Picture):
         """
         c = self._scene.configuration if along is None else along
         if not isinstance(c, Configuration) or c._model.description != self._scene.description:
-            raise InputError(
-                f"`along` must hold configurations of '{self._scene.configuration.name}', got "
-                f"{short_repr(along)}."
-            )
+            raise invalid("along", f"must hold configurations of '{self._scene.configuration.name}'", along)
         if len(c.batch) != 1:
-            raise InputError(
-                f"`along` must have a batch shape (B,), got {c.batch}. Create a path, such as "
-                'turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and pass it: '
-                'trace("tip", turn).',
-                batch=c.batch,
+            raise invalid(
+                "along",
+                "must have a batch shape (B,)",
+                c.batch,
+                'Create a path, such as turn = mechanism.path({"A": np.linspace(0, 2 * np.pi, 97)}), and '
+                'pass it: trace("tip", turn).',
             )
         for name in self._named(of):
             self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
@@ -243,7 +240,11 @@ class MechanismPicture(Picture):
         batch = self._scene.configuration.batch
         given, width = value.shape[:-core], value.shape[-core:]
         if broadcast_batches(**{what: given, "configuration": batch}) != batch:
-            raise InputError(f"`{what}` must have the batch {batch} of the configuration, got {given}.")
+            raise InputError(
+                f"`{what}` must have the batch {batch} of the configuration, got {given}.",
+                key=what,
+                got=given,
+            )
         whole = np.broadcast_to(value, (*batch, *width)).reshape(-1, *width)
         return whole[self._scene.members]
 
@@ -256,7 +257,7 @@ class MechanismPicture(Picture):
         if of is None:
             names = tuple(p.name for p in description.points if p.body != "ground")
             if not names:
-                raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.")
+                raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.", key="of")
             return names
         for name in names_of(of):
             description.part(name, *PLACED)
@@ -284,7 +285,9 @@ class MechanismPicture(Picture):
         description = self._scene.description
         if not description.forces:
             raise InputError(
-                f"'{description.name}' has no forces. Pass the result of joint_forces() to draw joint forces."
+                f"'{description.name}' has no forces. Pass the result of joint_forces() to draw joint "
+                "forces.",
+                key="of",
             )
         starts, vectors = [], []
         for force in description.forces:

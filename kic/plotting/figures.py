@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.io.files import atomic_write
 from kic.numerics.arrays import reals
 from kic.numerics.optional import import_optional
@@ -87,7 +87,7 @@ def check_width(width: Any) -> float:
     """Return the width of a plot in inches after checking it."""
     a = reals(width)
     if a is None or a.ndim or not WIDTH_MIN <= a <= WIDTH_MAX:
-        raise InputError(f"`width` must be {WIDTH_MIN:g} to {WIDTH_MAX:g} inches, got {short_repr(width)}.")
+        raise invalid("width", f"must be {WIDTH_MIN:g} to {WIDTH_MAX:g} inches", width)
     return float(a)
 
 
@@ -99,11 +99,13 @@ def check_target(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any
         raise InputError(
             f"{what} is saved as {', '.join(formats[:-1])} or {formats[-1]}; `file` must end in one, "
             f"got {path.name!r}.",
+            key="file",
+            got=path.name,
             formats=formats,
         )
     a = reals(dpi)
     if a is None or a.ndim or not 0 < a <= DPI_MAX:
-        raise InputError(f"`dpi` must be a positive number of at most {DPI_MAX}, got {short_repr(dpi)}.")
+        raise invalid("dpi", f"must be a positive number of at most {DPI_MAX}", dpi)
     return path, kind
 
 

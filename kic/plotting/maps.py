@@ -152,7 +152,7 @@ def colour_limits(known: np.ndarray, bounds: tuple[float, float] | None) -> tupl
     (0.0, 3.0, 'neither')
     """
     if not known.size:
-        raise InputError("The map must contain a finite value, got none.")
+        raise InputError("The map must contain a finite value, got none.", key="values")
     least, most = float(known.min()), float(known.max())
     low, high = least, most
     if bounds is not None:

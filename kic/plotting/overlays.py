@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import invalid
 from kic.numerics.arrays import ARGUMENT_MAX, reals
 from kic.plotting.symbols import Colour, Shape, arrow_head, circle, rgba
 from kic.plotting.view import View
@@ -103,7 +103,7 @@ def check_scale(scale: float | None) -> float | None:
         return None
     a = reals(scale)
     if a is None or a.ndim or not 1 / ARGUMENT_MAX <= a <= ARGUMENT_MAX:
-        raise InputError(f"`scale` must be a positive number, got {short_repr(scale)}.")
+        raise invalid("scale", "must be a positive number", scale)
     return float(a)
 
 

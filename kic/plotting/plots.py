@@ -64,12 +64,14 @@ def draw_plots(
     Raise InputError if there is no panel or more than 24 lines in one, MissingExtraError without Matplotlib.
     """
     if not panels:
-        raise InputError("A plot must have at least one panel, got none.")
+        raise InputError("A plot must have at least one panel, got none.", key="panels")
     crowded = [panel for panel in panels if len(panel.lines) > LINES_MAX]
     if crowded:
         raise InputError(
             f"A panel must have at most {LINES_MAX} lines, got {len(crowded[0].lines)} in "
-            f"'{crowded[0].label}'. Name fewer."
+            f"'{crowded[0].label}'. Name fewer.",
+            key="panels",
+            got=len(crowded[0].lines),
         )
     heights = [max(PANEL_HEIGHT_MIN, NAME_HEIGHT * (len(panel.lines) + 1)) for panel in panels]
     with style():
@@ -232,6 +234,8 @@ def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
             f"`member` must be the index of one motion in the batch {batch}, such as "
             f"{tuple(0 for _ in batch)}, got {member}."
             if batch
-            else f"`member` must be left out for a single motion, got {member}."
+            else f"`member` must be left out for a single motion, got {member}.",
+            key="member",
+            got=member,
         )
     return index

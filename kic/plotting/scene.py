@@ -74,12 +74,17 @@ class Scene:
         self.model.require_real("A drawing", "Draw the configuration without it.")
         states = configuration._states
         if states.dtype != np.float64:
-            raise InputError(f"`configuration` must hold real numbers, got {states.dtype}.")
+            raise InputError(
+                f"`configuration` must hold real numbers, got {states.dtype}.",
+                key="configuration",
+                got=states.dtype,
+            )
         good = np.flatnonzero(configuration.ok)
         if not len(good):
             cause = "an empty batch" if not configuration.ok.size else "no valid member"
             raise InputError(
-                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'."
+                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'.",
+                key="configuration",
             )
         self.members = good[evenly_spaced(len(good), most)]
         self.description = self.model.description

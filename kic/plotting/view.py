@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.numerics.arrays import reals
 
 # azimuth and elevation of the viewer in degrees
@@ -74,15 +74,15 @@ def view_of(
             raise InputError(
                 f"`view` must be one of {', '.join(map(repr, NAMED_VIEWS))} or (azimuth, elevation) in "
                 f"degrees, got {requested!r}.",
+                key="view",
+                got=requested,
                 views=tuple(NAMED_VIEWS),
             )
         angles = NAMED_VIEWS[requested]
     else:
         pair = reals(requested)
         if pair is None or pair.shape != (2,) or not np.isfinite(pair).all():
-            raise InputError(
-                f"`view` must be (azimuth, elevation), two numbers in degrees, got {short_repr(requested)}."
-            )
+            raise invalid("view", "must be (azimuth, elevation), two numbers in degrees", requested)
         angles = float(pair[0]), float(pair[1])
     view = _seen_from(angles, vertical)
     view.flat = normal is not None and bool(abs(normal @ view.toward) > 1 - 1e-9)

@@ -440,7 +440,9 @@ def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] 
     """
     if configuration.batch:
         raise InputError(
-            f"`configuration` must be a single configuration, got a batch {configuration.batch}."
+            f"`configuration` must be a single configuration, got a batch {configuration.batch}.",
+            key="configuration",
+            got=configuration.batch,
         )
     if wrt is None:
         return None

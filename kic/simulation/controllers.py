@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, short_repr
+from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
@@ -57,12 +57,18 @@ class Control:
     def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
         """Raise InputError for a controller of another kind, or in other coordinates."""
         if self.gives != gives:
-            raise InputError(f"The controller must give {gives}, got one that gives {self.gives}.")
+            raise InputError(
+                f"The controller must give {gives}, got one that gives {self.gives}.",
+                key="effort",
+                got=self.gives,
+                expected=gives,
+            )
         if self.coordinates != coordinates:
             raise InputError(
                 f"The controller must be in the coordinates {', '.join(coordinates)}, got "
                 f"{', '.join(self.coordinates)}. Give both the same `wrt`.",
-                coordinates=self.coordinates,
+                key="effort",
+                got=self.coordinates,
             )
 
     def __repr__(self) -> str:
@@ -179,7 +185,7 @@ def computed_voltage(
     geared = mechanism.prepare(train.joints, 2, wrt=wrt)
     p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
     if r is None or r.shape != () or r < 0:
-        raise InputError(f"`gain` must be a number of at least 0, got {short_repr(gain)}.")
+        raise invalid("gain", "must be a number of at least 0", gain)
 
     def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
         v, joints = np.asarray(qd), geared(np.asarray(state))
@@ -194,7 +200,7 @@ def computed_voltage(
         if not r:
             return made
         if current is None:
-            raise InputError("`gain` needs currents. Give now.current as the last argument.")
+            raise InputError("`gain` needs currents. Give now.current as the last argument.", key="gain")
         return made + r * np.nan_to_num(drive.current - np.asarray(current))
 
     return Control("voltages", rows.evaluator.coordinates, voltage)
@@ -363,11 +369,17 @@ class _Rows:
         self.labels, dof = at.labels, len(self.evaluator.coordinates)
         wrong = [label for label, has in zip(at.labels, at.valued, strict=True) if not has]
         if wrong:
-            raise InputError(f"{', '.join(wrong)} have no values to control. Use a trajectory of other rows.")
+            raise InputError(
+                f"{', '.join(wrong)} have no values to control. Use a trajectory of other rows.",
+                key="trajectory",
+                names=tuple(wrong),
+            )
         if len(at.labels) != trajectory.size or (square and trajectory.size != dof):
             raise InputError(
                 f"The trajectory must have {dof if square else len(at.labels)} rows of "
-                f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}."
+                f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}.",
+                key="trajectory",
+                got=trajectory.size,
             )
         self.turns = at.turns
         self.scaling = self.evaluator.scaling
@@ -377,9 +389,7 @@ class _Rows:
         """Return a matrix (P, P) of gains."""
         a, size = reals(value), self.trajectory.size
         if a is None or a.shape not in ((), (size,), (size, size)):
-            raise InputError(
-                f"`{name}` must be a number, ({size},) or ({size}, {size}) numbers, got {short_repr(value)}."
-            )
+            raise invalid(name, f"must be a number, ({size},) or ({size}, {size}) numbers", value)
         return a if a.ndim == 2 else np.diag(np.broadcast_to(a, size))
 
     def __call__(self, t: Any, state: Any) -> _RowState:
@@ -430,6 +440,7 @@ class _Rows:
                 f"{', '.join(self.labels)} cannot drive {', '.join(self.evaluator.coordinates)} here "
                 f"(condition {condition:.1e}). Plan the trajectory around this configuration, or use other "
                 "rows.",
+                names=self.labels,
                 condition=condition,
             )
         return np.linalg.solve(np.broadcast_to(G, (*u.shape[:-1], *G.shape[-2:])), u[..., None])[..., 0]

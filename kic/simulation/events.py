@@ -68,7 +68,9 @@ class Limit:
         if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
             raise InputError(
                 f"The motion starts beyond {self.__name__}, at {self.read(now):.9g}; the limit is "
-                f"{self.bound:.9g}. Start within the limits."
+                f"{self.bound:.9g}. Start within the limits.",
+                key="start",
+                name=self.__name__,
             )
 
 
@@ -129,6 +131,7 @@ class Events:
                     f"The event '{self.name(which)}' varies too fast: {len(times)} evaluations between t = "
                     f"{begin:.9g} and t = {end:.9g}, one step of the integrator, do not resolve it. Give an "
                     "event that varies more slowly, or a smaller `rtol`, which shortens the steps.",
+                    key="events",
                     time=begin,
                     evaluations=len(times),
                 )
@@ -209,12 +212,15 @@ def _value(event: Event, t: float, now: Snapshot) -> float:
         raise InputError(
             f"The event '{getattr(event, '__name__', event)}' must return a real number, got "
             f"{short_repr(got)} at t = {t:.9g}.",
+            key="events",
+            got=got,
             time=t,
         )
     if np.isnan(a).any():
         raise SimulationError(
             f"The event '{getattr(event, '__name__', event)}' returned nan at t = {t:.9g}, where q = "
             f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. Events must be numbers.",
+            key="events",
             time=t,
             q=now.q,
             qd=now.qd,

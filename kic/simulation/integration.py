@@ -291,6 +291,8 @@ class Integration:
                     f"it took {self.steps} steps, the limit `max_steps`. Loosen rtol and atol, take "
                     "method='Radau' if the motion is stiff, or increase `max_steps`"
                 ),
+                key="max_steps",
+                got=self.settings.max_steps,
                 time=self.t,
             )
         with _ignore_overflow():
@@ -303,6 +305,7 @@ class Integration:
                     "motion diverges, jumps, or is stiff. Check the last state. For stiff motions take "
                     "method='Radau'"
                 ),
+                key="method",
                 time=self.t,
             )
 
@@ -346,12 +349,15 @@ class Integration:
         null = self._decomposition()[2][chart.rank :].T
         if _least(chart.first_order(chart.anchor_state)[0][chart.held] @ null) > least_quality:
             return
-        names = ", ".join(chart.names[k] for k in chart.held)
+        held = tuple(chart.names[k] for k in chart.held)
+        names = ", ".join(held)
         raise SimulationError(
             self._stop_message(
                 f"the motion prescribed for {names} leads to a dead centre, where {names} cannot drive the "
                 "mechanism. Prescribe another motion, or the motion of other coordinates"
             ),
+            key="prescribed",
+            names=held,
             time=self.t,
         )
 
@@ -521,6 +527,9 @@ class Integration:
                     f"{slopes} integrate to {integrated[row, k]:.9g} at t = {t:.9g}, where its {values} "
                     f"give {given[row, k]:.9g}"
                 ),
+                key="prescribed",
+                name=motion.names[motion.held[k]],
+                order=int(row) + 1,
                 time=t,
             )
 

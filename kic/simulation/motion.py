@@ -122,6 +122,9 @@ class Motion:
                 raise SimulationError(
                     f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
                     f"finite numbers; got {short_repr(got)} at t = {t:.9g}.",
+                    key="prescribed",
+                    name=name,
+                    got=got,
                     time=t,
                 )
             rows.append(a.reshape(3))
@@ -160,6 +163,8 @@ def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapsho
         raise InputError(
             f"`{what}(t, now)` must return real numbers of shape ({len(names)},), one for each of "
             f"{', '.join(names)}, got {returned} at t = {t:g}.",
+            key=what,
+            got=got,
             time=t,
         )
     if not np.isfinite(a).all():
@@ -168,6 +173,8 @@ def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapsho
             f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
             f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. "
             f"{what.capitalize()}s must be finite.",
+            key=what,
+            name=names[n],
             time=t,
             q=now.q,
             qd=now.qd,

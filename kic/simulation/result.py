@@ -27,7 +27,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
 from kic.kernels.layout import N_ENERGIES, STATE
@@ -299,7 +299,7 @@ class Simulation(Printable, Tabular):
         """
         allowed = reals(tolerance)
         if allowed is None or allowed.shape or not allowed > 0:
-            raise InputError(f"`tolerance` must be a positive number, got {short_repr(tolerance)}.")
+            raise invalid("tolerance", "must be a positive number", tolerance)
         times, when, k = self._locate(t)
         if len(self.t) == 1 or not len(when):
             return Configuration(self._model, times.shape, self.state[k])
@@ -336,9 +336,7 @@ class Simulation(Printable, Tabular):
         """Return times (...) of the run, flat times (n,), and the indices (n,) of the samples before them."""
         times = reals(t)
         if times is None or ((times < self.t[0]) | (times > self.t[-1])).any():
-            raise InputError(
-                f"`t` must be within the run, from {self.t[0]:g} to {self.t[-1]:g}, got {short_repr(t)}."
-            )
+            raise invalid("t", f"must be within the run, from {self.t[0]:g} to {self.t[-1]:g}", t)
         when = times.reshape(-1)
         k = np.searchsorted(self.t, when, side="right") - 1
         return times, when, np.clip(k, 0, max(len(self.t) - 2, 0))
@@ -361,6 +359,7 @@ class Simulation(Printable, Tabular):
         raise InputError(
             f"The samples of the run around t = {when:.9g} are too far apart to interpolate between "
             f"them{remark}. Simulate with more times `t`.",
+            key="t",
             time=float(when),
         )
 
@@ -394,7 +393,8 @@ class Simulation(Printable, Tabular):
         if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
             raise InputError(
                 "`later` must be a run of the same mechanism in the same coordinates, with voltages if this "
-                f"has them, got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}."
+                f"has them, got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}.",
+                key="later",
             )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
         arrays = {key: np.concatenate([a, more[key][1:]]) for key, a in self._arrays.items()}

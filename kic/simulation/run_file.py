@@ -41,8 +41,8 @@ KEYS = ("format", "coordinates", "events", "stopped", "steps", "charts", "change
 OPTIONAL_KEYS = ("digest",)
 
 
-class _RunFileError(ValueError):
-    """A reason why a file holds no run."""
+class _RunFileError(KicError):
+    """A reason why a file holds no run; carries `key`, the entry of the file, if there is one."""
 
 
 def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -55,11 +55,13 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
         arrays, texts = _unpacked(path)
         attributes = _attributes(texts["attributes"])
         if attributes.get("digest", digest := digest_of(arrays, texts["model"])) != digest:
-            raise _RunFileError("it was changed after it was saved")
+            raise _RunFileError("it was changed after it was saved", key="digest")
         mechanism = parsed(texts["model"], Path(path))
         _check(mechanism, attributes, arrays)
     except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}.", path=path) from None
+        raise ModelFileError(
+            f"{path}: cannot be read: {error.strerror or error}.", path=path, errno=error.errno
+        ) from None
     except ModelFileError:
         raise
     except (KicError, ValueError, TypeError, LookupError, ArithmeticError, EOFError, BadZipFile) as error:
@@ -82,10 +84,11 @@ def digest_of(arrays: dict[str, np.ndarray], model: str) -> str:
 
 
 def _no_run(path: Any, error: Exception) -> ModelFileError:
-    why = f": {error}" if isinstance(error, _RunFileError | KicError) else ""
+    why, numbers = (f": {error}", error.numbers) if isinstance(error, KicError) else ("", {})
     if isinstance(error, BadZipFile):
         why = ". Models are read by kic.load"
-    return ModelFileError(f"'{path}' is not a run saved by kic{why.rstrip('.')}.", path=path)
+    message = f"'{path}' is not a run saved by kic{why.rstrip('.')}."
+    return ModelFileError(message, **{**numbers, "path": path})
 
 
 def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -100,9 +103,11 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
                 raise _RunFileError("it has unknown or repeated entries")
             missing = [name for name in known if name not in names]
             if missing:
-                raise _RunFileError(f"'{missing[0]}' is missing")
+                raise _RunFileError(f"'{missing[0]}' is missing", key=missing[0])
             if sum(member.file_size for member in members) > EXPANSION_MAX * size:
-                raise _RunFileError(f"it would unpack to more than {EXPANSION_MAX} times its size")
+                raise _RunFileError(
+                    f"it would unpack to more than {EXPANSION_MAX} times its size", limit=EXPANSION_MAX
+                )
             parts = {
                 name: _array(name, archive.read(member)) for name, member in zip(names, members, strict=True)
             }
@@ -115,17 +120,21 @@ def _array(name: str, data: bytes) -> np.ndarray:
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise _RunFileError(f"'{name}' is not an array")
+        raise _RunFileError(f"'{name}' is not an array", key=name)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, dtype = read(stream, max_header_size=HEADER_MAX)
     begin = stream.tell()
     if name in TEXTS:
         if dtype.kind != "U" or shape or not 0 < dtype.itemsize <= 4 * TEXT_MAX:
-            raise _RunFileError(f"'{name}' must be a string")
+            raise _RunFileError(f"'{name}' must be a string", key=name)
     elif dtype.kind != "f" or dtype.itemsize != 8 or not 1 <= len(shape) <= 2:
-        raise _RunFileError(f"'{name}' must be an array of real numbers, got {dtype} of {shape}")
+        raise _RunFileError(
+            f"'{name}' must be an array of real numbers, got {dtype} of {shape}", key=name, got=dtype
+        )
     if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - begin:
-        raise _RunFileError(f"'{name}' has {len(data) - begin} bytes, which does not match its shape {shape}")
+        raise _RunFileError(
+            f"'{name}' has {len(data) - begin} bytes, which does not match its shape {shape}", key=name
+        )
     if 0 in shape:  # frombuffer rejects empty buffers
         return np.zeros(shape)
     flat = np.frombuffer(data, dtype, offset=begin).reshape(shape, order="F" if columns_first else "C")
@@ -138,25 +147,25 @@ def _attributes(text: str) -> dict[str, Any]:
     if not isinstance(attributes, dict) or not set(KEYS) <= set(attributes) <= {*KEYS, *OPTIONAL_KEYS}:
         raise _RunFileError("its table of attributes is not that of a run")
     if attributes["format"] != FORMAT:
-        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, expected {FORMAT}")
+        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, expected {FORMAT}", key="format")
     for key, least in (("steps", 0), ("charts", 1)):
         if type(attributes[key]) is not int or not least <= attributes[key] < 2**63:
             raise _RunFileError(
-                f"'{key}' must be an integer of at least {least}, got {attributes[key]!r:.20}"
+                f"'{key}' must be an integer of at least {least}, got {attributes[key]!r:.20}", key=key
             )
     if not isinstance(attributes["stopped"], str):
-        raise _RunFileError("'stopped' must be a string")
+        raise _RunFileError("'stopped' must be a string", key="stopped")
     coordinates, events = attributes["coordinates"], attributes["events"]
     if not isinstance(coordinates, list) or not all(isinstance(name, str) for name in coordinates):
-        raise _RunFileError("'coordinates' must be a list of names")
+        raise _RunFileError("'coordinates' must be a list of names", key="coordinates")
     if not isinstance(events, list) or not all(
         isinstance(event, list) and len(event) == 2 and _is_time(event[0]) and _is_index(event[1])
         for event in events
     ):
-        raise _RunFileError("'events' must be pairs of a time and an integer")
+        raise _RunFileError("'events' must be pairs of a time and an integer", key="events")
     change_points = attributes["change_points"]
     if not isinstance(change_points, list) or not all(map(_is_time, change_points)):
-        raise _RunFileError("'change_points' must be a list of times")
+        raise _RunFileError("'change_points' must be a list of times", key="change_points")
     attributes["coordinates"] = tuple(coordinates)
     attributes["events"] = tuple((float(t), i) for t, i in events)
     attributes["change_points"] = tuple(map(float, change_points))
@@ -176,31 +185,35 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
     model, names = mechanism._model, attributes["coordinates"]
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
-        raise _RunFileError("its coordinates are not single rows")
+        raise _RunFileError("its coordinates are not single rows", key="coordinates")
     model.check_number(None if names == model.coordinates else names)
     motors = arrays["torque"].shape[1] if arrays["torque"].ndim == 2 else -1
     if motors not in (0, len(mechanism.motors)):
-        raise _RunFileError(f"'torque' must have a column for each of {len(mechanism.motors)} motors")
+        raise _RunFileError(
+            f"'torque' must have a column for each of {len(mechanism.motors)} motors", key="torque"
+        )
     widths = dict.fromkeys(("q", "qd", "qdd", "effort"), size) | dict.fromkeys(MOTOR_ARRAYS, motors)
     widths |= {"state": tree.state_size, "accounts": N_ENERGIES + N_MOTOR_ENERGIES * bool(motors)}
     widths |= dict.fromkeys(("rates", "second"), tree.size)
     shapes = {"t": (moments,), "kinetic": (moments,)} | {key: (moments, n) for key, n in widths.items()}
     for key, shape in shapes.items():
         if arrays[key].shape != shape:
-            raise _RunFileError(f"'{key}' must have shape {shape}, got {arrays[key].shape}")
+            raise _RunFileError(
+                f"'{key}' must have shape {shape}, got {arrays[key].shape}", key=key, got=arrays[key].shape
+            )
         nan = np.isnan(arrays[key])
         # plain sources of torque have no currents and voltages
         none = key in MOTOR_ARRAYS and key != "torque" and bool((nan.all(axis=0) == nan.any(axis=0)).all())
         # energies and accelerations of a diverging motion may overflow, if the file is unchanged
         overflown = key not in ("t", "q", "qd", "state", "rates") and "digest" in attributes
         if (np.isinf(arrays[key]).any() or (nan.any() and not none)) and not overflown:
-            raise _RunFileError(f"'{key}' must be finite numbers")
+            raise _RunFileError(f"'{key}' must be finite numbers", key=key)
     t = arrays["t"]
     if not moments or (np.diff(t) <= 0).any():
-        raise _RunFileError("its times must increase")
+        raise _RunFileError("its times must increase", key="t")
     when = np.array([*(time for time, _ in attributes["events"]), *attributes["change_points"]])
     if ((when < t[0]) | (when > t[-1])).any():
-        raise _RunFileError("its events must lie within its times")
+        raise _RunFileError("its events must lie within its times", key="events")
     _check_states(mechanism, names, arrays)
 
 
@@ -212,14 +225,16 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
         place = tree.cols[n, STATE]
         length = np.linalg.norm(states[:, place : place + 4], axis=1)
         if (np.abs(length - 1) > VALUE_ATOL).any():
-            raise _RunFileError("its rotations are not unit quaternions")
+            raise _RunFileError("its rotations are not unit quaternions", key="state")
     residual = np.abs(closure.rows(states)[0]).max(initial=0.0)
     if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
-        raise _RunFileError(f"its closure error is {residual:.1e}, so it does not belong to its mechanism")
+        raise _RunFileError(
+            f"its closure error is {residual:.1e}, so it does not belong to its mechanism", residual=residual
+        )
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.size]
     error = arrays["q"] - model.coordinate_values(names, states)
     # angles of cut joints are known modulo full turns
     error = np.where(transfer.chosen.turns, error - 2 * np.pi * np.round(error / (2 * np.pi)), error)
     if not (np.abs(error) <= VALUE_ATOL * np.maximum(scale, np.abs(arrays["q"]))).all():
-        raise _RunFileError("its coordinates are not those of its states")
+        raise _RunFileError("its coordinates are not those of its states", key="q")

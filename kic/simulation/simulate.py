@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
@@ -176,7 +176,7 @@ def simulate(
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
     if not isinstance(progress, bool | np.bool_ | None):
-        raise InputError(f"`progress` must be True, False or None, got {short_repr(progress)}.")
+        raise invalid("progress", "must be True, False or None", progress)
     before = start if isinstance(start, Simulation) else None
     prescriptions = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.description.motors)
@@ -215,10 +215,11 @@ def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point
     ):
         a = reals(value)
         if a is None or a.ndim or not lowest <= a < highest:
-            raise InputError(
-                f"`{name}` must be a number from {lowest:.2g} to below {highest:g}, got {short_repr(value)}. "
+            raise invalid(
+                name,
+                f"must be a number from {lowest:.2g} to below {highest:g}",
+                value,
                 "Give 1e-9, or 1e-4 for a rough run.",
-                name=name,
             )
     stop = choice("on_change_point", on_change_point, ("continue", "stop")) == "stop"
     return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1), stop)
@@ -236,25 +237,27 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
     model = mechanism._model
     if isinstance(start, Simulation):
         if start.mechanism != mechanism or start.coordinates != names:
-            raise InputError("A run is continued with its own mechanism and coordinates.")
+            raise InputError("A run is continued with its own mechanism and coordinates.", key="start")
         if qd is not None:
             raise InputError(
-                "`qd` was given with an earlier run, which has its own final rates. Leave it out."
+                "`qd` was given with an earlier run, which has its own final rates. Leave it out.", key="qd"
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
     if not isinstance(start, Configuration) or start._model.description != mechanism:
-        raise InputError(f"`start` must be a configuration of '{mechanism.name}', got {short_repr(start)}.")
+        raise invalid("start", f"must be a configuration of '{mechanism.name}'", start)
     if start.batch or not start.ok.all():
         got = f"a batch {start.batch}" if start.batch else "one that failed"
-        raise InputError(f"`start` must be one configuration, got {got}.")
+        raise InputError(f"`start` must be one configuration, got {got}.", key="start", got=start.batch)
     if start.state.dtype != np.float64:
-        raise InputError(f"`start` must hold real numbers, got {start.state.dtype}.", name="start")
+        raise InputError(
+            f"`start` must hold real numbers, got {start.state.dtype}.", key="start", got=start.state.dtype
+        )
     model.closure(names).check(start.state[None])
     rates = np.zeros(len(names)) if qd is None else as_array("qd", qd, len(names), finite=False)
     if rates.dtype != object and not np.isfinite(rates).all():
         as_array("qd", qd, len(names))  # raises InputError; rates that overflow end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
-        raise InputError(f"`qd` must be {len(names)} real numbers, got {short_repr(qd)}.")
+        raise invalid("qd", f"must be {len(names)} real numbers", qd)
     return Start(start.state, model.coordinate_values(names, start.state[None])[0], rates)
 
 
@@ -266,12 +269,16 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
         return np.linspace(begin, float(a), SAMPLES_DEFAULT)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
-            f"`t` must be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}."
+            f"`t` must be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}.",
+            key="t",
+            got=t,
         )
     if a[-1] - a[0] < DURATION_MIN:
-        raise InputError(f"`t` must span at least {DURATION_MIN:g}, got {short_repr(t)}. Use a longer time.")
+        raise invalid("t", f"must span at least {DURATION_MIN:g}", t, "Use a longer time.")
     if before is not None and a[0] != begin:
-        raise InputError(f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.")
+        raise InputError(
+            f"The earlier run ends at t = {begin:.17g}, but `t` begins at {a[0]:.17g}.", key="t", got=a[0]
+        )
     return a
 
 
@@ -291,7 +298,9 @@ def _inputs(
     if a is None or a.shape != (len(names),):
         raise InputError(
             f"`{what}` must be a function of (t, now) or {len(names)} finite numbers, one for each "
-            f"of {', '.join(names) or 'no motors'}; got {short_repr(given)}."
+            f"of {', '.join(names) or 'no motors'}; got {short_repr(given)}.",
+            key=what,
+            got=given,
         )
     return a
 
@@ -304,7 +313,8 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
             "The earlier run was driven by voltages. Give `voltage`; 0 lets the motors brake."
             if train is None
             else "The earlier run had no voltages and left the motors out. Continue without "
-            "`voltage`, or start a new run at run.at(run.t[-1]) with qd=run.qd[-1]."
+            "`voltage`, or start a new run at run.at(run.t[-1]) with qd=run.qd[-1].",
+            key="voltage",
         )
     if current is not None and (train is None or before is not None):
         why = (
@@ -312,7 +322,7 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
             if train is None
             else "with an earlier run, which has its own final currents"
         )
-        raise InputError(f"`current` was given {why}. Leave it out.")
+        raise InputError(f"`current` was given {why}. Leave it out.", key="current")
     if train is None:
         return np.zeros(0)
     if before is not None:
@@ -326,7 +336,9 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     ):
         raise InputError(
             f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
-            f"finite for motors with inductance; got {short_repr(current)}."
+            f"finite for motors with inductance; got {short_repr(current)}.",
+            key="current",
+            got=current,
         )
     return a[train.is_inductive]
 
@@ -337,10 +349,7 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
     if isinstance(given, Trajectory):
         given = given.sampled(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
-        raise InputError(
-            "`prescribed` must be a dict of coordinate to function of t, or a Trajectory, got "
-            f"{short_repr(given)}."
-        )
+        raise invalid("prescribed", "must be a dict of coordinate to function of t, or a Trajectory", given)
     for name in given:
         _check_valued("prescribed", name, model, names)
     return dict(given)
@@ -360,7 +369,7 @@ def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, 
 def _events(events: Any) -> list[Event]:
     several = [events] if callable(events) else entries(events)
     if not all(map(callable, several)):
-        raise InputError(f"`events` must be functions of (t, now), got {short_repr(events)}.")
+        raise invalid("events", "must be functions of (t, now)", events)
     return several
 
 

@@ -65,7 +65,8 @@ def pickled(shared: Any) -> bytes:
         raise InputError(
             "The metrics of a sweep must be importable in the executor's processes, and "
             f"{short_repr(shared.metrics)} cannot be pickled ({error}). Define them as functions at the top "
-            "of a module, use those of kic.metrics, or use threads."
+            "of a module, use those of kic.metrics, or use threads.",
+            key="metric",
         ) from None
 
 
@@ -82,5 +83,6 @@ def _load(shared: bytes) -> Any:
     except (AttributeError, ImportError) as error:
         raise InputError(
             f"A process of the executor cannot import a metric: {error}. Define it as a function in a module "
-            "that is installed there, not in the session."
+            "that is installed there, not in the session.",
+            key="metric",
         ) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid, short_repr
 from kic.numerics.arrays import reals
 
 
@@ -71,12 +71,14 @@ def make_grid(grid: Any) -> Grid:
     (3,)
     """
     if not isinstance(grid, Mapping):
-        raise InputError(f"`grid` must be a dict of names to values, lists for axes, got {short_repr(grid)}.")
+        raise invalid("grid", "must be a dict of names to values, lists for axes", grid)
     axes: dict[str, np.ndarray] = {}
     fixed: dict[str, Any] = {}
     for name, values in grid.items():
         if not isinstance(name, str):
-            raise InputError(f"The keys of `grid` must be names, got {short_repr(name)}.")
+            raise InputError(
+                f"The keys of `grid` must be names, got {short_repr(name)}.", key="grid", got=name
+            )
         found = reals(values)
         listed = isinstance(values, list | tuple | np.ndarray) if found is None else found.ndim > 0
         if not listed:
@@ -86,13 +88,17 @@ def make_grid(grid: Any) -> Grid:
             raise InputError(
                 f"Axis '{name}' of `grid` must be a list of increasing (or decreasing) numbers, got "
                 f"{short_repr(values)}.",
+                key="grid",
                 name=name,
+                got=values,
             )
         axes[name] = found.astype(float)
     if not axes:
         raise InputError(
             "`grid` must have at least one axis: a name with a list of values, such as {'A': "
-            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. For one configuration, call at()."
+            f"np.linspace(0, 1, 50)}}; got {short_repr(grid)}. For one configuration, call at().",
+            key="grid",
+            got=grid,
         )
     return Grid(axes, fixed)
 

@@ -16,7 +16,7 @@ from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, unknown
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import directions
@@ -349,7 +349,9 @@ def _unit_of_force(description: MechanismDescription, of: tuple[str, ...], lengt
 def _rows(what: str, of: tuple[str, ...]) -> tuple[str, ...]:
     rows = names_of(of)
     if not rows:
-        raise InputError(f"{what}() needs rows of a task, such as {what}('tip.x', 'tip.y'); got none.")
+        raise InputError(
+            f"{what}() needs rows of a task, such as {what}('tip.x', 'tip.y'); got none.", key="rows"
+        )
     return rows
 
 
@@ -360,18 +362,20 @@ def _given(names: Names | None) -> tuple[str, ...] | None:
 def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
     if direction is None:
         if len(rows) > 1 or "." not in rows[0]:
-            raise InputError(f"{what}() of several rows needs a `direction` in them.")
+            raise InputError(f"{what}() of several rows needs a `direction` in them.", key="direction")
         return [1.0]
     d = directions("direction", direction, None)
     if d.ndim != 1:
-        raise InputError(f"`direction` must be one direction, got an array of shape {d.shape}.")
+        raise InputError(
+            f"`direction` must be one direction, got an array of shape {d.shape}.", key="direction"
+        )
     return d.tolist()
 
 
 def _coordinate(name: Any) -> str:
     names = names_of(name, "coordinate", least=1)
     if len(names) > 1:
-        raise InputError(f"`coordinate` must be one name, got {short_repr(names)}.", name="coordinate")
+        raise invalid("coordinate", "must be one name", names)
     return names[0]
 
 

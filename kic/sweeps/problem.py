@@ -66,7 +66,11 @@ class SweepProblem:
             found, undefined = self._evaluate_metric(name, metric, states)
             repeated = sorted(found.keys() & {key for _, key in values})
             if repeated:
-                raise InputError(f"Two metrics of the sweep are called '{repeated[0]}'. Rename one.")
+                raise InputError(
+                    f"Two metrics of the sweep are called '{repeated[0]}'. Rename one.",
+                    key="metric",
+                    name=repeated[0],
+                )
             values |= {(name, key): value for key, value in found.items()}
             reasons = [a or b for a, b in zip(reasons, undefined, strict=True)]
             if isinstance(metric, Metric):
@@ -104,7 +108,10 @@ class SweepProblem:
                 raise InputError(
                     f"The metric '{key}' must be real numbers, one for each of "
                     f"{len(good)} configurations, got {short_repr(value)}. A sweep evaluates batches: write "
-                    "the metric with c.value(), c.coefficients() and similar, whose batch axis is the first."
+                    "the metric with c.value(), c.coefficients() and similar, whose batch axis is the first.",
+                    key="metric",
+                    name=key,
+                    got=value,
                 )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
             whole[good] = a

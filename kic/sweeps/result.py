@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import row_unit
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer, mapping
 from kic.numerics.arrays import reals
@@ -142,13 +142,15 @@ class Sweep(Printable, Tabular):
         """
         if name is None:
             if len(self.values) != 1:
-                raise InputError(f"`name` must be one of the metrics: {', '.join(self.values)}.")
+                raise InputError(f"`name` must be one of the metrics: {', '.join(self.values)}.", key="name")
             name = next(iter(self.values))
         values = self[name]
         if values.ndim != len(self.shape):
             raise InputError(
                 f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
-                "one number. Return several numbers by name."
+                "one number. Return several numbers by name.",
+                name=name,
+                got=values.shape[len(self.shape) :],
             )
         contours = integer("contours", contours, 0)
         where, cut_label = self._cut(at)
@@ -161,7 +163,7 @@ class Sweep(Printable, Tabular):
                 axes=tuple(shown_axes),
             )
         if not np.isfinite(values[where]).any():
-            raise InputError(f"'{name}' has no value in any cell shown; see `reasons`.")
+            raise InputError(f"'{name}' has no value in any cell shown; see `reasons`.", name=name)
         axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
         label = axis_label(name, self.units.get(name))
         reached = self.reached[where]
@@ -187,10 +189,8 @@ class Sweep(Printable, Tabular):
             cut = reals((at or {})[axis])
             low, high = values.min(), values.max()
             if cut is None or cut.ndim or not low <= cut <= high:
-                raise InputError(
-                    f"`at` of '{axis}' must be a number from {low:g} to {high:g}, got "
-                    f"{short_repr((at or {})[axis])}."
-                )
+                rule = f"of '{axis}' must be a number from {low:g} to {high:g}"
+                raise invalid("at", rule, (at or {})[axis], name=axis)
             where.append(int(np.argmin(np.abs(values - cut))))
             cut_label.append(f"{axis} = {values[where[-1]]:.4g} {row_unit(self.mechanism, axis)}")
         return tuple(where), ", ".join(cut_label)
@@ -230,5 +230,5 @@ def _bounds(bounds: Any) -> tuple[float, float] | None:
         return None
     a = reals(bounds)
     if a is None or a.shape != (2,) or not a[0] < a[1]:
-        raise InputError(f"`bounds` must be (lower, upper), got {short_repr(bounds)}.")
+        raise invalid("bounds", "must be (lower, upper)", bounds)
     return float(a[0]), float(a[1])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, instance, integer, mapping
@@ -122,13 +122,17 @@ def sweep(
     if batch:
         first = ", ".join("0" for _ in batch)
         raise InputError(
-            f"`near` must be one configuration, got a batch {batch}. Use one member: near[{first}]."
+            f"`near` must be one configuration, got a batch {batch}. Use one member: near[{first}].",
+            key="near",
+            got=batch,
         )
     units = mapping("units", {} if units is None else units, "metrics to units")
     if executor is not None and not isinstance(executor, Executor):
-        raise InputError(
-            f"`executor` must be a concurrent.futures.Executor, got {short_repr(executor)}. For Dask, use "
-            "client.get_executor()."
+        raise invalid(
+            "executor",
+            "must be a concurrent.futures.Executor",
+            executor,
+            "For Dask, use client.get_executor().",
         )
     targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
@@ -250,10 +254,14 @@ def _metrics(metric: Any, parts: Container[str]) -> dict[str, Callable[..., Any]
             name = function.name if isinstance(function, Metric) else getattr(function, "__name__", UNNAMED)
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
-                raise InputError(f"Two metrics of the sweep are called '{name}'. Name them in a dict.")
+                raise InputError(
+                    f"Two metrics of the sweep are called '{name}'. Name them in a dict.",
+                    key="metric",
+                    name=name,
+                )
             found[name] = function
     if not found:
-        raise InputError("`metric` must have at least one entry, got none.")
+        raise InputError("`metric` must have at least one entry, got none.", key="metric")
     return found
 
 
@@ -263,13 +271,17 @@ def _as_metric(one: Any, parts: Container[str]) -> Callable[..., Any]:
     for maker in MAKERS:
         if one is maker or (one == maker.__name__ and one not in parts):
             raise InputError(
-                f"kic.metrics.{maker.__name__} is called with rows. Give kic.metrics.{maker.__name__}(rows)."
+                f"kic.metrics.{maker.__name__} is called with rows. Give kic.metrics.{maker.__name__}(rows).",
+                key="metric",
+                name=maker.__name__,
             )
     if isinstance(one, str):
         return value(one)
     if not callable(one):
         raise InputError(
             "`metric` must be a function of a Configuration, one of kic.metrics, or a name; got "
-            f"{short_repr(one)}."
+            f"{short_repr(one)}.",
+            key="metric",
+            got=one,
         )
     return one

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
@@ -190,6 +190,7 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
             raise InputError(
                 f"`{key}` must be finite and let {label} move, got {limit:g} in shares of the displacement.",
                 key=key,
+                got=limit,
             )
     made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
     if made is None:
@@ -198,6 +199,7 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
             f"Limits of {label} must be closer in size, in shares of its displacement, got {values}. "
             f"Phases of its motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
             + ("." if len(keys) == 2 else ", or use trapezoid()."),
+            key="limits",
             limits=limits,
         )
     return made
@@ -240,13 +242,16 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
     except TypeError:
         given = []
     if not given or not all(isinstance(part, Trajectory) for part in given):
-        raise InputError(f"`parts` must be trajectories, got {short_repr(given or parts)}.")
+        raise invalid("parts", "must be trajectories", given or parts)
     first = given[0]
     for k, (one, next_one) in enumerate(pairwise(given)):
         if next_one.naming != first.naming:
             raise InputError(
                 f"Trajectories must be in the same coordinates, {', '.join(first.naming.labels)}, got "
-                f"{', '.join(next_one.naming.labels)}."
+                f"{', '.join(next_one.naming.labels)}.",
+                key="parts",
+                got=next_one.naming.labels,
+                part=k,
             )
         for order, word in enumerate(("positions", "rates")):
             end, start = one(one.duration)[order], next_one(0.0)[order]
@@ -257,6 +262,8 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
                 raise InputError(
                     f"The {word} must meet, but {first.naming.labels[n]} jumps from {end[n]:g} to "
                     f"{start[n]:g} between trajectories {k} and {k + 1}.",
+                    key="parts",
+                    name=first.naming.labels[n],
                     part=k,
                 )
     made = piecewise.joined([part.pieces for part in given])
@@ -267,6 +274,7 @@ def concatenate(parts: Iterable[Trajectory]) -> Trajectory:
         raise InputError(
             f"A piece of duration {before[k]:.3g} is lost to the rounding of times at {made.knots[k]:.9g}. "
             "Do not concatenate the trajectories.",
+            key="duration",
             piece=k,
         )
     return Trajectory(made, first.naming)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.numerics.rotations import product
 from kic.trajectory.splines import centripetal, spline
 from kic.trajectory.trajectory import Trajectory, positive
@@ -75,7 +75,7 @@ class OrientationTrajectory:
         """
         motion = self.trajectory(t, beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:
-            raise InputError(f"`t` must be real times of shape () or (T,), got {short_repr(t)}.")
+            raise invalid("t", "must be real times of shape () or (T,)", t)
         from scipy.spatial.transform import Rotation
 
         p = self._quaternions(motion)
@@ -168,12 +168,10 @@ def rotation(
     ([0.0, 0.0, 0.9375], [0.0, 0.0, 0.5])
     """
     if not hasattr(rotations, "as_quat") or getattr(rotations, "single", False) or len(rotations) < 2:
-        raise InputError(
-            f"`rotations` must be a SciPy Rotation of at least 2 orientations, got {short_repr(rotations)}."
-        )
+        raise invalid("rotations", "must be a SciPy Rotation of at least 2 orientations", rotations)
     q = rotations.as_quat(scalar_first=True)
     if q.ndim != 2:
-        raise InputError(f"`rotations` must have shape (K,), got {q.shape[:-1]}.")
+        raise invalid("rotations", "must have shape (K,)", q.shape[:-1])
     angles = (rotations[1:] * rotations[:-1].inv()).magnitude()
     wide = np.pi - angles < HALF_TURN_ATOL
     if wide.any():
@@ -181,6 +179,7 @@ def rotation(
         raise InputError(
             f"Orientations {k} and {k + 1} are half a turn apart ({angles[k]:.9g} rad), so the rotation "
             "is ambiguous. Give one between them.",
+            key="rotations",
             point=k,
         )
     if len(q) == 2:
@@ -203,6 +202,7 @@ def rotation(
             f"The spline degenerates between t = {knots[k]:.4g} and {knots[k + 1]:.4g}: its quaternion "
             f"shrinks to {size.min():.2g}. Give more orientations there, times in proportion to the angles, "
             "or stops.",
+            key="rotations",
             size=float(size.min()),
         )
     return OrientationTrajectory(whole, None)

@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.drive_train import DriveTrain
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, instance
@@ -109,7 +109,7 @@ class PathSamples:
         """
         c = self.configuration
         if c is None:
-            raise InputError("Limits of effort need `mechanism`.")
+            raise InputError("Limits of effort need `mechanism`.", key="mechanism")
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
             rows = c.coefficients(actuators, order=2, wrt=self.wrt)
@@ -142,6 +142,8 @@ def sample_path(
         raise InputError(
             f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Use a "
             "smooth path, or time its parts and concatenate them.",
+            key="path",
+            name=path.naming.labels[n],
             s=float(s[k + 1]),
         )
     of = named(path, mechanism)
@@ -162,7 +164,9 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
     if len(names) != of.size:
         raise InputError(
             f"The path must be in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, "
-            f"got one in {of.size}."
+            f"got one in {of.size}.",
+            key="path",
+            got=of.size,
         )
     return Naming(names, (0,) * of.size, of.size)
 
@@ -187,7 +191,7 @@ def path_constraints(
     if effort is not None:
         made.append(samples.effort(effort, actuators))
     elif actuators is not None:
-        raise InputError("`actuators` need limits of `effort`.")
+        raise InputError("`actuators` need limits of `effort`.", key="actuators")
     made += [_checked(factory, samples) for factory in constraint_factories(rows)]
     shape = len(samples.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
@@ -214,13 +218,12 @@ def constraint_factories(rows: Any) -> list[Any]:
 def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
     """Return the checked constraints of a user's function."""
     if not callable(factory):
-        raise InputError(
-            f"`rows` must be functions that take PathSamples and return PathConstraints, got "
-            f"{short_repr(factory)}."
-        )
+        raise invalid("rows", "must be functions that take PathSamples and return PathConstraints", factory)
     made = factory(samples)
     if not isinstance(made, PathConstraints):
-        raise InputError(f"A function in `rows` must return PathConstraints, got {short_repr(made)}.")
+        raise InputError(
+            f"A function in `rows` must return PathConstraints, got {short_repr(made)}.", key="rows", got=made
+        )
     shape = len(samples.s) - 1, 2, len(made.names)
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
@@ -231,7 +234,7 @@ def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
                 key=key,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
-        raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.")
+        raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.", key="lower")
     return made
 
 
@@ -274,6 +277,7 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
             f"Motors have inductance ({', '.join(inductive)}), but accelerations of the fastest motion jump, "
             "and currents in an inductance cannot. Omit it, replace(motor, inductance=0.0), or use uniform() "
             "with a smooth motion.",
+            key="voltage",
             motors=tuple(inductive),
         )
 
@@ -395,7 +399,7 @@ def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
     """Return the motors, and limits (K,) of their voltages."""
     if mechanism is None:
-        raise InputError("Limits of voltage need `mechanism`, with motors.")
+        raise InputError("Limits of voltage need `mechanism`, with motors.", key="mechanism")
     train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage", limits, rest=False)
@@ -405,6 +409,7 @@ def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrai
         raise InputError(
             f"Motors without a circuit have no voltage to limit ({', '.join(names)}). Limit the others by "
             "name, in a dict, and efforts by `effort`.",
+            key="voltage",
             motors=tuple(names),
         )
     return train, lower, upper

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid
 from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import reals
@@ -47,9 +47,11 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
     of, q = _points(points)
     knots = _knots(times, len(q))
     if rates is None:
-        raise InputError("`rates` at the points must be given. spline() chooses them if they are free.")
+        raise InputError(
+            "`rates` at the points must be given. spline() chooses them if they are free.", key="rates"
+        )
     if accelerations is None and jerks is not None:
-        raise InputError("`accelerations` must be given with `jerks`.")
+        raise InputError("`accelerations` must be given with `jerks`.", key="accelerations")
     given = {"rates": rates, "accelerations": accelerations, "jerks": jerks}
     derivatives = [of.array(key, x, q.shape[:1]) for key, x in given.items() if x is not None]
     return Trajectory(piecewise.hermite(knots, np.array([q, *derivatives])), of)
@@ -99,7 +101,7 @@ def spline(
     of, q = _points(points)
     wanted = reals(degree)
     if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
-        raise InputError(f"`degree` must be 3, 5 or 7, got {short_repr(degree)}.", name="degree")
+        raise invalid("degree", "must be 3, 5 or 7", degree)
     choice("ends", ends, ("rest", "free"))
     knots = _centripetal_times(q, positive("duration", duration)) if times is None else _knots(times, len(q))
     at = [0, *_stops(stops, len(q)), len(q) - 1]
@@ -120,7 +122,8 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
         raise InputError(
             f"Intervals of a spline must last from {INTERVAL_MIN:g} to {1 / INTERVAL_MIN:g}, got "
             f"{intervals[unfit][0]:.3g}. Give times in another unit.",
-            interval=float(intervals[unfit][0]),
+            key="times",
+            got=float(intervals[unfit][0]),
         )
     at_rest = [(k, np.zeros(q.shape[1])) for k in range(1, (degree + 1) // 2)]
     needed = degree + 1 - (degree - 1) // 2 * sum(resting)
@@ -128,7 +131,8 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
         raise InputError(
             f"A spline of degree {degree} needs {needed} points between free ends, got {len(q)}. Use a "
             "lower degree, or ends='rest'.",
-            points=len(q),
+            key="points",
+            got=len(q),
         )
     # a free end has as many points without a knot as a resting one has conditions
     spare = [0 if rests else (degree - 1) // 2 for rests in resting]
@@ -148,7 +152,7 @@ def _points(points: Any) -> tuple[Naming, np.ndarray]:
     of = naming("points", points, 1)
     count = len(np.asarray(next(iter(points.values())) if of.names else points))
     if count < 2:
-        raise InputError(f"`points` must have at least 2 points, got {count}.", points=count)
+        raise invalid("points", "must have at least 2 points", count)
     return of, of.array("points", points, (count,))
 
 
@@ -156,13 +160,11 @@ def _knots(times: Any, count: int) -> np.ndarray:
     """Return checked times (K,) that increase from 0."""
     a = reals(times)
     if a is None or a.shape != (count,):
-        raise InputError(
-            f"`times` must be {count} finite numbers, one for each point, got {short_repr(times)}."
-        )
+        raise invalid("times", f"must be {count} finite numbers, one for each point", times)
     if a[0] != 0 or (np.diff(a) <= 0).any():
         wrong = int(np.argmax(np.diff(a) <= 0))
         what = f"a start at {a[0]:g}" if a[0] != 0 else f"{a[wrong]:g} and then {a[wrong + 1]:g}"
-        raise InputError(f"`times` must increase from 0, got {what}.", times=a)
+        raise InputError(f"`times` must increase from 0, got {what}.", key="times", got=a)
     return a.copy()
 
 
@@ -180,6 +182,7 @@ def centripetal(distances: np.ndarray, duration: float) -> np.ndarray:
         raise InputError(
             f"Points {k} and {k + 1} coincide, so the time between them would be zero. Give `times`, "
             "or leave one of them out.",
+            key="points",
             point=k,
         )
     at = np.concatenate([[0.0], np.cumsum(np.sqrt(distances))])
@@ -193,5 +196,5 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     # reals() rejects lists of bool, which would mean points 1 and 0
     a = reals(list(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
-        raise InputError(f"`stops` must be points from 0 to {count - 1}, got {short_repr(stops)}.")
+        raise invalid("stops", f"must be points from 0 to {count - 1}", stops)
     return sorted({int(k) % count for k in a} - {0, count - 1})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.parts import Body, Frame
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid, short_repr
 from kic.numerics.arrays import broadcast_batches, is_scalar, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
@@ -68,6 +68,8 @@ def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sa
                 f"at t = {time:.6g} it is {rate_given[at]:.6g}, where the {below} within {width:.2g} change "
                 f"by {slope[at]:.6g} per unit of time. Return the derivative, or leave it out.",
                 name=name,
+                row=labels[at[-1]],
+                order=order + 1,
                 time=time,
                 stated=float(rate_given[at]),
                 found=float(slope[at]),
@@ -109,16 +111,17 @@ class TaskPath:
         if hasattr(path, "sampled"):
             path = path.sampled(model.description.coordinate_names)
         if not isinstance(path, Mapping) or not path:
-            raise InputError(
-                f"`path` must be a Trajectory, or a dict of rows or bodies, each with its path, got "
-                f"{short_repr(path)}."
+            raise invalid(
+                "path", "must be a Trajectory, or a dict of rows or bodies, each with its path", path
             )
         self._model = model
         self._entries: list[_RowPath] = []
         names: list[str] = []
         for name, motion in path.items():
             if not isinstance(name, str):
-                raise InputError(f"The keys of `path` must be names of rows, got {short_repr(name)}.")
+                raise InputError(
+                    f"The keys of `path` must be names of rows, got {short_repr(name)}.", key="path", got=name
+                )
             entry = _RowPath(model, name, motion, t)
             self._entries.append(entry)
             names += entry.names
@@ -211,7 +214,10 @@ class _RowPath:
         if a.ndim == 0 or a.shape[-1] != size or a.dtype != np.float64 or not np.isfinite(a).all():
             raise InputError(
                 f"The {what} of '{self.name}' must be finite real numbers of shape (..., {size}), got "
-                f"{short_repr(value)}."
+                f"{short_repr(value)}.",
+                key="path",
+                name=self.name,
+                got=value,
             )
         return a
 
@@ -224,7 +230,10 @@ class _RowPath:
             if a is None or a.ndim < 2 or a.shape[0] != len(t) or a.shape[-1] != size:
                 raise InputError(
                     f"The path of '{self.name}' must be a function of time, or finite samples of "
-                    f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(motion)}."
+                    f"shape ({len(t)}, ..., {size}), one for each time; got {short_repr(motion)}.",
+                    key="path",
+                    name=self.name,
+                    got=motion,
                 )
             at = _interpolant(t, a)
 
@@ -244,9 +253,9 @@ class _RowPath:
             try:
                 rate = np.asarray(motion(time + 1j * STEP))
             except (TypeError, ValueError) as error:
-                raise InputError(self._missing_rate()) from error
+                raise InputError(self._missing_rate(), key="path", name=self.name) from error
             if rate.dtype.kind != "c":
-                raise InputError(self._missing_rate())
+                raise InputError(self._missing_rate(), key="path", name=self.name)
             return value, None, self._array("rate", rate.imag / STEP, size), None
 
         return made
@@ -271,7 +280,10 @@ class _RowPath:
                 if not isinstance(found, tuple) or not 2 <= len(found) <= 4 or not _is_pose(found[0]):
                     raise InputError(
                         f"The function of '{self.name}' must return (pose, rate) or (pose, rate, "
-                        f"acceleration), its rates as rows {', '.join(self.names)}; got {short_repr(found)}."
+                        f"acceleration), its rates as rows {', '.join(self.names)}; got {short_repr(found)}.",
+                        key="path",
+                        name=self.name,
+                        got=found,
                     )
                 pose = found[0]
                 rotation = pose.rotation if self.whole else pose
@@ -287,7 +299,9 @@ class _RowPath:
         if rotations.as_matrix().shape != (len(t), 3, 3):
             raise InputError(
                 f"`path` must have {len(t)} poses of '{self.name}', one for each time, got shape "
-                f"{rotations.as_matrix().shape[:-2]}."
+                f"{rotations.as_matrix().shape[:-2]}.",
+                key="path",
+                got=rotations.as_matrix().shape[:-2],
             )
         from scipy.spatial.transform import RotationSpline
 

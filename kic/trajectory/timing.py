@@ -115,13 +115,14 @@ def uniform(
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     speed = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
     if speed == np.inf:
-        raise InputError("Nothing limits this motion. Give limits for coordinates that move.")
+        raise InputError("Nothing limits this motion. Give limits for coordinates that move.", key="limits")
     if not speed > 0:
         why = static_violation(made, s, "t")
         if voltage is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
-            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path."
+            f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path.",
+            key="limits",
         )
     return trajectory.scaled(1 / speed)
 
@@ -147,7 +148,7 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 def check_duration(trajectory: Any) -> None:
     """Check that a trajectory has a positive duration."""
     if not instance("path", trajectory, Trajectory).duration:
-        raise InputError("A trajectory of zero duration cannot be scaled.")
+        raise InputError("A trajectory of zero duration cannot be scaled.", key="path", got=0.0)
 
 
 def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
@@ -304,7 +305,8 @@ def fastest(
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
             "Nothing limits the accelerations. Give limits of acceleration, effort or voltage, or rows with "
-            "A; with limits of velocity alone the speed would jump."
+            "A; with limits of velocity alone the speed would jump.",
+            key="limits",
         )
     phase = _Phase(s, limits, ends[1])
     v = phase.solve(ends[0])
@@ -355,13 +357,14 @@ def _check_moving(of: PathSamples) -> None:
     """Raise InputError for a path that comes to rest somewhere, where its parameter defines no direction."""
     size = np.abs(of.first).max(axis=(0, 1), initial=0.0)
     if not size.any():
-        raise InputError("The path has zero length, so it cannot be time-parameterized.")
+        raise InputError("The path has zero length, so it cannot be time-parameterized.", key="path")
     rate = (np.abs(of.first) / np.where(size > 0, size, 1.0)).max(axis=2)
     if rate.min() < STANDSTILL_RTOL * rate.max():
         k, end = np.unravel_index(int(np.argmin(rate)), rate.shape)
         raise InputError(
             f"The path is at rest at {of.s[k + end]:.4g}. Give a path that keeps moving, such as line() or "
             "spline(…, ends='free'), and time the parts between stops separately.",
+            key="path",
             s=float(of.s[k + end]),
         )
 
@@ -471,13 +474,16 @@ class _Phase:
             if x == np.inf:
                 raise InputError(
                     f"Nothing limits the speed at s = {self.s[k + 1]:.4g}. Give limits for coordinates that "
-                    "move."
+                    "move.",
+                    key="limits",
+                    s=float(self.s[k + 1]),
                 )
             v.append(float(np.sqrt(max(x, 0.0))))
             if not v[-1] + v[-2] > 0:
                 raise InputError(
                     f"The limits allow no motion between s = {self.s[k]:.4g} and {self.s[k + 1]:.4g}. "
                     "Relax the limits, or use another path.",
+                    key="limits",
                     s=float(self.s[k]),
                 )
         return np.array(v)
@@ -487,7 +493,9 @@ class _Phase:
         if why is None:
             why = f"from s = {self.s[k]:.4g} no speed reaches the end with ṡ = {self.end:g}"
         raise InputError(
-            f"The limits cannot be met: {why}. Relax the limits, or use another path.", s=float(self.s[k])
+            f"The limits cannot be met: {why}. Relax the limits, or use another path.",
+            key="limits",
+            s=float(self.s[k]),
         )
 
     def _raise_at_start(self, start: float, ranges: np.ndarray) -> None:
@@ -497,6 +505,8 @@ class _Phase:
             f"The path cannot start with ṡ = {start:.5g}"
             + (f": {why}." if why else ".")
             + f" With ṡ from {can} the end is reached.",
+            key="start",
+            got=start,
             ranges=ranges,
         )
 

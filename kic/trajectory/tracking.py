@@ -12,7 +12,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.columns import motion_columns
 from kic.description.units import row_unit
-from kic.errors import ConfigurationError, InputError, SingularError, short_repr
+from kic.errors import ConfigurationError, InputError, SingularError, invalid
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
@@ -132,7 +132,7 @@ class TrackingResult(Printable, Tabular):
             raise InputError(
                 f"`t` must contain {self.t[0]:g} plus multiples of the period {found:g}, at least "
                 f"one; it ends at {self.t[-1]:g}.",
-                name="t",
+                key="t",
             )
         tree = self.configuration._model.tree
         states = self.configuration.state[places]
@@ -213,10 +213,10 @@ def follow(
     model.require_real("Following a path", "Use Configuration.resolve().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise InputError(f"`t` must be at least two increasing times, got {short_repr(t)}.")
+        raise invalid("t", "must be at least two increasing times", t)
     gain, exact, tight = at_least("gain", gain, 0.0), flag("exact", exact), reals(tolerance)
     if tight is None or tight.ndim or not 1e-13 <= tight <= 1e-3:
-        raise InputError(f"`tolerance` must be between 1e-13 and 1e-3, got {short_repr(tolerance)}.")
+        raise invalid("tolerance", "must be between 1e-13 and 1e-3", tolerance)
     task_path = TaskPath(model, path, times)
     MotionLimits(model, limits)  # raises for an invalid argument before the integration
     start, around = initial_states(model, near)
@@ -273,6 +273,7 @@ class _PathFollower:
             raise InputError(
                 "`secondary` must be constant rates z in a path, got (z, ż). Give an "
                 "objective or a callable if they change.",
+                key="secondary",
             )
         self.shape: tuple[int, ...] = ()
         # closure of the loops alone
@@ -334,6 +335,7 @@ class _PathFollower:
             raise ConfigurationError(
                 f"The path cannot be followed beyond t = {solver.t:g}: {reason} The task may be near a "
                 "singular configuration there; give `damping`, another secondary objective, or more times.",
+                key="path",
                 time=float(solver.t),
             )
         return self._close(_unit(tree, solver.y.reshape(-1, size)), end)
@@ -386,6 +388,8 @@ class _PathFollower:
                 f"'{self.model.description.name}' does not reach its path{self._member(k)} at t = {time:g}: "
                 f"an error of {left[k]:.1e} (shares of its length, rad) remains. Start nearer to the path "
                 "with `near`, give more times, or give `damping`, which permits errors.",
+                key="near",
+                failed=[tuple(map(int, np.unravel_index(k, self.shape)))],
                 time=time,
                 left=float(left[k]),
             )

@@ -12,7 +12,7 @@ from kic.configuration import Configuration
 from kic.description.columns import effort_columns, motion_columns
 from kic.description.units import rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
-from kic.errors import InputError, short_repr, unknown
+from kic.errors import InputError, invalid, short_repr, unknown
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
@@ -65,7 +65,9 @@ class Naming:
             if not self.names or set(value) != set(self.names):
                 wanted = ", ".join(self.names) or "none: the others came as bare arrays"
                 raise InputError(
-                    f"`{key}` must have the names of the others ({wanted}), got {', '.join(map(str, value))}."
+                    f"`{key}` must have the names of the others ({wanted}), got "
+                    f"{', '.join(map(str, value))}.",
+                    key=key,
                 )
             parts = []
             for name, width, _ in self._places():
@@ -73,9 +75,8 @@ class Naming:
                 parts.append(_finite(f"{key}[{name!r}]", value[name], shape).reshape(*front, -1))
             return np.concatenate(parts, axis=-1)
         if self.names:
-            raise InputError(
-                f"`{key}` must be given by name like the others, {{{', '.join(map(repr, self.names))}}}, got "
-                f"{short_repr(value)}."
+            raise invalid(
+                key, f"must be given by name like the others, {{{', '.join(map(repr, self.names))}}}", value
             )
         return _finite(key, value, (*front, self.size))
 
@@ -105,24 +106,23 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
     """Return the names and widths of a dict of values with `rank` or one more dimensions, or an array."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
-            raise InputError(f"`{key}` must give coordinates by name, got {short_repr(value)}.")
+            raise invalid(key, "must give coordinates by name", value)
         widths = []
         for name, given in value.items():
             a = as_numbers(given)
             if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
                 shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
                 raise InputError(
-                    f"`{key}[{name!r}]` must be {shapes[0]} or {shapes[1]}, got {short_repr(given)}."
+                    f"`{key}[{name!r}]` must be {shapes[0]} or {shapes[1]}, got {short_repr(given)}.",
+                    key=f"{key}[{name!r}]",
+                    got=given,
                 )
             widths.append(0 if a.ndim == rank else a.shape[-1])
         return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
     a = as_numbers(value)
     if a is None or a.ndim != rank + 1 or 0 in a.shape:
         shape = "(M,)" if rank == 0 else "(K, M)"
-        raise InputError(
-            f"`{key}` must be numbers {shape}, or a dict of them by name, got {short_repr(value)}.",
-            key=key,
-        )
+        raise invalid(key, f"must be numbers {shape}, or a dict of them by name", value)
     return Naming((), (), a.shape[-1])
 
 
@@ -141,11 +141,7 @@ def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.n
     """Return lower and upper limits (size,); infinite values mean no limit."""
     a = as_numbers(value)
     if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
-        raise InputError(
-            f"`{key}` must be a number, ({size},) numbers, or (2, {size}) lower and upper ones, got "
-            f"{short_repr(value)}.",
-            key=key,
-        )
+        raise invalid(key, f"must be a number, ({size},) numbers, or (2, {size}) lower and upper ones", value)
     lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
     if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
         raise InputError(
@@ -368,26 +364,29 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
     """
     instance("path", path, Configuration)
     if len(path.batch) != 1 or path.batch[0] < 2 or not path.ok.all():
-        raise InputError(
-            f"`path` must be a batch (T,) of at least two solved configurations, got {path.batch}. Make it "
-            "with Mechanism.path."
+        raise invalid(
+            "path",
+            "must be a batch (T,) of at least two solved configurations",
+            path.batch,
+            "Make it with Mechanism.path.",
         )
     chosen = None if wrt is None else names_of(wrt, "wrt", 1)
     rows = path.coefficients(chosen or path.coordinates, order=1, wrt=chosen)
     rates = real_array("qd", qd, len(rows.rows))
     if rates.ndim != 1 or rows.quasi or rows.values is None:
-        raise InputError(
-            f"`qd` must be one rate for each of {', '.join(rows.rows)}, which must have values, got "
-            f"{short_repr(qd)}."
+        raise invalid(
+            "qd", f"must be one rate for each of {', '.join(rows.rows)}, which must have values", qd
         )
     moved = rows.values - rows.values[:1]
     size = float(rates @ rates)
     t = moved @ rates / size if size else np.zeros(len(moved))
     gap = float(np.abs(moved - t[:, None] * rates).max())
     if not (np.diff(t) > 0).all() or gap > PATH_RTOL * float(np.abs(moved).max()):
-        raise InputError(
-            f"`qd` must advance the path, whose coordinates change by {short_repr(moved[-1].tolist())}, got "
-            f"{short_repr(qd)}. Give rates in this proportion, or a trajectory."
+        raise invalid(
+            "qd",
+            f"must advance the path, whose coordinates change by {short_repr(moved[-1].tolist())}",
+            qd,
+            "Give rates in this proportion, or a trajectory.",
         )
     speed = np.broadcast_to(rates, rows.values.shape)
     rest = np.zeros(rows.values.shape)
@@ -434,7 +433,9 @@ class Trajectory(Printable):
         ):
             raise InputError(
                 f"Positions must not overflow, and pieces must last from "
-                f"{DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}."
+                f"{DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}.",
+                key="duration",
+                got=h.min(),
             )
 
     @property
@@ -482,7 +483,8 @@ class Trajectory(Printable):
             raise InputError(
                 f"`t` must be from 0 to {self.duration:g}, the duration of this trajectory, got "
                 f"{first:g}. beyond='hold' rests at the ends.",
-                t=first,
+                key="t",
+                got=first,
                 duration=self.duration,
             )
         if outside.any():
@@ -495,7 +497,7 @@ class Trajectory(Printable):
     def _times(self, t: Any) -> np.ndarray:
         times = numbers("t", t)
         if times.dtype == object or not np.isfinite(times).all():
-            raise InputError(f"`t` must be finite numbers, got {short_repr(t)}.")
+            raise invalid("t", "must be finite numbers", t)
         return times
 
     def _sample_times(self, t: Any) -> np.ndarray:
@@ -504,7 +506,9 @@ class Trajectory(Printable):
             t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
-            raise InputError(f"`t` must be real times (T,), got {times.dtype} {times.shape}.")
+            raise InputError(
+                f"`t` must be real times (T,), got {times.dtype} {times.shape}.", key="t", got=times.dtype
+            )
         return times
 
     def inputs(self, q: Any) -> Any:
@@ -546,7 +550,9 @@ class Trajectory(Printable):
                 raise InputError(
                     f"The trajectory has {of.size} coordinates without names, but `names` "
                     f"has {len(names_given)}: {', '.join(names_given) or 'none'}. "
-                    "Give them by name, as {'A': …}."
+                    "Give them by name, as {'A': …}.",
+                    key="names",
+                    got=names_given,
                 )
             of = Naming(names_given, (0,) * of.size, of.size)
 
@@ -592,7 +598,8 @@ class Trajectory(Printable):
         if wrong:
             raise InputError(
                 f"Rates of {', '.join(sorted(wrong))} are angular velocities, not derivatives, "
-                "so they cannot be coordinates of a trajectory. Name other rows, such as those of a point."
+                "so they cannot be coordinates of a trajectory. Name other rows, such as those of a point.",
+                names=tuple(sorted(wrong)),
             )
         return sampled
 
@@ -626,7 +633,7 @@ class Trajectory(Printable):
         """Return the same path in another duration."""
         duration = positive("duration", duration)
         if not self.duration:
-            raise InputError("A trajectory of zero duration cannot be stretched.")
+            raise InputError("A trajectory of zero duration cannot be stretched.", key="duration", got=0.0)
         return self.scaled(duration / self.duration)
 
     def reversed(self) -> Trajectory:
@@ -681,7 +688,9 @@ class Trajectory(Printable):
         if len(rows) != self.size:
             raise InputError(
                 f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "
-                f"of {', '.join(names)}. Plot it without a mechanism."
+                f"of {', '.join(names)}. Plot it without a mechanism.",
+                key="mechanism",
+                count=self.size,
             )
         return [row_unit(mechanism, row) for row in rows]
 
@@ -710,5 +719,5 @@ def positive(name: str, value: Any) -> float:
     if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
         beyond = a is not None and a.shape == () and a > 0
         span = f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if beyond else ""
-        raise InputError(f"`{name}` must be a positive number{span}, got {short_repr(value)}.", name=name)
+        raise invalid(name, f"must be a positive number{span}", value)
     return float(a)

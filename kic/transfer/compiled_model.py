@@ -109,7 +109,9 @@ class CompiledModel:
         if self.has_complex_step:
             raise InputError(
                 f"{function} of '{self.description.name}' needs real numbers and cannot propagate the "
-                f"complex step of a sensitivity. {remedy}"
+                f"complex step of a sensitivity. {remedy}",
+                got=self.tree.scalar,
+                function=function,
             )
 
     @cached_property
@@ -247,10 +249,12 @@ class CompiledModel:
             return
         if not np.isnan(load if ok is None else load[ok]).any():
             return
-        names = ", ".join(s.name for s in self.description.springs if s.rest or s.damping)
+        names = tuple(s.name for s in self.description.springs if s.rest or s.damping)
         raise InputError(
-            f"A spring of '{self.description.name}' has no direction here: the ends of one of {names} "
-            "coincide, and it has a free length or damping. Move its points or the configuration."
+            f"A spring of '{self.description.name}' has no direction here: the ends of one of "
+            f"{', '.join(names)} coincide, and it has a free length or damping. Move its points or the "
+            "configuration.",
+            names=names,
         )
 
     @cached_property
@@ -463,12 +467,16 @@ class CompiledModel:
         labels = self.rows(names, 1).layout.rows.labels if names else ()
         twice = sorted({name for name in labels if labels.count(name) > 1})
         if twice:
-            raise InputError(f"`actuators` must be distinct, got {', '.join(twice)} twice. Name each once.")
+            raise InputError(
+                f"`actuators` must be distinct, got {', '.join(twice)} twice. Name each once.",
+                key="actuators",
+            )
         if len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
                 f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
                 f"{self.dof} or more in `actuators`.",
+                count=len(labels),
                 mobility=self.dof,
             )
         return labels

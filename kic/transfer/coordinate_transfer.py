@@ -399,7 +399,8 @@ class CoordinateTransfer:
         if states.dtype.kind == "O":
             raise InputError(
                 "Symbols need the coordinates of an open chain: other coordinates are transferred, which "
-                "chooses rows by their size. Substitute numbers first."
+                "chooses rows by their size. Substitute numbers first.",
+                key="configuration",
             )
         applied = no_forces() if applied is None else applied
         out = query.blank(len(states), states.dtype) if out is None else out
@@ -554,6 +555,7 @@ class CoordinateTransfer:
                 f"Loops of '{self._name}' are nearly singular here (condition {condition[worst]:.0e} of the "
                 f"closure alone): order {order} may be wrong by {lost[worst]:.0e} of itself. Choose a "
                 "configuration away from this bifurcation, or a lower order.",
+                order=order,
                 condition=float(condition[worst]),
                 estimate=float(lost[worst]),
                 failed=members[lost > DIGITS_LOST].tolist(),

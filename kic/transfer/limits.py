@@ -13,7 +13,7 @@ import numpy as np
 
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.errors import InputError, UnknownNameError, short_repr, unknown
+from kic.errors import InputError, UnknownNameError, invalid, unknown
 from kic.transfer.compiled_model import CompiledModel
 
 # excess over a limit that is round-off (rad, or lengths)
@@ -56,12 +56,11 @@ class MotionLimits:
             if not given:
                 raise InputError(
                     f"`limits` is True, but '{model.description.name}' has no limits. Give its joints and "
-                    "distances `limits`, or pass a dict of names to (lower, upper)."
+                    "distances `limits`, or pass a dict of names to (lower, upper).",
+                    key="limits",
                 )
         elif limits is not None and not isinstance(limits, bool | np.bool_):
-            raise InputError(
-                f"`limits` must be a dict of names to (lower, upper), True or None, got {short_repr(limits)}."
-            )
+            raise invalid("limits", "must be a dict of names to (lower, upper), True or None", limits)
         self.bounds = {self._checked(name): _pair(name, pair) for name, pair in given.items()}
         self.lower, self.upper = np.array([*self.bounds.values()]).reshape(-1, 2).T
 
@@ -137,10 +136,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         lower, upper = np.nan, np.nan
     if not lower <= upper:
-        raise InputError(
-            f"`limits` of '{name}' must be two numbers, the lower one first, got {short_repr(pair)}.",
-            name=name,
-        )
+        raise invalid("limits", f"of '{name}' must be two numbers, the lower one first", pair, name=name)
     return lower, upper
 
 

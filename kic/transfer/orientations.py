@@ -314,7 +314,9 @@ class Positions:
             if not ((size > 0) & np.isfinite(size)).all():
                 raise InputError(
                     f"The quaternion of '{one.name}' must be finite and not zero, got "
-                    f"{short_repr(x[..., place].tolist())}."
+                    f"{short_repr(x[..., place].tolist())}.",
+                    name=one.name,
+                    got=x[..., place],
                 )
             found[..., place] = _unit(x[..., place])
         return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Frame
-from kic.errors import InputError, short_repr
+from kic.errors import InputError, invalid, short_repr
 from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
@@ -206,7 +206,9 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
     named: dict[str, Any] = {}
     for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
-            raise InputError(f"Keys of `inputs` must be names of rows, got {short_repr(key)}.")
+            raise InputError(
+                f"Keys of `inputs` must be names of rows, got {short_repr(key)}.", key="inputs", got=key
+            )
         name, plain = _orientation(description, key, value)
         if name in named:
             raise InputError(f"The orientation of '{name}' is given twice. Give it once.", name=name)
@@ -333,9 +335,9 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
         )
     a = numbers(key, value)
     if a.dtype not in (np.float64, tree.scalar):
-        raise InputError(f"`{key}` must be real numbers, got {a.dtype}.", name=key)
+        raise InputError(f"`{key}` must be real numbers, got {a.dtype}.", key=key, got=a.dtype)
     if one.height > 1 and (a.ndim == 0 or a.shape[-1] != one.height):
-        raise InputError(f"`{key}` must have shape (..., {one.height}), got {a.shape}.", got=a.shape)
+        raise invalid(key, f"must have shape (..., {one.height})", a.shape)
     return [a] if one.height == 1 else [a[..., k] for k in range(one.height)]
 
 
