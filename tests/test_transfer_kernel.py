@@ -8,6 +8,7 @@ from sampling import compose, derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
+from kic.kernels.layout import GROUP, HEADER, NO_FRAME
 from kic.kinematics.closure_rows import closure_items
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
@@ -70,6 +71,51 @@ def test_inertia_in_other_coordinates(name: str) -> None:
     assert mismatch(found.load, A.T @ d.load) < allowed
     shares = c.contributions(wrt=wrt)
     assert mismatch(shares.I_linear.sum(axis=0) + shares.I_angular.sum(axis=0), found.I) < allowed
+
+
+def poisoned(shape: object, dtype: object = float) -> np.ndarray:
+    """Return a new array whose entries, if they are numbers, are NaN."""
+    return np.full(shape, 0 if np.dtype(dtype).kind in "iub" else np.nan, dtype)
+
+
+# branched trees and coordinates other than those of the tree
+BRANCHES = {
+    "hinges": ("RRPRRRP", None),
+    "hinges, other coordinates": ("RRPRRRP", ["b2.x", "j0", "j1", "j3", "j4", "j5", "j6"]),
+    "balls": (["R", "spherical", "R", "P", "spherical", "R"], None),
+    "free": (["free", "R", "R", "spherical"], ["b0", "j1", "j2", "j3"]),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_rows_of_one_branch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of other branches are not computed: rows alone are those among all, whatever scratch holds."""
+    kinds, wrt = BRANCHES[name]
+    omitted = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        m = random_tree(rng, kinds, branched=True)
+        c = random_posture(rng, m, (2,))
+        of = [*(b.name for b in m.bodies), "gap", *(j.name for j in m.joints if j.dof), "p0.x"]
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "empty", poisoned)
+            whole = c.coefficients(of, order=3, wrt=wrt)
+            rates = rng.normal(size=(3, 2, whole.G.shape[-1]))
+            motion = c.motion(of, *rates, wrt=wrt)
+            start = 0
+            for one in of:
+                part = c.coefficients([one], order=3, wrt=wrt)
+                rows = slice(start, start + part.G.shape[-2])
+                assert np.array_equal(part.G, whole.G[:, rows])
+                assert np.array_equal(part.H, whole.H[:, rows])
+                assert np.array_equal(part.D, whole.D[:, rows])
+                alone = c.motion([one], *rates, wrt=wrt)
+                for k in range(4):
+                    assert np.array_equal(alone[k], motion[k][:, rows], equal_nan=True)
+                start = rows.stop
+        cols = m._model.rows("b0", 2).plan[HEADER : HEADER + m._model.tree.size]
+        omitted += int((cols[:, GROUP] == NO_FRAME).sum())
+    assert omitted > 0
 
 
 CLOSURES = ["revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "free"]

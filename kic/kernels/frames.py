@@ -24,6 +24,12 @@ from kic.kernels.vectors import add, axpy, put, scale, take, turn
 
 
 @inlined
+def has_frame(cols, n):
+    """Return True if a query needs the frame of column n."""
+    return cols[n, GROUP] >= 0
+
+
+@inlined
 def motion(cols, geometry, states, b, F):
     """Compute cosine and sine of revolute, length of prismatic and quaternion of ball joints.
 
@@ -31,6 +37,8 @@ def motion(cols, geometry, states, b, F):
     all kernels; symbolic callers fill that part of the table themselves.
     """
     for n in range(cols.shape[0]):
+        if not has_frame(cols, n):
+            continue
         k = cols[n, STATE]
         kind = cols[n, KIND]
         if kind == REVOLUTE:

@@ -30,7 +30,8 @@ PARENT = 0  # column of the frame that carries this one, -1 for ground
 KIND = 1  # REVOLUTE, PRISMATIC or BALL
 LO = 2  # axis n is moved by the columns m of its path with m < LO[n]
 STATE = 3  # first entry of this column (of its ball joint) in the state
-GROUP = 4  # first column of its ball joint, else the column itself
+GROUP = 4  # first column of its ball joint, else the column itself; NO_FRAME of columns without a frame
+NO_FRAME = -1  # only a queried coordinate reads this column or those that it carries
 
 REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
+from kic.kernels.frames import frames, has_frame, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
@@ -159,6 +159,8 @@ def frame_series(cols, F, x, V, order):
     """
     mobile = cols.shape[0]
     for n in range(mobile):
+        if not has_frame(cols, n):
+            continue
         up, s, slides, x1 = cols[n, PARENT], take(F, n, AXIS), not rotates(cols, n), x[n]
         one, two, three = vector_series(V, up, POINT, arm(cols, F, n), order)
         w = take(V, up + 1, ANGULAR_VELOCITY)

@@ -12,7 +12,7 @@ and b, so that the pairs with b <= a are enough (LOWER).
 
 from __future__ import annotations
 
-from kic.kernels.frames import rotates
+from kic.kernels.frames import has_frame, rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper
 from kic.kernels.layout import (
@@ -147,6 +147,8 @@ def first_motion(cols, F, x, Z, width, size):
     """Compute the first order of every frame, turning and origin: (3-20) to (3-22) link by link."""
     mobile = cols.shape[0]
     for n in range(mobile):
+        if not has_frame(cols, n):
+            continue
         o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
         s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
         for a in range(size):
@@ -187,6 +189,8 @@ def second_motion(cols, F, x, Z, width, size, pairs, bare):
     """
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):
+        if not has_frame(cols, n):
+            continue
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
         s, r = take(F, n, AXIS), arm(cols, F, n)
         own, above = o + 6 * size, up + 6 * size
@@ -241,6 +245,8 @@ def third_motion(cols, F, x, Z, width, size):
     """
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
+        if not has_frame(cols, n):
+            continue
         o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
         s, slides = take(F, n, AXIS), not rotates(cols, n)
         third = o + 6 * size + 15 * square

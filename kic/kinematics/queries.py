@@ -13,15 +13,23 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.kernels.layout import (
+    BALL,
     BODIES,
     COLUMNS,
+    COORDINATE,
     DISTANCE,
     FORCES,
+    FRAME_A,
+    FRAME_B,
     FRAME_WIDTH,
+    GROUP,
     HEADER,
     ITEM,
     ITEMS,
+    KIND,
+    LINEAR_TERM,
     LOCAL_B,
+    NO_FRAME,
     NUMBERS_WIDTH,
     ORDER,
     PARENT,
@@ -166,6 +174,21 @@ class KernelQuery:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
+    def omit_frames(self, rows: Rows) -> None:
+        """Mark columns whose frames do not affect any row, so that kernels do not compute them.
+
+        Only for kernels of rows. Ball joints keep their frames, because those of their columns are one.
+        """
+        cols = self.plan[HEADER : HEADER + self.tree.size]
+        own = (rows.items[:, ITEM] == COORDINATE) | (rows.items[:, ITEM] == LINEAR_TERM)
+        needed = cols[:, KIND] == BALL
+        ends = rows.items[~own][:, [FRAME_B, FRAME_A]]
+        needed[ends[ends >= 0]] = True
+        for n in range(len(cols) - 1, -1, -1):
+            if needed[n] and cols[n, PARENT] >= 0:
+                needed[cols[n, PARENT]] = True
+        cols[~needed, GROUP] = NO_FRAME
+
     def with_item_vectors(self, start: int, vectors: np.ndarray) -> Self:
         """Return a copy in which items from `start` on have other vectors (n, 3) on their bodies."""
         found, first = copy(self), len(self.tree.geometry) + start
@@ -300,6 +323,7 @@ class OutputQuery(KernelQuery):
             system=(len(rows.items), rows.height),
             linear=linear,
         )
+        self.omit_frames(rows)
 
     def table(
         self, states: np.ndarray, out: np.ndarray | None = None, not_finite: list[int] | None = None

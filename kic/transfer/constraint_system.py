@@ -393,6 +393,8 @@ class TransferQuery(KernelQuery):
             width=0 if self.outputs is None else self.outputs.width,
             last=last,
         )
+        if (rows is not None or keep) and masses is None and loads is None:
+            self.omit_frames(both)
 
     @cached_property
     def places(self) -> int:

@@ -53,16 +53,17 @@ def by_tensors(mechanism: kic.Mechanism, forward: bool) -> object:
 def works(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, x: np.ndarray) -> dict[str, Work]:
     """Return the calls for one motion and for a batch, where x are accelerations and efforts alike."""
     made: dict[str, Work] = {}
+    one = state[0], v[0], x[0]  # the peers, too, are given their arrays ready
     for name, f in (
         ("inverse", mechanism.prepare_inverse_dynamics()),
         ("forward", mechanism.prepare_forward_dynamics()),
     ):
         out = np.empty_like(v[0])
-        made[f"{name}, fresh"] = lambda f=f: f(state[0], v[0], x[0])
-        made[f"{name}, out"] = lambda f=f, out=out: f(state[0], v[0], x[0], out)
+        made[f"{name}, fresh"] = lambda f=f: f(*one)
+        made[f"{name}, out"] = lambda f=f, out=out: f(*one, out)
         made[f"{name}, batch"] = lambda f=f: f(state, v, x)
         other = by_tensors(mechanism, name == "forward")
-        made[f"{name}, tensors"] = lambda other=other: other(state[0], v[0], x[0])
+        made[f"{name}, tensors"] = lambda other=other: other(*one)
     return made
 
 
