@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
+from exact import exact, inverse
 from jumps import START, Loop, Z, mechanism, random_loops, solve
 from sampling import random_body
 
@@ -31,12 +32,6 @@ FACTORS = {"G": 1, "I": 2, "H": 3, "effort": 4, "D": 5}
 LOST, MARGIN, REFUSED_MIN = 1e-4, 20.0, 1e4
 
 
-def exact(x: object) -> np.ndarray:
-    """Return floats as multiple-precision numbers, without rounding."""
-    floats = np.asarray(x, dtype=float)
-    return np.array([mp.mpf(v) for v in floats.ravel().tolist()], dtype=object).reshape(floats.shape)
-
-
 def unit(v: np.ndarray) -> np.ndarray:
     return v / mp.sqrt(v @ v)
 
@@ -49,12 +44,9 @@ def rotation(axis: np.ndarray, angle: object) -> np.ndarray:
     """Return the rotation (3, 3) about a unit axis."""
     x, y, z = axis
     c, s = mp.cos_sin(angle)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     # arrays come first in products: mpmath formats an array before it returns NotImplemented
-    return np.diag([c, c, c]) + np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) * s + np.outer(axis, axis) * (1 - c)
-
-
-def inverse(A: np.ndarray) -> np.ndarray:
-    return np.array((mp.matrix(A.tolist()) ** -1).tolist(), dtype=object)
+    return np.diag([c, c, c]) + K * s + np.outer(axis, axis) * (1 - c)
 
 
 def zero_between(f, low: object, high: object) -> object:
