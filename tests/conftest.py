@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Pass `-W error` on to processes that tests start."""
+    """Pass `-W error` on to processes that tests start, and collect tests without garbage collection."""
+    gc.disable()
     if "error" in (config.getoption("pythonwarnings") or ()):
         os.environ["KIC_TEST_WARNINGS"] = "error"
 
@@ -16,6 +18,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run fast tests first."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests, which live to the end, from garbage collection."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

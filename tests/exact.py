@@ -16,7 +16,8 @@ E = np.einsum
 
 def exact(x: object) -> np.ndarray:
     """Return floats as multiple-precision numbers, without rounding."""
-    return np.vectorize(mp.mpf, otypes=[object])(np.asarray(x))
+    numbers = np.asarray(x)
+    return np.array([mp.mpf(v) for v in numbers.ravel().tolist()], dtype=object).reshape(numbers.shape)
 
 
 def zeros(*shape: int) -> np.ndarray:

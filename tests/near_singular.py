@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
+from exact import exact, inverse
 from jumps import START, Loop, Z, mechanism, random_loops, solve
 from sampling import random_body
 
@@ -31,11 +32,6 @@ FACTORS = {"G": 1, "I": 2, "H": 3, "effort": 4, "D": 5}
 LOST, MARGIN, REFUSED_MIN = 1e-4, 20.0, 1e4
 
 
-def exact(x: object) -> np.ndarray:
-    """Return floats as multiple-precision numbers, without rounding."""
-    return np.vectorize(mp.mpf, otypes=[object])(np.asarray(x, dtype=float))
-
-
 def unit(v: np.ndarray) -> np.ndarray:
     return v / mp.sqrt(v @ v)
 
@@ -46,21 +42,25 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def rotation(axis: np.ndarray, angle: object) -> np.ndarray:
     """Return the rotation (3, 3) about a unit axis."""
-    K = np.array([cross(axis, e) for e in exact(np.eye(3))]).T
-    return exact(np.eye(3)) + mp.sin(angle) * K + (1 - mp.cos(angle)) * (K @ K)
-
-
-def inverse(A: np.ndarray) -> np.ndarray:
-    return np.array((mp.matrix(A.tolist()) ** -1).tolist(), dtype=object)
+    x, y, z = axis
+    c, s = mp.cos_sin(angle)
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    # arrays come first in products: mpmath formats an array before it returns NotImplemented
+    return np.diag([c, c, c]) + K * s + np.outer(axis, axis) * (1 - c)
 
 
 def zero_between(f, low: object, high: object) -> object:
-    """Return a zero of f, which changes its sign between two numbers, to 30 digits."""
-    below = f(low) > 0
-    for _ in range(110):
-        middle = (low + high) / 2
-        low, high = (middle, high) if (f(middle) > 0) == below else (low, middle)
-    return (low + high) / 2
+    """Return a zero of f, which changes its sign between two numbers, to 30 digits (Illinois method)."""
+    below, above = f(low), f(high)
+    while above != 0 and abs(high - low) > mp.mpf(10) ** -30 * (1 + abs(high)):
+        root = high - above * (high - low) / (above - below)
+        value = f(root)
+        if (value > 0) == (above > 0):
+            below = below / 2
+        else:
+            low, below = high, above
+        high, above = root, value
+    return high
 
 
 @dataclass(frozen=True)
@@ -235,12 +235,11 @@ def arm_case(rng: np.random.Generator, distance: float) -> Case | None:
         moved[j] = x
         return arm.determinant(moved)
 
-    signs = np.array([along(mp.mpf(float(x))) > 0 for x in grid])
-    change = np.flatnonzero(signs[1:] != signs[:-1])
-    if not change.size:
+    first = along(grid[0]) > 0
+    k = next((k for k, x in enumerate(grid) if (along(x) > 0) != first), 0)
+    if not k:
         return None
-    k = int(change[0])
-    root = zero_between(along, mp.mpf(float(grid[k])), mp.mpf(float(grid[k + 1])))
+    root = zero_between(along, mp.mpf(float(grid[k - 1])), mp.mpf(float(grid[k])))
     q[j] = float(root + distance * units[j] * rng.choice([-1, 1]))
     m, wrt = arm.mechanism(), ["tip.x", "tip.y", "tip.z"]
     c, point, solved = m.at(q), exact(q), bool(rng.random() < 0.5)
@@ -465,7 +464,10 @@ def linkage_case(rng: np.random.Generator, distance: float) -> Case | None:
         value += 2 * np.pi * turns
         for _ in range(40):  # the crank angle at which the follower has this rounded value
             change = linkage.displacements(angle)[0][k] - mp.mpf(value) + 2 * mp.pi * turns
-            angle = angle - change / linkage.results(angle, step)[wrt][1]
+            change = change / linkage.results(angle, step)[wrt][1]
+            angle = angle - change
+            if abs(change) < mp.mpf(10) ** -40:  # the next step has twice as many zeros
+                break
         if not abs(angle - root) < 3 * mp.mpf(distance) or angle > root:
             return None  # rounded to the other side of the dead centre
     else:

@@ -8,12 +8,11 @@ from raising import raises
 
 import kic
 
-distributed = pytest.importorskip("distributed", reason="needs Dask: pip install -e '.[cluster]'")
-
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_dask_cluster_gives_the_same_sweep() -> None:
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install -e '.[cluster]'")
     m = kic.load("five-bar")
     grid = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
     asked = [

@@ -155,20 +155,18 @@ def test_notation_table_names_public_attributes() -> None:
 @cache
 def attributes(cls: type) -> set[str]:
     """Return the public attributes of a class: of the class, declared, and assigned to `self`."""
-    found = set(dir(cls))
-    for base in cls.__mro__:
-        found |= set(getattr(base, "__annotations__", {})) | set(getattr(base, "__slots__", ()))
-        if base.__module__.startswith("kic"):
-            nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base))))
-            found |= {
-                node.attr
-                for node in nodes
-                if isinstance(node, ast.Attribute)
-                and isinstance(node.ctx, ast.Store)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "self"
-            }
-    return found
+    found = set(dir(cls)) | set(getattr(cls, "__annotations__", {})) | set(getattr(cls, "__slots__", ()))
+    if cls.__module__.startswith("kic"):
+        nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(cls))))
+        found |= {
+            node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        }
+    return found.union(*(attributes(base) for base in cls.__bases__))
 
 
 def exists(name: str) -> bool:

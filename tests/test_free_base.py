@@ -311,14 +311,14 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
     assert np.polyfit(np.log(tolerances), np.log(errors), 1)[0] > 0.8
 
 
-@pytest.mark.parametrize("method", ["DOP853", "LSODA", "Radau"])
-def test_methods_agree(floating, method):
+def test_methods_agree(floating):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    one, other = (
+    one, *others = (
         kic.simulate(floating, c, 0.3, qd=rates, method=name, rtol=1e-8, atol=1e-8)
-        for name in (method, "RK45")
+        for name in ("RK45", "DOP853", "LSODA", "Radau")
     )
-    assert alike(one.state[-1], other.state[-1]) < 1e-5
+    for other in others:
+        assert alike(one.state[-1], other.state[-1]) < 1e-5
 
 
 def test_body_angular_velocities_of_an_open_chain():

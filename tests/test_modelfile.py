@@ -531,15 +531,17 @@ def problems(schema: dict, value: Any, root: dict, place: str = "") -> list[str]
     return found
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return kic.schema()
+
+
 @pytest.mark.parametrize("name", kic.model_names())
-def test_the_schema_takes_the_shipped_models(name: str) -> None:
-    schema = kic.schema()
+def test_the_schema_takes_the_shipped_models(schema: dict[str, Any], name: str) -> None:
     assert problems(schema, tomllib.loads(find(name).read_text(encoding="utf-8")), schema) == []
 
 
-def test_the_schema_accepts_saved_and_rejects_invalid_models(tmp_path: Path) -> None:
-    schema = kic.schema()
+def test_the_schema_accepts_saved_and_rejects_invalid_models(schema: dict[str, Any], tmp_path: Path) -> None:
     kic.save(everything(), tmp_path / "m.toml")
     assert problems(schema, tomllib.loads((tmp_path / "m.toml").read_text(encoding="utf-8")), schema) == []
     assert problems(schema, tomllib.loads(BASE), schema) == []

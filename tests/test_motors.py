@@ -278,8 +278,9 @@ def test_model_files(tmp_path) -> None:
             kic.load(file)
         assert caught.value.key == key
         assert rule in str(caught.value)
-    assert "motors" in kic.schema()["properties"]
-    assert "Motor" in kic.schema()["$defs"]
+    schema = kic.schema()
+    assert "motors" in schema["properties"]
+    assert "Motor" in schema["$defs"]
 
 
 def test_arms_from_dh_rows() -> None:
