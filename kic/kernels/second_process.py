@@ -73,7 +73,7 @@ class SecondProcess:
             part.result()
 
     def _compile(self, part: bytes) -> None:
-        """Let the process compile a part; return early if it has ended."""
+        """Compile a part in the process; return early if that has ended."""
         process = self._process
         if process is not None and process.stdin is not None and process.stdout is not None:
             with suppress(OSError, ValueError):
@@ -82,7 +82,7 @@ class SecondProcess:
                 process.stdout.readline()
 
     def _stop(self) -> None:
-        """End the process, which has nothing to do."""
+        """Stop the process, which has nothing to do."""
         if self._process is not None and os.getpid() == self._owner:
             with suppress(OSError), self._process:
                 self._process.kill()
