@@ -193,22 +193,21 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
     start = np.repeat(c.state[None], 3, axis=0)
     goal = np.array([float(c.value(n)) for n in names])
     goal = goal + 0.15 * rng.uniform(-1, 1, (3, len(names))) * closure.transfer.scale[: len(names)]
-    certified = newton.chord_certified
+    certify = newton.certify_chord
 
-    def recorded(*arguments: object) -> bool:
-        found = certified(*arguments)
-        made.append((found, [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]))
-        return found
+    def recorded(*arguments: object) -> None:
+        certify(*arguments)
+        made.append([x.copy() if isinstance(x, np.ndarray) else x for x in arguments])
 
     kernel = coordinate_transfer.kernel
-    monkeypatch.setattr(newton, "chord_certified", recorded)
+    monkeypatch.setattr(newton, "certify_chord", recorded)
     monkeypatch.setattr(
         coordinate_transfer, "kernel", lambda x: newton.closing.py_func if x == "closing" else kernel(x)
     )
     closure.track(start, goal, None, 3)
     assert made
     tested = 0
-    for found, (plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test) in made:
+    for plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test in made:
         system = System(plan, numbers, choice)
         size, order, d = system.size, choice[ELIMINATED, : system.size], np.zeros(system.size)
         newton.chord(system.cols, system.rest, nodes, a, e, d)
@@ -223,7 +222,7 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
             eta = max(eta, (np.abs(N @ residual) / w).max())
             kappa = max(kappa, (np.abs(np.eye(size) - N @ W) @ w / w).max())
             # λ holds in the ball about the point, of radius RADIUS_MIN or more
-            radius = max(newton.RADIUS_MIN, 2 * eta if found else 0)
+            radius = max(newton.RADIUS_MIN, 2 * eta if test[2] else 0)
             ball = state[None].copy()
             newton.move(system.cols, choice, system.rest, radius * w * rng.uniform(-1, 1, size), ball, 0)
             change = system.second(ball[0], w * rng.choice([-1, 1], size=size))

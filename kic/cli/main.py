@@ -19,6 +19,7 @@ from kic.cli.report import report
 from kic.cli.simulate import simulate
 from kic.cli.warm_up import warm_up
 from kic.errors import KicError, ModelError
+from kic.kernels.second_process import allow_second_process
 
 # exit codes of shells: 128 plus the number of the signal
 EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
@@ -151,6 +152,8 @@ def main(ctx: click.Context) -> None:
     then stays empty, also with --json.
     """
     os.environ.setdefault("KIC_VERBOSE", "1")
+    if ctx.invoked_subcommand != "warm-up":  # it has a second process of its own
+        allow_second_process()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # print ? for characters that the encoding lacks, such as ᴸ
             stream.reconfigure(errors="replace")

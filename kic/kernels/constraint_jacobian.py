@@ -9,7 +9,7 @@ from __future__ import annotations
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
-from kic.kernels.jit import entry, helper, inlined
+from kic.kernels.jit import entry, inlined
 from kic.kernels.layout import (
     ANGLE,
     ARCSINE,
@@ -51,7 +51,7 @@ from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
-@helper
+@inlined
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
     """Add a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, FRAME_B], items[i, ROW]
@@ -74,7 +74,7 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
         n = cols[n, PARENT]
 
 
-@helper
+@inlined
 def angle_gradient(kind, row, value, g):
     """Compute the first order of an angle from the rows before it; its value is not computed here."""
     if kind == ANGLE:

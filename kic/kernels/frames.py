@@ -132,7 +132,7 @@ def frames(cols, geometry, F):
         put(F, n, ROTATION + 6, w2)
 
 
-@helper
+@inlined
 def world_point(F, frame, local):
     """Return the world position of a point fixed in a frame (-1: ground, whose frame is the world)."""
     if frame < 0:
@@ -140,7 +140,7 @@ def world_point(F, frame, local):
     return add(take(F, frame, ORIGIN), turn(F, frame, ROTATION, local))
 
 
-@helper
+@inlined
 def world_vector(F, frame, local):
     """Return the world components of a vector fixed in a frame."""
     if frame < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from kic.kernels.jit import HELPER_OPTIONS
+from kic.kernels.jit import HELPER_OPTIONS, compiled_by
 
 
 def cosine(x):
@@ -48,24 +48,10 @@ def _of_object(name, x):
     return getattr(np, name)(x)
 
 
-@overload(at, jit_options=HELPER_OPTIONS)
-def _at(n):
-    return lambda n: np.uint64(n)
-
-
-@overload(cosine, jit_options=HELPER_OPTIONS)
-def _cosine(x):
-    return lambda x: np.cos(x)
-
-
-@overload(sine, jit_options=HELPER_OPTIONS)
-def _sine(x):
-    return lambda x: np.sin(x)
-
-
-@overload(root, jit_options=HELPER_OPTIONS)
-def _root(x):
-    return lambda x: np.sqrt(x)
+compiled_by(at, lambda n: np.uint64(n))
+compiled_by(cosine, lambda x: np.cos(x))
+compiled_by(sine, lambda x: np.sin(x))
+compiled_by(root, lambda x: np.sqrt(x))
 
 
 @overload(has_nonfinite, jit_options=HELPER_OPTIONS)

@@ -45,7 +45,7 @@ def moments(inertias, i):
     )  # fmt: skip
 
 
-@helper
+@inlined
 def rotated_inertia(F, frame, inertias, i):
     """Return the inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
     j = moments(inertias, i)
@@ -86,7 +86,7 @@ def composites(cols, F, bodies, inertias, C):
             add_steiner(C, parent, m, d, h)
 
 
-@helper
+@inlined
 def add_composite(C, n, m, h, j):
     """Add mass, first and second moment."""
     C[n, 0] += m
@@ -96,7 +96,7 @@ def add_composite(C, n, m, h, j):
         C[n, SECOND + k] += j[k]
 
 
-@helper
+@inlined
 def add_steiner(C, n, m, h, c):
     """Add h·c - h cᵀ, symmetrized, to the second moment."""
     C[n, SECOND] += h[1] * c[1] + h[2] * c[2]
@@ -107,7 +107,7 @@ def add_steiner(C, n, m, h, c):
     C[n, SECOND + 5] -= (h[1] * c[2] + h[2] * c[1]) / 2
 
 
-@helper
+@inlined
 def second_moment(C, n):
     """Return the inertia of composite n: xx yy zz xy xz yz."""
     return (
@@ -116,7 +116,7 @@ def second_moment(C, n):
     )  # fmt: skip
 
 
-@helper
+@inlined
 def momentum(C, n, w, v):
     """Return angular (about the frame's origin) and linear momentum of composite n moving with (w, v)."""
     h = take(C, n, FIRST)

@@ -11,14 +11,14 @@ Elsewhere translational rows are symmetric, and one triple serves all orders.
 from __future__ import annotations
 
 from kic.kernels.frames import rotates
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, inlined
 from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT
 from kic.kernels.offsets import d_at, g_at, h_at
 from kic.kernels.ranges import accumulate, put_at, vector_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
 
 
-@helper
+@inlined
 def first(cols, F, n, kind, e):
     """Return g_n, the effect of coordinate n on the point, vector or angular velocity (Table 2-3)."""
     s = take(F, n, AXIS)

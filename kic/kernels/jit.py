@@ -1,12 +1,14 @@
 """Compilation of kernels, cache of the machine code, and progress messages.
 
 `helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
-`inlined` marks helpers that are always inlined. `entry` marks kernels called from outside with arrays; its
+`inlined` marks helpers that are always inlined. `part` marks helpers that are long: their machine code is
+compiled and cached once for all kernels. `entry` marks kernels called from outside with arrays; its
 ``.py_func`` is the ordinary function.
 """
 
 from __future__ import annotations
 
+import gc
 import glob
 import hashlib
 import os
@@ -16,19 +18,36 @@ import time
 import warnings
 from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numba
+from llvmlite.binding import add_symbol
+from numba.core import cgutils, types
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
+from numba.core.datamodel.models import OpaqueModel
+from numba.core.datamodel.registry import register_default
+from numba.core.imputils import lower_builtin
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
-from numba.extending import register_jitable
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["HELPER_OPTIONS", "cache_directory", "entry", "helper", "inlined"]
+from kic.kernels.second_process import SecondProcess
+
+__all__ = [
+    "HELPER_OPTIONS",
+    "cache_directory",
+    "compiled_by",
+    "entry",
+    "helper",
+    "inlined",
+    "part",
+]
 
 # Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
 # arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
@@ -39,6 +58,8 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
     "no_cfunc_wrapper": True,
+    # Numba passes options that are not set on from a caller to the functions that it calls
+    "forceinline": False,
 }
 
 # bytes of a SHA-256 digest
@@ -81,15 +102,135 @@ class _HelperCompiler(Compiler):
         return super().define_pipelines()
 
 
-HELPER_OPTIONS: Any = {
-    "no_cfunc_wrapper": True,
-    "no_cpython_wrapper": True,
-    "pipeline_class": _HelperCompiler,
-}
+class _KernelLibrary(JITCodeLibrary):
+    """Code of a kernel or of one of its parts, which is linked to the parts that it calls."""
 
-helper = register_jitable(**HELPER_OPTIONS)
-# small functions, and those in hot loops where a call copies many array structures
-inlined = register_jitable(forceinline=True, **HELPER_OPTIONS)
+    parts: tuple[str, ...] = ()
+
+    def _finalize_final_module(self) -> None:
+        module = self._final_module
+        self.parts = tuple(f.name for f in module.functions if f.is_declaration and f.name in _parts)
+        _link(self.parts)
+        super()._finalize_final_module()
+
+
+class _KernelCompiler(Compiler):
+    """Numba's compiler with libraries for kernels."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+    def compile_extra(self, function: Any) -> Any:
+        # the compiler makes millions of objects; a search for garbage among them finds little
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(function)
+        finally:
+            if enabled:
+                gc.enable()
+
+
+HELPER_OPTIONS: Any = {**_OPTIONS, "no_cpython_wrapper": True, "pipeline_class": _HelperCompiler}
+
+
+class _HelperType(types.Dispatcher):
+    """Type of a function that kernels call, which is compiled once for all callers.
+
+    Numba's `register_jitable` compiles a function anew for each set of options of its callers.
+    """
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        return super().get_call_type(context, tuple(types.unliteral(a) for a in args), kws)
+
+
+register_default(_HelperType)(OpaqueModel)
+# Numba's type of a function has a weak reference only
+_dispatchers: list[Any] = []
+
+
+def compiled_by(function: Any, implementation: Any, **options: Any) -> None:
+    """Compile `implementation` for the calls of a function in kernels."""
+    dispatcher = numba.njit(**(HELPER_OPTIONS | options))(implementation)
+    _dispatchers.append(dispatcher)
+    infer_global(function, _HelperType(dispatcher))
+
+
+def helper(function: Any) -> Any:
+    """Compile a function for calls in kernels."""
+    compiled_by(function, function)
+    return function
+
+
+def inlined(function: Any) -> Any:
+    """Compile a small function, or one in hot loops where a call copies many array structures."""
+    compiled_by(function, function, forceinline=True)
+    return function
+
+
+# parts that kernels of this process call, by their symbols in machine code: kernel and types of arguments
+_parts: dict[str, tuple[Any, Any]] = {}
+_linked: set[str] = set()
+# those that are compiled or loaded now
+_linking: list[str] = []
+_second = SecondProcess()
+
+
+def part(function: Any) -> Any:
+    """Compile a long function without result for calls in kernels, apart from these, once for all of them."""
+    kernel = entry(function, is_part=True)
+
+    class _Call(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            args = tuple(types.unliteral(a) for a in args)
+            symbol = _declare(kernel, args)
+            if symbol not in _linked and not kernel._cache.has(args):
+                _second.submit(symbol, function, args)
+            return signature(types.none, *args)
+
+    infer_global(function, types.Function(_Call))
+
+    @lower_builtin(function, types.VarArg(types.Any))
+    def _call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        convention = context.call_conv
+        code = convention.get_function_type(types.none, sig.args)
+        callee = cgutils.get_or_insert_function(builder.module, code, _declare(kernel, sig.args))
+        status, result = convention.call_function(builder, callee, types.none, sig.args, args)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return result
+
+    function.kernel = kernel
+    return function
+
+
+def _declare(kernel: Any, args: Any) -> str:
+    """Return the symbol of a part for arguments of the given types."""
+    name = kernel.py_func.__name__
+    symbol = f"kic_{name}_{hashlib.sha256(repr(args).encode()).hexdigest()[:20]}"
+    _parts[symbol] = kernel, args
+    return symbol
+
+
+def _link(symbols: tuple[str, ...]) -> None:
+    """Make the machine code of parts available to the kernels that call them."""
+    missing = [symbol for symbol in symbols if symbol not in _linked]
+    for symbol in reversed(missing):  # the second process begins with the first
+        kernel, args = _parts[symbol]
+        _linking.append(symbol)
+        try:
+            _second.finish(symbol)
+            kernel.compile(args)
+        finally:
+            _linking.pop()
+        compiled = kernel.overloads[args]
+        add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+        _linked.add(symbol)
 
 
 @lru_cache(maxsize=1)
@@ -142,8 +283,12 @@ class _Cache(NullCache):
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file of a signature for this machine and version of Python."""
-        key = repr((sig, codegen.magic_tuple(), sys.implementation.cache_tag))
+        key = repr((tuple(sig), codegen.magic_tuple(), sys.implementation.cache_tag))
         return cache_directory() / f"{self._stem}.{hashlib.sha256(key.encode()).hexdigest()[:20]}.nbc"
+
+    def has(self, sig: Any) -> bool:
+        """Return True if there is a file for a signature."""
+        return self._file(sig, cpu_target.target_context.codegen()).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
@@ -153,7 +298,10 @@ class _Cache(NullCache):
             data = memoryview(content)[DIGEST_SIZE:]
             if hashlib.sha256(data).digest() != content[:DIGEST_SIZE]:
                 raise ValueError("checksum")
-            return CompileResult._rebuild(target_context, *pickle.loads(data))
+            parts, reduced = pickle.loads(data)
+            kernels = [(getattr(import_module(module), name).kernel, args) for module, name, args in parts]
+            _link(tuple(_declare(kernel, args) for kernel, args in kernels))
+            return CompileResult._rebuild(target_context, *reduced)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
@@ -161,12 +309,15 @@ class _Cache(NullCache):
         except Exception:  # a damaged file may raise any error while it is unpickled or linked
             _warn("are damaged", file.parent, "They are compiled again.")
         _announce(self._name, sig)
+        _second.start(cache_directory())
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        _announce_end()
+        _announce_end(self._name)
         file = self._file(sig, data.codegen)
-        payload = dumps(data._reduce())
+        parts = [_parts[symbol] for symbol in data.library.parts]
+        names = [(kernel.py_func.__module__, kernel.py_func.__name__, args) for kernel, args in parts]
+        payload = dumps((names, data._reduce()))
         temporary = file.with_name(f"{uuid4().hex[:16]}.tmp")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +337,8 @@ class _Cache(NullCache):
             file.unlink(missing_ok=True)
 
 
-_waiting = {"since": 0.0}
+# the kernel that is compiled, and since when
+_waiting: dict[str, Any] = {"name": "", "since": 0.0}
 
 
 def _announce(name: str, sig: Any) -> None:
@@ -194,10 +346,12 @@ def _announce(name: str, sig: Any) -> None:
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
         return
-    if _waiting["since"]:  # an earlier compilation was interrupted
-        _write("\n")
+    if _waiting["name"]:
+        if _linking:  # a part of the kernel
+            return
+        _write("\n")  # an earlier compilation was interrupted
     scalar = "complex" if "complex" in str(sig) else "real"
-    _waiting["since"] = time.perf_counter()
+    _waiting.update(name=name, since=time.perf_counter())
     _write(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
 
 
@@ -208,14 +362,15 @@ def _write(text: str) -> None:
         sys.stderr.flush()
 
 
-def _announce_end() -> None:
-    if _waiting["since"]:
+def _announce_end(name: str) -> None:
+    if _waiting["name"] == name:
         _write(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
-        _waiting["since"] = 0.0
+        _waiting["name"] = ""
 
 
-def entry(function: Any) -> Any:
+def entry(function: Any, is_part: bool = False) -> Any:
     """Compile a kernel for any scalar type, without the GIL, cached by source."""
-    dispatcher = numba.njit(**_OPTIONS)(function)
+    options = {**_OPTIONS, "no_cpython_wrapper": is_part, "pipeline_class": _KernelCompiler}
+    dispatcher = numba.njit(**options)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher

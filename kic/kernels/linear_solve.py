@@ -6,7 +6,7 @@ L D Lᵀ needs no square roots and works for every scalar type.
 from __future__ import annotations
 
 from kic.kernels.functions import at
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, inlined
 from kic.kernels.ranges import add_range, scale_range
 
 # threshold pivoting: exchange rows only for a pivot that is larger by this factor
@@ -97,7 +97,7 @@ def solve_transposed(W, pivots, ends, r):
             r[k], r[place] = r[place], r[k]
 
 
-@helper
+@inlined
 def factor_symmetric(Z, start, size):
     """Factor the (size, size) matrix at `start` in place, from its lower half: L below, D on the diagonal.
 
@@ -124,7 +124,7 @@ def factor_symmetric(Z, start, size):
     return least
 
 
-@helper
+@inlined
 def solve_symmetric(Z, start, size, R, place, width):
     """Solve for `width` right sides R (size, width) at `place`, in place."""
     for i in range(size):

@@ -124,7 +124,7 @@ from kic.kernels.views import table
 GOOD_INERTIA = 1e-9
 
 
-@helper
+@inlined
 def vector_series(V, frame, kind, e, order):
     """Return the derivatives of first to third order of a vector e fixed in a frame.
 
@@ -298,7 +298,7 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
         t[3 * rows + row] = y3
 
 
-@helper
+@inlined
 def add_wrench(forces, n, arm_, f):
     """Add a force at an arm from the origin of frame n."""
     add_to(forces, n, WRENCH_MOMENT, cross(arm_, f))

@@ -35,7 +35,7 @@ from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
-from kic.kernels.jit import entry, helper, inlined
+from kic.kernels.jit import entry, helper, inlined, part
 from kic.kernels.layout import (
     BALL,
     COLUMN_SCALE,
@@ -117,7 +117,8 @@ def closing_scratch(plan):
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
     bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
-    return mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 2 + bounds + MEMORY_WIDTH
+    numbers = mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 3 + bounds
+    return numbers + MEMORY_WIDTH
 
 
 @helper
@@ -190,7 +191,7 @@ def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, 
     scaled_system(cols.shape[0], vectors, choice, rest, g, W)
 
 
-@helper
+@inlined
 def chord(cols, rest, nodes, a, e, d):
     """Compute the scaled step d (M,) from node a to node e."""
     for n in range(cols.shape[0]):
@@ -270,7 +271,7 @@ def slope_at_end(items, value, g, d, w, i):
     return root(square) + 2 * root(gap)
 
 
-@helper
+@inlined
 def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds):
     """Bound derivatives of item i along the chord from node a to node e, and the error of its residual.
 
@@ -324,7 +325,7 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
     return error
 
 
-@helper
+@inlined
 def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     """Bound the error of the Jacobian of item i along a chord, and its second derivative, in the norm.
 
@@ -391,7 +392,7 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
         bounds[i, CURVATURE] += weight_weight
 
 
-@helper
+@inlined
 def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
     """Compare the systems S, E at the ends of a chord along which the goal makes a `share` of its way.
 
@@ -424,13 +425,13 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residu
     return SLOPE_FACTOR * largest + largest_end
 
 
-@helper
+@inlined
 def certify(mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp, measures):
     """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
     `closure_error` holds along the chord, and `line` has the results of `slopes`. A `sharp` κ takes the norm
     of the product N (E − S), otherwise of the product of absolute values. κ and 4 λ η, the larger of both
-    tests, are written into `measures` (2).
+    tests, are written into `measures`.
     """
     kappa, eta, curvature, not_finite = 0.0, 0.0, 0.0, 0.0
     for i in range(mobile):
@@ -463,8 +464,8 @@ def certify(mobile, choice, closure_error, S, E, N, w, line, product, bounds, ra
     return kappa + not_finite < 1 and measures[1] < gap * gap and 2 * eta < gap * radius
 
 
-@inlined
-def chord_certified(
+@part
+def certify_chord(
     plan,
     numbers,
     choice,
@@ -485,7 +486,7 @@ def chord_certified(
     work,
     measures,
 ):
-    """Return True if the chord from node a to node e is certified; write κ and 4 λ η into `measures`.
+    """Write κ and 4 λ η of the chord from node a to node e into `measures`, and 1 there if it is certified.
 
     N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
     makes a `share` of its way from `begun` to `aim`.
@@ -509,12 +510,13 @@ def chord_certified(
     radius = max(RADIUS_FACTOR * (caused + error), RADIUS_MIN)
     for i in range(count):
         bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
+    measures[2] = 0
     for sharp in range(2):
         if certify(
             mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp == 1, measures
         ):
-            return True
-    return False
+            measures[2] = 1
+            break
 
 
 @helper
@@ -599,7 +601,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     place += 6 * mobile
     R, end_residual = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]
     weights = scratch[place + 2 * mobile : place + 6 * mobile].reshape(2, mobile, 2)
-    measures, work = scratch[place + 6 * mobile : place + 6 * mobile + 2], scratch[place + 6 * mobile + 2 :]
+    measures, work = scratch[place + 6 * mobile : place + 6 * mobile + 3], scratch[place + 6 * mobile + 3 :]
     d, line = work[:mobile], work[2 * mobile : 4 * mobile]
     pivots, ends = whole[0], whole[1]
     # kept: S, `begun` and node 0 are those of the previous member; inverted: N is the inverse of S
@@ -738,11 +740,11 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                                 aim[row] = (begun[row] + found[row]) / 2
                         residuals(vectors, choice, aim, value, mobile, 0, end_residual)
                     inverse = inverses[h].reshape(mobile, mobile)
-                    certified = chord_certified(
+                    certify_chord(
                         plan, numbers, choice, F, value, g, begun, found, 1.0 if segment == 0 else 0.5, nodes,
                         a, e, systems, inverse, weights[h], closure_error, end_residual, work, measures,
                     )  # fmt: skip
-                    kappa, product = measures[0], measures[1]
+                    kappa, product, certified = measures[0], measures[1], measures[2] != 0
                     if segment == 0:
                         # halves have about half of κ and a quarter of η
                         kappa, product = kappa / 2, product / 4

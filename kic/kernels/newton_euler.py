@@ -11,7 +11,7 @@ from __future__ import annotations
 from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, part
 from kic.kernels.layout import (
     ARMATURE,
     AXIS,
@@ -150,7 +150,7 @@ def to_parent(cols, F, Z, width, n, size, count):
         add_lever(Z, up + 6 * size, o + far, r, count)
 
 
-@helper
+@part
 def inertia_tables(cols, F, bodies, inertias, rest, x, Z, width, own, B, size, count, t):
     """Compute I* (m, m) and P* (m, p) of the pairs, side by side in t; overwrites the motion of the frames.
 

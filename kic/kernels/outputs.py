@@ -16,7 +16,7 @@ from numba.extending import overload
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.influence import vector_rows
-from kic.kernels.jit import HELPER_OPTIONS, entry, helper
+from kic.kernels.jit import HELPER_OPTIONS, entry, helper, inlined
 from kic.kernels.layout import (
     ANGLE,
     ARCSINE,
@@ -247,7 +247,7 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
     t[row] = value
 
 
-@helper
+@inlined
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
     """Add the rows of one item, which are zero before."""
     kind, row = items[i, ITEM], items[i, ROW]

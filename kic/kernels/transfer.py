@@ -17,7 +17,7 @@ from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
-from kic.kernels.jit import entry, helper
+from kic.kernels.jit import entry, helper, part
 from kic.kernels.layout import (
     ALLOWED,
     ASKED,
@@ -282,7 +282,7 @@ def hand_out_inertia(t, size, pairs, target):
         unpack(t, square, size, size, target, square)
 
 
-@helper
+@part
 def chosen_loads(
     cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target,
     start,
@@ -310,6 +310,24 @@ def chosen_loads(
                 for a in range(size):
                     for c in range(size):
                         target[start + a * size + c] += A[m * size + a] * f * A[n * size + c]
+
+
+@part
+def higher_rows(cols, F, into, bare, items, vectors, states, b, k, size, t, rows, U, V):
+    """Compute all rows to order k, at first the motion of every frame by the lower orders of the tree.
+
+    The order k itself of the tree is left out.
+    """
+    Z, x, width, pairs, with_third = into
+    if k == 2:
+        ball_turns(cols, x, size, pairs)
+    first_motion(cols, F, x, Z, width, size)
+    second_motion(cols, F, x, Z, width, size, pairs, bare)
+    if with_third is not None and k == 3:
+        third_motion(cols, F, x, Z, width, size)
+    clear_range(t, 0, t.shape[0])
+    for i in range(items.shape[0]):
+        add_item(cols, F, into, items, vectors, i, states, b, k, size, t, rows, U, V)
 
 
 @entry
@@ -385,15 +403,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
                 copy_range(t, 0, value, 0, every)
                 clear_range(t, t_start, every * size)
             else:
-                if k == 2:
-                    ball_turns(cols, x, size, pairs)
-                first_motion(cols, F, x, Z, width, size)
-                second_motion(cols, F, x, Z, width, size, pairs, bare)
-                if with_third is not None and k == 3:
-                    third_motion(cols, F, x, Z, width, size)
-                clear_range(t, 0, t.shape[0])
-                for i in range(items.shape[0]):
-                    add_item(cols, F, into, items, vectors, i, states, b, k, size, t, every, U, V)
+                higher_rows(cols, F, into, bare, items, vectors, states, b, k, size, t, every, U, V)
                 right_sides(mobile, vectors, choice, t, t_start, R, terms)
                 if pairs != EVERY:
                     clear_balls(cols, items, choice, R, terms)

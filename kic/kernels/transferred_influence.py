@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from kic.kernels.frames import has_frame, rotates
 from kic.kernels.functions import at
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, inlined
 from kic.kernels.layout import (
     AXIS,
     BALL,
@@ -142,7 +142,7 @@ def axis_carrier(cols, n):
     return group + 2 if cols[n, LO] > group else cols[group, PARENT]
 
 
-@helper
+@inlined
 def first_motion(cols, F, x, Z, width, size):
     """Compute the first order of every frame, turning and origin: (3-20) to (3-22) link by link."""
     mobile = cols.shape[0]
@@ -181,7 +181,7 @@ def bare_frames(cols, geometry, items, bodies, bare):
             bare[cols[n, PARENT]] = 0
 
 
-@helper
+@inlined
 def second_motion(cols, F, x, Z, width, size, pairs, bare):
     """Compute the second order of every frame, turning, N (not of bare ones) and origin.
 
@@ -276,7 +276,7 @@ def third_motion(cols, F, x, Z, width, size):
                     put_at(Z, start + p, cube, add(v, vector_at(Z, start + p, cube)))
 
 
-@helper
+@inlined
 def ball_turns(cols, x, size, pairs):
     """Write the part of B of the angular velocities of balls in any coordinates: half of w_a × w_b.
 

@@ -1,0 +1,106 @@
+"""A second process, which compiles parts of a kernel into the cache while the first compiles the rest.
+
+Commands allow it. A program that uses kic as a library starts no processes that it does not ask for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+    from pathlib import Path
+
+_DONE = b"compiled\n"
+_settings = {"allowed": False}
+
+
+def allow_second_process() -> None:
+    """Allow this process to start a second one when it compiles a kernel with parts."""
+    _settings["allowed"] = True
+
+
+class SecondProcess:
+    """Queue of parts for a second process. Without one, each part is compiled where it is needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        # its thread hands parts to the process, one after the other
+        self._thread: ThreadPoolExecutor | None = None
+        self._parts: dict[str, Future[None]] = {}
+        self._owner = 0
+
+    def start(self, folder: Path) -> None:
+        """Start the process, unless it is not allowed, of no use, or could not write to the cache."""
+        # the executable of a frozen program is not an interpreter
+        useful = _cores() > 1 and not getattr(sys, "frozen", False)
+        if self._thread is not None or not _settings["allowed"] or not useful:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+        with suppress(OSError, ValueError):
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, "KIC_VERBOSE": "0"},
+                )
+                self._thread, self._owner = ThreadPoolExecutor(1), os.getpid()
+                atexit.register(self._stop)
+
+    def submit(self, symbol: str, function: Any, args: Any) -> None:
+        """Put a part into the queue."""
+        if self._thread is not None and os.getpid() == self._owner and symbol not in self._parts:
+            part = pickle.dumps((function.__module__, function.__name__, args))
+            with suppress(RuntimeError):  # no thread can be started
+                self._parts[symbol] = self._thread.submit(self._compile, part)
+
+    def finish(self, symbol: str) -> None:
+        """Remove a part from the queue, or wait for its end if the process has begun it."""
+        part = self._parts.pop(symbol, None)
+        if part is not None and os.getpid() == self._owner and not part.cancel():
+            part.result()
+
+    def _compile(self, part: bytes) -> None:
+        """Compile a part in the process; return early if that has ended."""
+        process = self._process
+        if process is not None and process.stdin is not None and process.stdout is not None:
+            with suppress(OSError, ValueError):
+                process.stdin.write(part.hex().encode() + b"\n")
+                process.stdin.flush()
+                process.stdout.readline()
+
+    def _stop(self) -> None:
+        """Stop the process, which has nothing to do."""
+        if self._process is not None and os.getpid() == self._owner:
+            with suppress(OSError), self._process:
+                self._process.kill()
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def serve() -> None:
+    """Compile the parts that the first process names, until it ends."""
+    from numba.core.registry import cpu_target
+
+    # imports what the compiler needs
+    cpu_target.target_context.refresh()
+    for line in sys.stdin.buffer:
+        module, name, args = pickle.loads(bytes.fromhex(line.decode()))
+        getattr(import_module(module), name).kernel.compile(args)
+        sys.stdout.buffer.write(_DONE)
+        sys.stdout.flush()
