@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from kic.kernels.jit import HELPER_OPTIONS
+from kic.kernels.jit import HELPER_OPTIONS, helper
+
+# bits of a number of float64: its exponent and the sign
+_EXPONENT, _SIGN = np.uint64(0x7FF << 52), np.uint64(1 << 63)
+# what makes the exponents of numbers that are not finite, or at least 2^100, carry into the sign
+_NONFINITE, _LARGE = np.uint64(1 << 52), np.uint64((0x800 - 0x3FF - 100) << 52)
 
 
 def cosine(x):
@@ -31,6 +36,11 @@ def at(n):
 def has_nonfinite(t):
     """Return True if an array (n,) of numbers has a NaN or an infinite member; False for objects."""
     return t.dtype.kind != "O" and not np.isfinite(t).all()
+
+
+def has_large(t):
+    """Return True if an array (n,) has a member that is at least 2^100 or not finite; False for objects."""
+    return t.dtype.kind != "O" and not (np.abs(t) < 2.0**100).all()
 
 
 def _of_object(name, x):
@@ -70,18 +80,21 @@ def _root(x):
 
 @overload(has_nonfinite, jit_options=HELPER_OPTIONS)
 def _has_nonfinite(t):
-    def found(t):
-        # four sums, which the processor adds side by side
-        n = t.shape[0]
-        a = b = c = d = 0 * t[0] if n > 0 else t.dtype.type(0)
-        k = n // 4 * 4
-        for i in range(0, k, 4):
-            a += 0 * t[i]
-            b += 0 * t[i + 1]
-            c += 0 * t[i + 2]
-            d += 0 * t[i + 3]
-        for i in range(k, n):
-            a += 0 * t[i]
-        return a + b + c + d != 0
+    return lambda t: _has_exponent(t, _NONFINITE)
 
-    return found
+
+@overload(has_large, jit_options=HELPER_OPTIONS)
+def _has_large(t):
+    return lambda t: _has_exponent(t, _LARGE)
+
+
+@helper
+def _has_exponent(t, complement):
+    """Return True if the exponent of a member of t (n,) carries into the sign if `complement` is added.
+
+    Sums of integers, unlike those of numbers, are vectorized.
+    """
+    carried, bits = np.uint64(0), t.view(np.uint64)
+    for i in range(bits.shape[0]):
+        carried |= (bits[i] & _EXPONENT) + complement
+    return carried >= _SIGN
