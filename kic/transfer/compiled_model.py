@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -595,7 +595,7 @@ class CompiledModel:
     def assemble(
         self,
         rows: Rows,
-        parts: list[np.ndarray],
+        parts: Sequence[np.ndarray],
         wrt: Transfer,
         pivot: np.ndarray | None = None,
         error: np.ndarray | None = None,
