@@ -217,6 +217,11 @@ class KernelQuery:
         entry = kernel(name)
         if dtype.kind == "O":
             entry = entry.py_func
+        if count < 2 or dtype.kind == "O":
+            found = entry(self.plan, numbers, states, *others, np.empty(length, dtype), T)
+            if not_finite is not None and found:
+                not_finite.append(found)
+            return T
 
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
@@ -224,10 +229,7 @@ class KernelQuery:
             if not_finite is not None and found:
                 not_finite.append(found)
 
-        if count > 1 and dtype.kind != "O":
-            over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
-        else:
-            work(0, count)
+        over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
         return T
 
 
