@@ -1,8 +1,8 @@
 """Compilation of kernels, cache of the machine code, and progress messages.
 
 `helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
-`inlined` marks helpers that are always inlined. `entry` marks kernels called from outside with arrays; its
-``.py_func`` is the ordinary function.
+`inlined` marks helpers that are always inlined, `reordered` those whose sums may have any order. `entry`
+marks kernels called from outside with arrays; its ``.py_func`` is the ordinary function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba.core.serialize import dumps
 from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["HELPER_OPTIONS", "cache_directory", "entry", "helper", "inlined"]
+__all__ = ["HELPER_OPTIONS", "cache_directory", "entry", "helper", "inlined", "reordered"]
 
 # Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
 # arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
@@ -88,6 +88,8 @@ HELPER_OPTIONS: Any = {
 }
 
 helper = register_jitable(**HELPER_OPTIONS)
+# sums in any order, which are vectorized: for bounds, whose last digits do not matter
+reordered = register_jitable(fastmath={"contract", "reassoc"}, **HELPER_OPTIONS)
 # small functions, and those in hot loops where a call copies many array structures
 inlined = register_jitable(forceinline=True, **HELPER_OPTIONS)
 
