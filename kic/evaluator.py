@@ -88,45 +88,46 @@ class Layout:
     ) -> Results:
         """Return results for a batch whose tables are given; `plain` ones are new and have real numbers."""
         made = Results()
-        made._layout, made._batch, made._rows, made._model = self, batch, rows, model
+        # names differ among evaluators, so that no two share the places of attributes
+        held = made.__dict__
+        held["_layout"], held["_batch"], held["_rows"], held["_model"] = self, batch, rows, model
         table = self._table
         if not self._all_views or rows.dtype.char == "O":
-            made._copies = []
+            held["_copies"] = []
         if table is not None and self._in_place and (plain or rows.dtype.char != "O"):
             # at once, views are several times cheaper than one by one
             seen = self._views.of_real(rows, batch) if plain else self._views.of(rows, batch)
             values, order = self._values_in_place, table.order
             for name, k in self._starts:
-                rates = Rates()
-                rates._name = name
+                held[name] = rates = Rates()
+                arrays = rates.__dict__
+                arrays["_name"], arrays["G"] = name, seen[k]
                 if values:
-                    rates.value = seen[k - 1]
+                    arrays["value"] = seen[k - 1]
                 else:
-                    self._connect(rates, made)
-                rates.G = seen[k]
-                rates.H = seen[k + 1] if order > 1 else None
-                rates.D = seen[k + 2] if order > 2 else None
-                setattr(made, name, rates)
+                    self._connect(arrays, made)
+                arrays["H"] = seen[k + 1] if order > 1 else None
+                arrays["D"] = seen[k + 2] if order > 2 else None
         if self._parts and self._as_asked:
             parts = self._dynamics.views
             seen = parts.of_real(model, batch) if plain else parts.of(model, batch)
-            made.I, made.P = seen[0], seen[1]
+            held["I"], held["P"] = seen[0], seen[1]
             if len(seen) > 2:
-                made.load, made.damping = seen[2], seen[3]
+                held["load"], held["damping"] = seen[2], seen[3]
         return made
 
-    def _connect(self, rates: Rates, results: Results) -> None:
-        """Set what the arrays of an output are made of when they are accessed."""
+    def _connect(self, held: dict[str, Any], results: Results) -> None:
+        """Set the attributes of an output from which its arrays are made when they are accessed."""
         # no reference to the results: a cycle would keep their memory until garbage collection
-        rates._layout, rates._copies = self, results._copies
-        rates._rows, rates._batch = results._rows, results._batch
+        held["_layout"], held["_copies"] = self, results._copies
+        held["_rows"], held["_batch"] = results._rows, results._batch
 
     def part(self, results: Results, name: str) -> Any:
         """Return the arrays of a name in results that are no views, or of symbols."""
         if name in self.names:
             rates = Rates()
             rates._name = name
-            self._connect(rates, results)
+            self._connect(rates.__dict__, results)
             return rates
         if name in self._parts:
             results._copies.append((name, ""))
@@ -408,7 +409,9 @@ class Evaluator:
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Return results for one real state."""
-        rows, model = (_empty(shape) if shape else self._none for shape in self._shapes)
+        of_rows, of_model = self._shapes
+        rows = _empty(of_rows) if of_rows else self._none
+        model = _empty(of_model) if of_model else self._none
         out = self._layout.results((), rows, model, plain=True)
         try:
             states, calls = mine = self._spare.pop()
@@ -426,11 +429,11 @@ class Evaluator:
             ]
             mine = states, calls
         states[0] = state
-        for entry, arguments, of_rows, of_model in calls:
-            if of_rows is not None:
-                arguments[of_rows] = rows
-            if of_model is not None:
-                arguments[of_model] = model
+        for entry, arguments, k, j in calls:
+            if k is not None:
+                arguments[k] = rows
+            if j is not None:
+                arguments[j] = model
             if entry(*arguments):
                 self._fill(states, out)
         self._spare.append(mine)
