@@ -288,6 +288,29 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
             h(huge) if "space" in type(h).__name__.lower() else h(huge, ud=[1.0])
 
 
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
+    """Results are checked one by one only where lengths or states are large."""
+    m = slides()
+    f = m.prepare(of=["tip"], order=3)
+    unit = f(np.array([0.3, 0.0])).tip
+    for length in (1e20, 1e40, 1e300):
+        state = np.broadcast_to([0.3, length - 1], (*batch, 2)).copy()
+        made = f(state).tip
+        for got, want in ((made.G[..., 0], unit.G[:, 0]), (made.D[..., 0, 0, 0], unit.D[:, 0, 0, 0])):
+            same(got / length, np.broadcast_to(want, got.shape))
+    twice = replace(
+        m,
+        bodies=(*m.bodies, kic.Body("rod")),
+        joints=(*m.joints, kic.Joint("U", "prismatic", ("ram", "rod"), (0, 0, 0), (1, 0, 0))),
+        points=(kic.Point("tip", "rod", (1.0, 0.0, 0.0)), *m.points[1:]),
+    ).prepare(of=["tip"], order=3)
+    assert np.isfinite(twice(np.broadcast_to([0.3, 1.5e308, 0.0], (*batch, 3)).copy()).tip.D).all()
+    with pytest.raises(kic.InputError, match="finite"):
+        twice(np.broadcast_to([0.3, 1.5e308, 1.5e308], (*batch, 3)).copy())
+    assert np.isnan(f(np.full((*batch, 2), np.nan)).tip.D).any()
+
+
 def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     m = replace(slides(), points=(kic.Point("tip", "ram", (0, 0, 0)), kic.Point("eye", "turret", (0, 0, 0))))
     f = m.prepare(of=["reach"])
