@@ -452,12 +452,12 @@ def passes(kappa, curvature_residual, eta, radius):
 
 
 @helper
-def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, measures):
+def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, whole, measures):
     """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
     `closure_error` holds along the chord, and `line` has the results of `slopes`. κ takes the norm of the
-    product of absolute values |N| |E − S|; where this fails, that of N (E − S), up to the first row that
-    fails. κ and 4 λ η are written into `measures` (2).
+    product of absolute values |N| |E − S|; where this fails, that of N (E − S), unless both fail and the
+    halves of a `whole` chord are tried in any case. κ and 4 λ η are written into `measures` (2).
     """
     change, weights = line[2 * mobile : 3 * mobile], line[7 * mobile : 8 * mobile]
     residuals, jacobians = line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
@@ -479,7 +479,8 @@ def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radiu
     measures[0], measures[1] = kappa + not_finite, 4 * curvature * eta + not_finite
     if passes(measures[0], measures[1], eta, radius):
         return True
-    possible, kappa = passes(not_finite, measures[1], eta, radius), 0.0
+    half, kappa = 1 - measures[0] / 2, 0.0
+    brief = whole and half > 0 and measures[1] / 4 < half * half
     for i in range(mobile):
         clear_range(product, 0, mobile)
         for k in range(mobile):
@@ -490,8 +491,8 @@ def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radiu
         changed, _ = absolute_products(product, weights, weights)
         changed = errors[i] + changed / weights[i]
         kappa, not_finite = max(kappa, changed), not_finite + 0 * changed
-        if possible and not passes(kappa, measures[1], eta, radius):
-            break
+        if brief and not passes(kappa, measures[1], eta, radius):
+            return False
     measures[0] = kappa + not_finite
     return passes(measures[0], measures[1], eta, radius)
 
@@ -542,7 +543,9 @@ def chord_certified(
     radius = max(RADIUS_FACTOR * (caused + error), RADIUS_MIN)
     for i in range(count):
         bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
-    return certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, measures)
+    return certify(
+        mobile, choice, closure_error, S, E, N, line, product, bounds, radius, share == 1, measures
+    )
 
 
 @helper
