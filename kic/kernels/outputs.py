@@ -299,8 +299,8 @@ def row_tables(plan, numbers, states, into, scratch, T):
     F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
     width = (scratch.shape[0] - framed) // 2
     U, W = scratch[framed : framed + width], scratch[framed + width :]
-    # tables of third order are many times larger than what they are made of
-    bounded = order > 2 and bounded_rows(items, numbers)
+    # large tables have many times the numbers that they are made of
+    bounded = table_width(rows, size, order) > 4 * framed and bounded_rows(items, numbers)
     if bounded:
         clear_range(scratch, 0, framed)  # entries that no joint writes
     for b in range(states.shape[0]):
