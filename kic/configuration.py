@@ -505,15 +505,22 @@ class Configuration(Printable, Tabular):
         names = of if isinstance(of, str) else names_of(of, least=1)
         query = model.query(transfer, names, check_order(order))
         found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
-        table = query.outputs
-        model.check_distances(table.rows, found.T, ok)
-        ok = model.check_gimbal(table.rows, table.split(found.T, self.batch)[0], failures, ok)
-        if ok is not None:
-            found.T[~ok.reshape(-1)] = np.nan
-        check_finite("Coefficients", self.name, found.T, None if ok is None else ok.reshape(-1))
-        pivot = None if found.pivot is None else found.pivot.reshape(self.batch)
-        error = None if found.error is None else found.error.reshape(self.batch)
-        return model.assemble(table.rows, table.split(found.T, self.batch), transfer, pivot, error)
+        table, T, batch = query.outputs, found.T, self.batch
+        parts = table.split(T, batch)
+        if ok is not None or not found.finite or table.rows.angles:
+            model.check_distances(table.rows, T, ok)
+            ok = model.check_gimbal(table.rows, parts[0], failures, ok)
+            if ok is not None:
+                T[~ok.reshape(-1)] = np.nan
+            check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
+        pivot, error = found.pivot, found.error
+        return model.assemble(
+            table.rows,
+            parts,
+            transfer,
+            None if pivot is None else pivot.reshape(batch),
+            None if error is None else error.reshape(batch),
+        )
 
     def _evaluate(
         self,
@@ -531,18 +538,9 @@ class Configuration(Printable, Tabular):
         Queries along motions have `rates`, each (B, m).
         """
         check_failures(failures)
-        inputs = self._inputs
-
-        def evaluated(states: np.ndarray, force: np.ndarray | None, rates: Any) -> Any:
-            out = None if rates is None else query.result(rates, states.dtype)
-            found = transfer.evaluate(query, states, force, out)
-            if inputs is not None:
-                found.error = transfer.position_error(states, found, query, inputs)
-            return found
-
         if ok is None and failures == "raise":
             try:
-                return evaluated(states, force, rates), None
+                return self._table_of(transfer, query, states, force, rates), None
             except MemberError as error:
                 error.place(range(len(states)), batch)
                 raise
@@ -550,10 +548,26 @@ class Configuration(Printable, Tabular):
         def some(members: Any) -> Any:
             own = force if force is None or len(force) == 1 else force[members]
             motion = None if rates is None else tuple(a[members] for a in rates)
-            return evaluated(states[members], own, motion)
+            return self._table_of(transfer, query, states[members], own, motion)
 
         good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         return found.scatter(good), None if good.all() else good
+
+    def _table_of(
+        self,
+        transfer: Transfer,
+        query: Any,
+        states: np.ndarray,
+        force: np.ndarray | None,
+        rates: tuple[np.ndarray, ...] | None,
+    ) -> Any:
+        """Return the tables of a query at states (B, S), with the errors that come from solving for them."""
+        out = None if rates is None else query.result(rates, states.dtype)
+        found = transfer.evaluate(query, states, force, out)
+        inputs = self._inputs
+        if inputs is not None:
+            found.error = transfer.position_error(states, found, query, inputs)
+        return found
 
     @property
     def _inputs(self) -> CoordinateTransfer | None:
@@ -633,8 +647,9 @@ class Configuration(Printable, Tabular):
         if model.cut_joint_loads:
             model.add_cut_joint_loads(transfer, query, states, K, known)
         parts = query.dynamics.split(K, shape)
-        model.check_springs(parts[2], ok)
-        check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))
+        if ok is not None or not found.finite or model.cut_joint_loads:
+            model.check_springs(parts[2], ok)
+            check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))
 
         def error() -> np.ndarray:
             e = transfer.inertia_error(model.inertia_error, states[known])

@@ -18,7 +18,7 @@ from kic.configuration import Configuration
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import ConfigurationError, InputError, UnknownNameError, invalid, short_repr, unknown
 from kic.kernels.layout import QUALITY_WIDTH, WANT_FORWARD, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.queries import OutputTable, Table, compiled, kernel
+from kic.kinematics.queries import OutputTable, Table, Views, compiled, kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
@@ -64,76 +64,85 @@ class Layout:
         dynamics: Table,
     ) -> None:
         self._of, self._transfer = model, transfer
-        self._table = rows
+        self._table, self._dynamics = rows, dynamics
         self.names, self.all = names, (*names, *parts)
         # results are views of the tables, unless rows or columns were selected or reordered
-        self._in_place = self._as_asked = transfer.permutation is None
-        self._values_in_place = True
-        if rows is not None:
-            of = rows.rows
-            self._in_place = self._in_place and of.select is None
-            self._values_in_place = of.holonomic and not of.angles and not of.offsets
+        self._as_asked = transfer.permutation is None
+        self._in_place = self._values_in_place = False
+        self._all_views = self._as_asked
         self._parts = dict(zip(parts, dynamics.places, strict=True))
-        self._views = {name: self._places(name) for name in names}
-        # fields of structured views for one real state are several times cheaper than slices
-        self._fields = [
-            (name, tuple(views), _structure(views.items(), rows.width))
-            for name, views in self._views.items()
-            if rows is not None
-        ]
-        self._model_fields = None
-        if parts and self._as_asked:
-            self._model_fields = _structure(self._parts.items(), dynamics.width)
+        if rows is None:
+            return
+        of = rows.rows
+        self._in_place = self._as_asked and of.select is None
+        self._values_in_place = self._in_place and of.holonomic and not of.angles and not of.offsets
+        self._all_views = self._values_in_place
+        orders = range(0 if self._values_in_place else 1, rows.order + 1)
+        places = [rows.place(k, of.spans[name]) for name in names for k in orders]
+        self._views = Views(places, rows.width)
+        # index of the view of G of each name; that of values precedes it
+        self._starts = [(name, k * len(orders) + 1 - orders[0]) for k, name in enumerate(names)]
 
-    def _places(self, name: str) -> dict[str, tuple[int, tuple[int, ...]]]:
-        """Return offset and shape of the arrays of a name that are views of the table."""
+    def results(
+        self, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray, plain: bool = False
+    ) -> Results:
+        """Return results for a batch whose tables are given; `plain` ones are new and have real numbers."""
+        made = Results()
+        # names differ among evaluators, so that no two share the places of attributes
+        held = made.__dict__
+        held["_layout"], held["_batch"], held["_rows"], held["_model"] = self, batch, rows, model
         table = self._table
-        assert table is not None  # for the type checker: there is a name
-        return {
-            letter: table.place(k, table.rows.spans[name])
-            for letter, k in LETTERS.items()
-            if k <= table.order and self._in_place and (k or self._values_in_place)
-        }
+        if not self._all_views or rows.dtype.char == "O":
+            held["_copies"] = []
+        if table is not None and self._in_place and (plain or rows.dtype.char != "O"):
+            # at once, views are several times cheaper than one by one
+            seen = self._views.of_real(rows, batch) if plain else self._views.of(rows, batch)
+            values, order = self._values_in_place, table.order
+            for name, k in self._starts:
+                held[name] = rates = Rates()
+                arrays = rates.__dict__
+                arrays["_name"], arrays["G"] = name, seen[k]
+                if values:
+                    arrays["value"] = seen[k - 1]
+                else:
+                    self._connect(arrays, made)
+                arrays["H"] = seen[k + 1] if order > 1 else None
+                arrays["D"] = seen[k + 2] if order > 2 else None
+        if self._parts and self._as_asked:
+            parts = self._dynamics.views
+            seen = parts.of_real(model, batch) if plain else parts.of(model, batch)
+            held["I"], held["P"] = seen[0], seen[1]
+            if len(seen) > 2:
+                held["load"], held["damping"] = seen[2], seen[3]
+        return made
 
-    def show(self, results: Results) -> None:
-        """Set the arrays of one real state as attributes of its results."""
-        held = results.__dict__
-        for name, letters, fields in self._fields:
-            held[name] = rates = Rates(self, results, name)
-            if letters:
-                seen, arrays = _ndarray((), fields, results._rows), rates.__dict__
-                for letter in letters:
-                    arrays[letter] = seen[letter]
-        if self._model_fields is not None:
-            seen = _ndarray((), self._model_fields, results._model)
-            for name in self._parts:
-                held[name] = seen[name]
+    def _connect(self, held: dict[str, Any], results: Results) -> None:
+        """Set the attributes of an output from which its arrays are made when they are accessed."""
+        # no reference to the results: a cycle would keep their memory until garbage collection
+        held["_layout"], held["_copies"] = self, results._copies
+        held["_rows"], held["_batch"] = results._rows, results._batch
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results; of one real state, set all that can be set at once."""
-        held = results.__dict__
-        if not results._batch and results._rows.dtype is _REAL and self.all[0] not in held:
-            self.show(results)
-            if name in held:
-                return held[name]
-        if name in self._views:
-            return Rates(self, results, name)
+        """Return the arrays of a name in results that are no views, or of symbols."""
+        if name in self.names:
+            rates = Rates()
+            rates._name = name
+            self._connect(rates.__dict__, results)
+            return rates
         if name in self._parts:
-            start, shape = self._parts[name]
-            found = results._model[:, start : start + prod(shape)].reshape(results._batch + shape)
-            if self._as_asked:
-                return found
             results._copies.append((name, ""))
-            return self._transfer.in_coordinates([found], (len(shape),))[0]
+            return self._model_part(results, name)
         error = unknown("result", name, "these results", self.all)
         raise NoResultError(error.message, **error.numbers)
 
+    def _model_part(self, results: Results, name: str) -> np.ndarray:
+        """Return a copy of a part of the dynamics, in the order of the coordinates."""
+        start, shape = self._parts[name]
+        found = results._model[:, start : start + prod(shape)].reshape(results._batch + shape)
+        return self._transfer.in_coordinates([found], (len(shape),))[0]
+
     def array(self, rows: np.ndarray, batch: tuple[int, ...], name: str, letter: str) -> np.ndarray | None:
-        """Return the value or coefficients of a name, as a view of the table if possible."""
-        view = self._views[name].get(letter)
-        if view is not None:
-            start, shape = view
-            return rows[:, start : start + prod(shape)].reshape(batch + shape)
+        """Return the value or coefficients of a name, as a copy unless they are symbols."""
         table, k = self._table, LETTERS[letter]
         assert table is not None  # for the type checker: there is a name
         if k > table.order:
@@ -146,37 +155,38 @@ class Layout:
     def refresh(self, out: Results) -> None:
         """Update arrays that were accessed and are copies of the tables."""
         for name, letter in out._copies.copy():
-            held = out.__dict__[name]
+            held = getattr(out, name)
             if letter:
-                np.copyto(held.__dict__[letter], self.array(out._rows, out._batch, name, letter))  # type: ignore[arg-type]
+                np.copyto(getattr(held, letter), self.array(out._rows, out._batch, name, letter))  # type: ignore[arg-type]
             else:
-                start, shape = self._parts[name]
-                found = out._model[:, start : start + prod(shape)].reshape(out._batch + shape)
-                np.copyto(held, self._transfer.in_coordinates([found], (len(shape),))[0])
+                np.copyto(held, self._model_part(out, name))
 
 
 class Rates:
     """Arrays of one output: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
 
-    Those beyond the prepared order are None. An array is made on first access, and
+    Those beyond the prepared order are None. Views are set at once; a copy is made on first access, and
     ``evaluator(state, out=…)`` updates it in place.
     """
 
+    _name: str
+    value: Any
+    G: Any
+    H: Any
+    D: Any
     # `copy` reads attributes of an uninitialized object; reading `__dict__` here would slow down later access
     _layout: Any = None
-
-    def __init__(self, layout: Layout, results: Results, name: str) -> None:
-        # no reference to the results: a cycle would keep their memory until garbage collection
-        self._layout, self._name = layout, name
-        self._rows, self._batch, self._copies = results._rows, results._batch, results._copies
+    _rows: np.ndarray
+    _batch: tuple[int, ...]
+    _copies: list[tuple[str, str]]
 
     def __getattr__(self, letter: str) -> Any:
-        # called once for each array, which is then an attribute
+        # called once for each copy, which is then an attribute
         if letter not in LETTERS or self._layout is None:
             raise AttributeError(letter)
         made = self._layout.array(self._rows, self._batch, self._name, letter)
         setattr(self, letter, made)
-        if made is not None and made.base is None:  # a copy of the table
+        if made is not None:
             self._copies.append((self._name, letter))
         return made
 
@@ -185,38 +195,28 @@ class Rates:
         return f"{self._name}: {shapes}"
 
 
-class _Part:
-    """Attribute of results that is made on first access, without the cost of an AttributeError before."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, results: Any, owner: type) -> Any:
-        return self if results is None else results.__getattr__(self._name)
-
-
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    ``evaluator(state, out=r)`` updates every array that was accessed in place.
+    ``evaluator(state, out=r)`` updates every array that was accessed in place. Made by `Layout.results`.
     """
 
-    I, P, load, damping = _Part(), _Part(), _Part(), _Part()
+    I: Any
+    P: Any
+    load: Any
+    damping: Any
     _layout: Any = None  # as for `Rates`
+    _batch: tuple[int, ...]
+    _rows: np.ndarray
+    _model: np.ndarray
+    # arrays that were accessed and are copies of the tables
+    _copies: Any = ()
     # scratch state and kernel calls, reused by in-place evaluation of one real state
     _states: Any = None
     _calls: Any = None
 
-    def __init__(self, layout: Layout, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray) -> None:
-        self._layout = layout
-        self._batch = batch
-        self._rows = rows
-        self._model = model
-        # arrays that were accessed and are copies of the tables
-        self._copies: list[tuple[str, str]] = []
-
     def __getattr__(self, name: str) -> Any:
-        # called once for each name, which is then an attribute
+        # called once for each name that is not set, which is then an attribute
         layout = self._layout
         if layout is None or (name[:1] == "_" and name not in layout.all):
             raise AttributeError(name)
@@ -229,19 +229,6 @@ class Results:
 
     def __repr__(self) -> str:
         return f"results for {', '.join(self._layout.all)} of the batch {self._batch}"
-
-
-def _structure(views: Any, width: int) -> np.dtype:
-    """Return the dtype of a table row whose fields are arrays."""
-    named = list(views)
-    return np.dtype(
-        {
-            "names": [name for name, _ in named],
-            "formats": [(_REAL, shape) for _, (_, shape) in named],
-            "offsets": [8 * start for _, (start, _) in named],
-            "itemsize": 8 * width,
-        }
-    )
 
 
 _ndarray, _empty = np.ndarray, np.empty
@@ -301,6 +288,9 @@ class Evaluator:
         self.layouts = rows, table
         self._layout = Layout(model, transfer, names, parts, rows, table)
         self._widths = (0 if rows is None else rows.width), table.width
+        # shapes of the tables of one state; None for empty ones, all of which are the same array
+        self._shapes = [(1, width) if width else None for width in self._widths]
+        self._none = _empty((1, 0))
         # springs, dampers and armature of cut joints are added to the kernel's tables
         self._cut_laws = bool(want) and bool(model.cut_joint_loads)
         # only states of this shape take the hot path
@@ -420,8 +410,10 @@ class Evaluator:
 
     def _fresh(self, state: np.ndarray) -> Results:
         """Return results for one real state."""
-        out = self._empty((), 1, _REAL)
-        rows, model = out._rows, out._model
+        of_rows, of_model = self._shapes
+        rows = _empty(of_rows) if of_rows else self._none
+        model = _empty(of_model) if of_model else self._none
+        out = self._layout.results((), rows, model, plain=True)
         try:
             states, calls = mine = self._spare.pop()
         except IndexError:
@@ -431,29 +423,28 @@ class Evaluator:
                 (
                     entry,
                     list(arguments),
-                    [k for k, a in enumerate(arguments) if a is rows],
-                    [k for k, a in enumerate(arguments) if a is model],
+                    next((k for k, a in enumerate(arguments) if a is rows), None),
+                    next((k for k, a in enumerate(arguments) if a is model), None),
                 )
                 for entry, arguments in self._calls(out, states)
             ]
             mine = states, calls
         states[0] = state
-        for entry, arguments, of_rows, of_model in calls:
-            for k in of_rows:
+        for entry, arguments, k, j in calls:
+            if k is not None:
                 arguments[k] = rows
-            for k in of_model:
-                arguments[k] = model
+            if j is not None:
+                arguments[j] = model
             if entry(*arguments):
                 self._fill(states, out)
-            for k in (*of_rows, *of_model):
-                arguments[k] = None  # the results belong to the caller
         self._spare.append(mine)
         return out
 
     def _empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
         """Return empty results for a batch."""
         rows, model = self._widths
-        return Results(self._layout, batch, _empty((count, rows), dtype), _empty((count, model), dtype))
+        tables = _empty((count, rows), dtype), _empty((count, model), dtype)
+        return self._layout.results(batch, *tables, plain=dtype is _REAL and count > 0)
 
     def _calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return kernel entries and arguments that fill results for one real state.

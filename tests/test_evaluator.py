@@ -15,6 +15,7 @@ from raising import raises
 from sampling import random_posture, random_tree
 
 import kic
+from kic.kernels.jit import entry
 from kic.transfer.constraint_system import TransferQuery
 
 
@@ -286,6 +287,62 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
     for h in (m.prepare_operational_space("tip.x", wrt), m.prepare_resolve("tip.x", wrt=wrt)):
         with pytest.raises(kic.KicError):
             h(huge) if "space" in type(h).__name__.lower() else h(huge, ud=[1.0])
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_exponents_show_numbers_that_are_large_or_not_finite(dtype: type) -> None:
+    from kic.kernels.functions import has_large, has_nonfinite
+
+    @entry
+    def found(t):
+        return has_nonfinite(t[1]), has_large(t[1])
+
+    top, limit = np.finfo(float).max, 2.0**100
+    for x in (
+        0.0,
+        -0.0,
+        5e-324,
+        1.0,
+        np.nextafter(limit, 0),
+        limit,
+        -limit,
+        top,
+        -top,
+        np.inf,
+        -np.inf,
+        np.nan,
+    ):
+        for n in (1, 9, 16):
+            for k in {0, n // 2, n - 1}:
+                t = np.ones((2, n), dtype)
+                t.view(float)[1, k] = x
+                want = not np.isfinite(x), not abs(x) < limit
+                assert tuple(map(bool, found(t))) == want
+                assert tuple(map(bool, found.py_func(t))) == want
+    assert found(np.ones((2, 0), dtype)) == (False, False)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
+    """Results are checked one by one only where lengths or states are large."""
+    m = slides()
+    f = m.prepare(of=["tip"], order=3)
+    unit = f(np.array([0.3, 0.0])).tip
+    for length in (1e20, 1e40, 1e300):
+        state = np.broadcast_to([0.3, length - 1], (*batch, 2)).copy()
+        made = f(state).tip
+        for got, want in ((made.G[..., 0], unit.G[:, 0]), (made.D[..., 0, 0, 0], unit.D[:, 0, 0, 0])):
+            same(got / length, np.broadcast_to(want, got.shape))
+    twice = replace(
+        m,
+        bodies=(*m.bodies, kic.Body("rod")),
+        joints=(*m.joints, kic.Joint("U", "prismatic", ("ram", "rod"), (0, 0, 0), (1, 0, 0))),
+        points=(kic.Point("tip", "rod", (1.0, 0.0, 0.0)), *m.points[1:]),
+    ).prepare(of=["tip"], order=3)
+    assert np.isfinite(twice(np.broadcast_to([0.3, 1.5e308, 0.0], (*batch, 3)).copy()).tip.D).all()
+    with pytest.raises(kic.InputError, match="finite"):
+        twice(np.broadcast_to([0.3, 1.5e308, 1.5e308], (*batch, 3)).copy())
+    assert np.isnan(f(np.full((*batch, 2), np.nan)).tip.D).any()
 
 
 def test_rows_without_derivatives_raise_in_hot_calls() -> None:

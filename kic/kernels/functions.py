@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import overload
 
-from kic.kernels.jit import HELPER_OPTIONS, compiled_by
+from kic.kernels.jit import compiled_by, helper
+
+# bits of a number of float64: its exponent and the sign
+_EXPONENT, _SIGN = np.uint64(0x7FF << 52), np.uint64(1 << 63)
+# what makes the exponents of numbers that are not finite, or at least 2^100, carry into the sign
+_NONFINITE, _LARGE = np.uint64(1 << 52), np.uint64((0x800 - 0x3FF - 100) << 52)
 
 
 def cosine(x):
@@ -33,6 +37,11 @@ def has_nonfinite(t):
     return t.dtype.kind != "O" and not np.isfinite(t).all()
 
 
+def has_large(t):
+    """Return True if an array (n,) has a member that is at least 2^100 or not finite; False for objects."""
+    return t.dtype.kind != "O" and not (np.abs(t) < 2.0**100).all()
+
+
 def _of_object(name, x):
     """Apply the method of the scalar itself, else the function of its library, else that of NumPy."""
     own = getattr(x, name, None)
@@ -54,20 +63,17 @@ compiled_by(sine, lambda x: np.sin(x))
 compiled_by(root, lambda x: np.sqrt(x))
 
 
-@overload(has_nonfinite, jit_options=HELPER_OPTIONS)
-def _has_nonfinite(t):
-    def found(t):
-        # four sums, which the processor adds side by side
-        n = t.shape[0]
-        a = b = c = d = 0 * t[0] if n > 0 else t.dtype.type(0)
-        k = n // 4 * 4
-        for i in range(0, k, 4):
-            a += 0 * t[i]
-            b += 0 * t[i + 1]
-            c += 0 * t[i + 2]
-            d += 0 * t[i + 3]
-        for i in range(k, n):
-            a += 0 * t[i]
-        return a + b + c + d != 0
+@helper
+def _has_exponent(t, complement):
+    """Return True if the exponent of a member of t (n,) carries into the sign if `complement` is added.
 
-    return found
+    Sums of integers, unlike those of numbers, are vectorized.
+    """
+    carried, bits = np.uint64(0), t.view(np.uint64)
+    for i in range(bits.shape[0]):
+        carried |= (bits[i] & _EXPONENT) + complement
+    return carried >= _SIGN
+
+
+compiled_by(has_nonfinite, lambda t: _has_exponent(t, _NONFINITE))
+compiled_by(has_large, lambda t: _has_exponent(t, _LARGE))

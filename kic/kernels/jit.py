@@ -1,9 +1,9 @@
 """Compilation of kernels, cache of the machine code, and progress messages.
 
 `helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
-`inlined` marks helpers that are always inlined. `part` marks helpers that are long: their machine code is
-compiled and cached once for all kernels. `entry` marks kernels called from outside with arrays; its
-``.py_func`` is the ordinary function.
+`inlined` marks helpers that are always inlined, `reordered` those whose sums may have any order. `part` marks
+helpers that are long: their machine code is compiled and cached once for all kernels. `entry` marks kernels
+called from outside with arrays; its ``.py_func`` is the ordinary function.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ __all__ = [
     "helper",
     "inlined",
     "part",
+    "reordered",
 ]
 
 # Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
@@ -168,6 +169,15 @@ def helper(function: Any) -> Any:
 def inlined(function: Any) -> Any:
     """Compile a small function, or one in hot loops where a call copies many array structures."""
     compiled_by(function, function, forceinline=True)
+    return function
+
+
+def reordered(function: Any) -> Any:
+    """Compile a function whose sums may have any order, so that they are vectorized.
+
+    For bounds, whose last digits do not matter.
+    """
+    compiled_by(function, function, fastmath={"contract", "reassoc"})
     return function
 
 

@@ -35,7 +35,7 @@ from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
-from kic.kernels.jit import entry, helper, inlined, part
+from kic.kernels.jit import entry, helper, inlined, part, reordered
 from kic.kernels.layout import (
     BALL,
     COLUMN_SCALE,
@@ -117,7 +117,7 @@ def closing_scratch(plan):
     mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
     square = mobile * mobile
     bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
-    numbers = mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 20 * mobile + 3 + bounds
+    numbers = mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 22 * mobile + 3 + bounds
     return numbers + MEMORY_WIDTH
 
 
@@ -392,76 +392,120 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
         bounds[i, CURVATURE] += weight_weight
 
 
+@reordered
+def compare_rows(s, e, d, w):
+    """Return s · d, e · d and |e − s| · w of two rows (n,) of systems."""
+    x = y = change = 0.0
+    for j in range(s.shape[0]):
+        x += s[j] * d[j]
+        y += e[j] * d[j]
+        change += abs(e[j] - s[j]) * w[j]
+    return x, y, change
+
+
+@reordered
+def three_products(n, a, b, c):
+    """Return the products of a row n (M,) with three vectors."""
+    x = y = z = 0.0
+    for k in range(n.shape[0]):
+        x += n[k] * a[k]
+        y += n[k] * b[k]
+        z += n[k] * c[k]
+    return x, y, z
+
+
+@reordered
+def absolute_products(n, a, b):
+    """Return |n| · a and |n| · b of a row n (M,)."""
+    x = y = 0.0
+    for k in range(n.shape[0]):
+        f = abs(n[k])
+        x += f * a[k]
+        y += f * b[k]
+    return x, y
+
+
 @inlined
 def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
     """Compare the systems S, E at the ends of a chord along which the goal makes a `share` of its way.
 
     Write N times the slopes of the residuals at both ends, the change of each row in the norm of the columns,
-    and |N times the residual (M) at the end| into line (6 M). Return the largest residual that the slopes and
-    the end cause, in the norm.
+    and |N times the residual (M) at the end| into line (8 M), last the step and the weights in the order of
+    elimination. Return the largest residual that the slopes and the end cause, in the norm.
     """
+    change, first, second = line[2 * mobile :], line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
+    step, weights = line[6 * mobile : 7 * mobile], line[7 * mobile : 8 * mobile]
+    for j in range(mobile):
+        step[j], weights[j] = d[choice[ELIMINATED, j]], w[choice[ELIMINATED, j], 0]
     for i in range(mobile):
         x = 0.0
         if choice[INPUT, i] >= 0:
             row = choice[USED_ROW, i]
             x = share * (aim[row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
-        y, change = x, 0.0
-        for j in range(mobile):
-            n = choice[ELIMINATED, j]
-            x -= S[i, j] * d[n]
-            y -= E[i, j] * d[n]
-            change += abs(E[i, j] - S[i, j]) * w[n, 0]
-        line[2 * mobile + i], line[3 * mobile + i], line[4 * mobile + i] = change, x, y
+        moved, moved_end, change[i] = compare_rows(S[i], E[i], step, weights)
+        first[i], second[i] = x - moved, x - moved_end
     largest, largest_end = 0.0, 0.0
     for i in range(mobile):
-        x, y, end = 0.0, 0.0, 0.0
-        for k in range(mobile):
-            x += N[i, k] * line[3 * mobile + k]
-            y += N[i, k] * line[4 * mobile + k]
-            end += N[i, k] * end_residual[k]
+        x, y, end = three_products(N[i], first, second, end_residual)
         line[i], line[mobile + i], line[5 * mobile + i] = x, y, abs(end)
-        weight = w[choice[ELIMINATED, i], 0]
-        largest, largest_end = max(largest, max(abs(x), abs(y)) / weight), max(largest_end, abs(end) / weight)
+        largest, largest_end = (
+            max(largest, max(abs(x), abs(y)) / weights[i]),
+            max(largest_end, abs(end) / weights[i]),
+        )
     return SLOPE_FACTOR * largest + largest_end
 
 
+@helper
+def passes(kappa, curvature_residual, eta, radius):
+    """Return True if κ, 4 λ η and η pass both tests of Newton and Kantorovich; NaN fails."""
+    gap = 1 - kappa
+    return kappa < 1 and curvature_residual < gap * gap and 2 * eta < gap * radius
+
+
 @inlined
-def certify(mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp, measures):
+def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, whole, measures):
     """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
-    `closure_error` holds along the chord, and `line` has the results of `slopes`. A `sharp` κ takes the norm
-    of the product N (E − S), otherwise of the product of absolute values. κ and 4 λ η, the larger of both
-    tests, are written into `measures`.
+    `closure_error` holds along the chord, and `line` has the results of `slopes`. κ takes the norm of the
+    product of absolute values |N| |E − S|; where this fails, that of N (E − S), unless both fail and the
+    halves of a `whole` chord are tried in any case. κ and 4 λ η are written into `measures`.
     """
+    change, weights = line[2 * mobile : 3 * mobile], line[7 * mobile : 8 * mobile]
+    residuals, jacobians = line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
+    errors = line[6 * mobile : 7 * mobile]
+    for k in range(mobile):
+        item = choice[USED_ITEM, k]
+        residuals[k] = closure_error + bounds[item, RESIDUAL_ERROR]
+        jacobians[k], product[k] = bounds[item, JACOBIAN_ERROR], bounds[item, CURVATURE]
     kappa, eta, curvature, not_finite = 0.0, 0.0, 0.0, 0.0
     for i in range(mobile):
-        residual, change, second = 0.0, 0.0, 0.0
-        if sharp:
-            clear_range(product, 0, mobile)
+        residual, second = absolute_products(N[i], residuals, product)
+        error, changed = absolute_products(N[i], jacobians, change)
+        f = 1 / weights[i]
+        residual += line[5 * mobile + i] + SLOPE_FACTOR * max(abs(line[i]), abs(line[mobile + i]))
+        kappa, eta = max(kappa, f * (error + changed)), max(eta, f * residual)
+        curvature = max(curvature, f * second)
+        errors[i] = f * error
+        not_finite += 0 * (residual + error + changed + second)
+    measures[0], measures[1] = kappa + not_finite, 4 * curvature * eta + not_finite
+    if passes(measures[0], measures[1], eta, radius):
+        return True
+    half, kappa = 1 - measures[0] / 2, 0.0
+    brief = whole and half > 0 and measures[1] / 4 < half * half
+    for i in range(mobile):
+        clear_range(product, 0, mobile)
         for k in range(mobile):
             f = N[i, k]
             if f != 0:
-                item = choice[USED_ITEM, k]
-                if sharp:
-                    for j in range(mobile):
-                        product[j] += f * (E[k, j] - S[k, j])
-                f = abs(f)
-                residual += f * (closure_error + bounds[item, RESIDUAL_ERROR])
-                change += f * bounds[item, JACOBIAN_ERROR]
-                second += f * bounds[item, CURVATURE]
-                if not sharp:
-                    change += f * line[2 * mobile + k]
-        if sharp:
-            for j in range(mobile):
-                change += abs(product[j]) * w[choice[ELIMINATED, j], 0]
-        f = 1 / w[choice[ELIMINATED, i], 0]
-        residual += line[5 * mobile + i] + SLOPE_FACTOR * max(abs(line[i]), abs(line[mobile + i]))
-        kappa, eta, curvature = max(kappa, f * change), max(eta, f * residual), max(curvature, f * second)
-        not_finite += 0 * (residual + change + second)
-    measures[0], measures[1] = kappa + not_finite, 4 * curvature * eta + not_finite
-    # NaN fails these tests
-    gap = 1 - kappa
-    return kappa + not_finite < 1 and measures[1] < gap * gap and 2 * eta < gap * radius
+                for j in range(mobile):
+                    product[j] += f * (E[k, j] - S[k, j])
+        changed, _ = absolute_products(product, weights, weights)
+        changed = errors[i] + changed / weights[i]
+        kappa, not_finite = max(kappa, changed), not_finite + 0 * changed
+        if brief and not passes(kappa, measures[1], eta, radius):
+            return False
+    measures[0] = kappa + not_finite
+    return passes(measures[0], measures[1], eta, radius)
 
 
 @part
@@ -496,8 +540,8 @@ def certify_chord(
     start, stop = section(plan, ITEMS)
     items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
-    d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 8 * mobile]
-    bounds = work[8 * mobile : 8 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
+    d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 10 * mobile]
+    bounds = work[10 * mobile : 10 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
     S, E = systems[a], systems[e]
     chord(cols, rest, nodes, a, e, d)
     caused = slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line)
@@ -510,13 +554,10 @@ def certify_chord(
     radius = max(RADIUS_FACTOR * (caused + error), RADIUS_MIN)
     for i in range(count):
         bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
-    measures[2] = 0
-    for sharp in range(2):
-        if certify(
-            mobile, choice, closure_error, S, E, N, w, line, product, bounds, radius, sharp == 1, measures
-        ):
-            measures[2] = 1
-            break
+    certified = certify(
+        mobile, choice, closure_error, S, E, N, line, product, bounds, radius, share == 1, measures
+    )
+    measures[2] = 1 if certified else 0
 
 
 @helper

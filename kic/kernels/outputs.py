@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from kic.kernels.frames import frames, motion, world_point, world_vector
-from kic.kernels.functions import has_nonfinite
+from kic.kernels.functions import has_large, has_nonfinite
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import HELPER_OPTIONS, entry, helper, inlined
 from kic.kernels.layout import (
@@ -58,6 +58,7 @@ from kic.kernels.layout import (
 )
 from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
+from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
 from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
@@ -271,6 +272,21 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
 
 
 @helper
+def bounded_rows(items, numbers):
+    """Return True if rows to third order are finite where no entry of states and frames is large.
+
+    The coefficients are then sums of products of at most nine numbers. Lengths and angles divide.
+    """
+    for i in range(items.shape[0]):
+        if items[i, ITEM] == DISTANCE or items[i, ITEM] == ANGLE or items[i, ITEM] == ARCSINE:
+            return False
+    large = False
+    for i in range(numbers.shape[0]):
+        large = large or has_large(numbers[i])
+    return not large
+
+
+@helper
 def row_tables(plan, numbers, states, into, scratch, T):
     """Compute rows in the coordinates of `into`; return the number of members that are not finite."""
     not_finite = 0
@@ -283,6 +299,10 @@ def row_tables(plan, numbers, states, into, scratch, T):
     F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
     width = (scratch.shape[0] - framed) // 2
     U, W = scratch[framed : framed + width], scratch[framed + width :]
+    # large tables have many times the numbers that they are made of
+    bounded = table_width(rows, size, order) > 4 * framed and bounded_rows(items, numbers)
+    if bounded:
+        clear_range(scratch, 0, framed)  # entries that no joint writes
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
@@ -291,6 +311,8 @@ def row_tables(plan, numbers, states, into, scratch, T):
             t[place] = 0
         for i in range(items.shape[0]):
             add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
+        if bounded and not (has_large(states[b]) or has_large(scratch[:framed])):
+            continue
         if has_nonfinite(t):
             not_finite += 1
     return not_finite

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -69,6 +70,8 @@ _MODULES = {
     "resolution": "redundancy",
     "links": "body_contributions",
 }
+_ndarray = np.ndarray
+_NO_FIELDS: tuple[None, None] = None, None
 
 
 @cache
@@ -239,6 +242,11 @@ class KernelQuery:
         entry = kernel(name)
         if dtype.kind == "O":
             entry = entry.py_func
+        if count < 2 or dtype.kind == "O":
+            found = entry(self.plan, numbers, states, *others, np.empty(length, dtype), T)
+            if not_finite is not None and found:
+                not_finite.append(found)
+            return T
 
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
@@ -246,10 +254,7 @@ class KernelQuery:
             if not_finite is not None and found:
                 not_finite.append(found)
 
-        if count > 1 and dtype.kind != "O":
-            over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
-        else:
-            work(0, count)
+        over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
         return T
 
 
@@ -266,17 +271,50 @@ class Table:
 
     def __init__(self, shapes: list[tuple[int, ...]]) -> None:
         self.places: list[tuple[int, tuple[int, ...]]] = []
-        self._cuts: list[tuple[slice, tuple[int, ...]]] = []
         self.width = 0
         for shape in shapes:
             self.places.append((self.width, shape))
-            stop = self.width + prod(shape)
-            self._cuts.append((slice(self.width, stop), shape))
-            self.width = stop
+            self.width += prod(shape)
+        self.views = Views(self.places, self.width)
 
-    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> list[np.ndarray]:
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
         """Return views of the parts with the batch axes in front."""
-        return [T[:, cut].reshape(batch + shape) for cut, shape in self._cuts]
+        return self.views.of(T, batch)
+
+
+class Views:
+    """Views of arrays at places (start, shape) in the rows of tables (B, width)."""
+
+    def __init__(self, places: Iterable[tuple[int, tuple[int, ...]]], width: int) -> None:
+        self._places = list(places)
+        self._names = [str(k) for k in range(len(self._places))]
+        take: Any = itemgetter(*self._names) if len(self._names) > 1 else self._take_each
+        self._take: Callable[[np.ndarray], Sequence[np.ndarray]] = take
+        # fields of structured views are several times cheaper than slices
+        self._fields = {char: self._structure(np.dtype(char), width) for char in "dD"}
+        self._real = self._fields["d"][0]
+
+    def _structure(self, scalar: np.dtype, width: int) -> tuple[np.dtype, tuple[int, int]]:
+        """Return the dtype of a table row whose fields are the arrays, and the strides of such tables."""
+        size = scalar.itemsize
+        offsets = [size * start for start, _ in self._places]
+        formats = [(scalar, shape) for _, shape in self._places]
+        layout = {"names": self._names, "formats": formats, "offsets": offsets, "itemsize": size * width}
+        return np.dtype(layout), (size * width, size)  # type: ignore[call-overload]
+
+    def _take_each(self, seen: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(seen[name] for name in self._names)
+
+    def of(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
+        """Return the views of a table, with the batch axes in front."""
+        fields, strides = self._fields.get(T.dtype.char, _NO_FIELDS)
+        if fields is None or T.strides != strides or not T.size:
+            return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self._places]
+        return self._take(_ndarray(batch, fields, T))
+
+    def of_real(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
+        """Return the views of a contiguous table of float64 that is not empty."""
+        return self._take(_ndarray(batch, self._real, T))
 
 
 class OutputTable(Table):

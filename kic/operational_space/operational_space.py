@@ -310,7 +310,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
         """Return the results for a table of a batch."""
-        return OperationalSpace(self.task, self.coordinates, self._layout.split(table, batch))
+        return OperationalSpace(self.task, self.coordinates, list(self._layout.split(table, batch)))
 
     def _allocate(self, results: Results) -> OperationalSpace:
         """Allocate results, computed from those of the rows and the dynamics."""

@@ -355,7 +355,7 @@ class RedundancyEvaluator(TaskEvaluator):
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> RedundancyResolution:
         """Return the results for a table of a batch."""
-        parts: list[Any] = self._layout.split(table, batch)
+        parts: list[Any] = list(self._layout.split(table, batch))
         if self._order < 2:
             parts[1] = parts[4] = None
         if not self._effort:

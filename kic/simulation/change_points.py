@@ -121,7 +121,7 @@ class Branch:
         line = self._across(x, s)
         weights, table = _weights(line.places, s), line.table(evaluator)
         rows, model = (np.ascontiguousarray((weights @ part)[None]) for part in (table._rows, table._model))
-        return Results(table._layout, (), rows, model)
+        return table._layout.results((), rows, model)
 
     def _place(self, x: np.ndarray) -> float:
         return float(self._normal @ (x / self._chart.position_scale - self._center))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,7 @@ class CompiledModel:
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
         self._opened.size = 8
         self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
+        self._scalings: BoundedCache[object, Scaling] = BoundedCache()
 
     @cached_property
     def tree(self) -> Tree:
@@ -595,6 +596,13 @@ class CompiledModel:
         `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse. `error`
         (...) is the one that comes from the solved state, see `CoordinateTransfer.position_error`.
         """
+        if pivot is None and error is None:  # the same for all configurations
+            key = rows.labels, wrt
+            found = self._scalings.get(key)
+            if found is None:
+                rounding = self.rounding * wrt.amplification(None)
+                found = self._scalings[key] = Scaling(self.sizes(rows), wrt.row_sizes, rounding)
+            return found
         rounding = self.rounding * wrt.amplification(pivot)
         if error is not None:
             rounding = np.fmax(rounding, error)
@@ -603,7 +611,7 @@ class CompiledModel:
     def assemble(
         self,
         rows: Rows,
-        parts: list[np.ndarray],
+        parts: Sequence[np.ndarray],
         wrt: Transfer,
         pivot: np.ndarray | None = None,
         error: np.ndarray | None = None,

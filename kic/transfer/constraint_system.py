@@ -329,9 +329,8 @@ class TransferResult:
     def scatter(self, good: np.ndarray) -> TransferResult:
         """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
         T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
-        return TransferResult(
-            self.X, T, K, quality, None if self.error is None else scatter(self.error, good)
-        )
+        error = None if self.error is None else scatter(self.error, good)
+        return TransferResult(self.X, T, K, quality, error, self.finite)
 
 
 class TransferQuery(KernelQuery):

@@ -126,7 +126,7 @@ def _point(tree: Tree, frame: int, at: Any) -> Item:
 
 def _table(question: OutputQuery, states: np.ndarray) -> list[np.ndarray]:
     """Compute values and coefficients of rows at states (B, S)."""
-    return question.layout.split(question.table(states), (len(states),))
+    return list(question.layout.split(question.table(states), (len(states),)))
 
 
 def _vectors(a: np.ndarray) -> np.ndarray:
