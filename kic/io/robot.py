@@ -360,7 +360,7 @@ class _Builder:
         """Return a free name without dots, with a remark if it differs from that of the file."""
         if len(name) > NAME_MAX:
             rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
-            raise self.robot.source.error(line, rule)
+            raise self.robot.source.error(line, rule, limit=NAME_MAX)
         found = self.names.new(clean_name(name) or kind, f"_{kind}")
         if found != name:
             self.robot.remark(line, f"{kind} '{name}' is called '{found}'.")

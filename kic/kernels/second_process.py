@@ -40,7 +40,7 @@ class SecondProcess:
     def start(self, folder: Path) -> None:
         """Start the process, unless it is not allowed, of no use, or could not write to the cache."""
         # the executable of a frozen program is not an interpreter
-        useful = _cores() > 1 and not getattr(sys, "frozen", False)
+        useful = _cores() > 1 and sys.executable and not getattr(sys, "frozen", False)
         if self._thread is not None or not _settings["allowed"] or not useful:
             return
         from concurrent.futures import ThreadPoolExecutor
