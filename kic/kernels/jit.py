@@ -128,9 +128,11 @@ class _KernelCompiler(Compiler):
         # the compiler makes millions of objects; a search for garbage among them finds little
         enabled = gc.isenabled()
         gc.disable()
+        _compiling.append(function.__name__)
         try:
             return super().compile_extra(function)
         finally:
+            _compiling.pop()
             if enabled:
                 gc.enable()
 
@@ -184,8 +186,8 @@ def reordered(function: Any) -> Any:
 # parts that kernels of this process call, by their symbols in machine code: kernel and types of arguments
 _parts: dict[str, tuple[Any, Any]] = {}
 _linked: set[str] = set()
-# those that are compiled or loaded now
-_linking: list[str] = []
+# kernels in compilation: the last one is called by those before it
+_compiling: list[str] = []
 _second = SecondProcess()
 
 
@@ -232,12 +234,8 @@ def _link(symbols: tuple[str, ...]) -> None:
     missing = [symbol for symbol in symbols if symbol not in _linked]
     for symbol in reversed(missing):  # the second process begins with the first
         kernel, args = _parts[symbol]
-        _linking.append(symbol)
-        try:
-            _second.finish(symbol)
-            kernel.compile(args)
-        finally:
-            _linking.pop()
+        _second.finish(symbol)
+        kernel.compile(args)
         compiled = kernel.overloads[args]
         add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
         _linked.add(symbol)
@@ -356,9 +354,9 @@ def _announce(name: str, sig: Any) -> None:
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
         return
+    if _compiling:  # a kernel or a part that is called by the announced one
+        return
     if _waiting["name"]:
-        if _linking:  # a part of the kernel
-            return
         _write("\n")  # an earlier compilation was interrupted
     scalar = "complex" if "complex" in str(sig) else "real"
     _waiting.update(name=name, since=time.perf_counter())
