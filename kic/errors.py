@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -30,6 +31,14 @@ class KicError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # errors cross processes: data that cannot be pickled become text
+        reduced: Any = super().__reduce__()
+        kind, args, *rest = reduced
+        numbers = {name: _picklable(value) for name, value in self.numbers.items()}
+        state = rest[0] if rest else {}
+        return kind, args, {**state, **numbers, "numbers": numbers}
 
 
 class ModelError(KicError, ValueError):
@@ -153,6 +162,15 @@ def short_repr(value: Any) -> str:
     except Exception:  # any error of a foreign __repr__
         text = f"a {type(value).__name__}"
     return text if len(text) <= 100 else text[:99] + "…"
+
+
+def _picklable(value: Any) -> Any:
+    """Return a value, or its representation if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except Exception:  # any error of a foreign __reduce__
+        return short_repr(value)
+    return value
 
 
 _SHORT = Repr()

@@ -437,6 +437,11 @@ class Evaluator:
                 arguments[j] = model
             if entry(*arguments):
                 self._fill(states, out)
+            # the results belong to the caller
+            if k is not None:
+                arguments[k] = None
+            if j is not None:
+                arguments[j] = None
         self._spare.append(mine)
         return out
 

@@ -55,6 +55,19 @@ def test_prescribed_coordinates(method, monkeypatch) -> None:
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, prescribed=both, **limits))
 
 
+def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordinates(monkeypatch) -> None:
+    m = kic.load("five-bar")
+    start = m.at()
+    first = float(start.value("E"))
+    args = m, start, np.linspace(0, 0.9, 10)
+    given = {"qd": [3.0, -1.0], "prescribed": {"E": lambda t: (first - t, -1.0, 0.0)}, "rtol": 1e-9}
+    runs = [kic.simulate(*args, effort=effort, **given) for effort in (None, [0.0, 5.0])]
+    assert runs[0].charts > 1
+    for key in ("q", "qd", "qdd", "effort"):
+        assert np.abs(getattr(runs[1], key) - getattr(runs[0], key)).max() <= 1e-9, key
+    check(*compiled_and_plain(monkeypatch, *args, effort=[0.0, 5.0], **given), 1e-6)
+
+
 def test_prescribed_coordinates_of_an_open_chain(monkeypatch) -> None:
     m = kic.load("horn-three-link")
     start, names = m.at(), m.coordinate_names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 
@@ -73,6 +74,15 @@ def test_errors_carry_their_numbers_and_travel() -> None:
     twin = pickle.loads(pickle.dumps(caught.value))
     assert twin.failed == [(1,)]
     assert twin.configuration.value("tip")[0].tolist() == [2.0, 0.0, 0.0]
+
+
+def test_errors_with_values_that_cannot_be_pickled_are_pickled() -> None:
+    for kind in (kic.InputError, kic.FileError, kic.MissingExtraError):
+        error = kind("`of` must be a name.", key="of", got=lambda: 0, count=2)
+        for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert (type(twin), str(twin), twin.key, twin.count) == (kind, "`of` must be a name.", "of", 2)
+            assert "lambda" in twin.got
+            assert twin.numbers == {"key": "of", "got": twin.got, "count": 2}
 
 
 def test_unknown_names_list_the_candidates() -> None:

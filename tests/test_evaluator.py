@@ -209,6 +209,15 @@ def test_results_can_be_copied_and_sent() -> None:
         assert np.array_equal(made.P, r.P)
 
 
+def test_memory_of_results_is_released() -> None:
+    m = kic.load("five-bar")
+    f = m.prepare(of=["tip"], dynamics=True)
+    made = f(m.at().state)
+    tables = [weakref.ref(table) for table in (made._rows, made._model)]
+    del made
+    assert not any(table() is not None for table in tables)
+
+
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
 def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singular and unsolved members with arbitrary scratch memory give NaN or an error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import click
@@ -153,7 +154,8 @@ def main(ctx: click.Context) -> None:
     """
     os.environ.setdefault("KIC_VERBOSE", "1")
     if ctx.invoked_subcommand != "warm-up":  # it has a second process of its own
-        allow_second_process()
+        allow_second_process(True)
+        ctx.call_on_close(partial(allow_second_process, False))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # print ? for characters that the encoding lacks, such as ᴸ
             stream.reconfigure(errors="replace")

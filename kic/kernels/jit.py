@@ -223,8 +223,8 @@ def part(function: Any) -> Any:
 
 def _declare(kernel: Any, args: Any) -> str:
     """Return the symbol of a part for arguments of the given types."""
-    name = kernel.py_func.__name__
-    symbol = f"kic_{name}_{hashlib.sha256(repr(args).encode()).hexdigest()[:20]}"
+    name, key = kernel.py_func.__name__, repr((kernel.py_func.__module__, args))
+    symbol = f"kic_{name}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
     _parts[symbol] = kernel, args
     return symbol
 
@@ -337,6 +337,8 @@ class _Cache(NullCache):
                     temporary.unlink()
                 raise
         except OSError as error:
+            if os.name == "nt" and file.exists():  # another process reads the file, which is the same
+                return
             remedy = "Every process compiles them anew; set KIC_CACHE_DIR to a folder that can be written."
             _warn(f"cannot be written ({error.strerror})", file.parent, remedy)
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DONE = b"compiled\n"
+# time for one part, which takes seconds (s)
+TIME_MAX = 120.0
 _settings = {"allowed": False}
 
 
-def allow_second_process() -> None:
-    """Allow this process to start a second one when it compiles a kernel with parts."""
-    _settings["allowed"] = True
+def allow_second_process(allowed: bool) -> None:
+    """Allow this process to start a second one when it compiles a kernel with parts, or end this."""
+    _settings["allowed"] = allowed
 
 
 class SecondProcess:
@@ -43,10 +45,11 @@ class SecondProcess:
         useful = _cores() > 1 and sys.executable and not getattr(sys, "frozen", False)
         if self._thread is not None or not _settings["allowed"] or not useful:
             return
-        from concurrent.futures import ThreadPoolExecutor
-
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
-        with suppress(OSError, ValueError):
+        # RuntimeError: this thread outlives the main one
+        with suppress(OSError, ValueError, RuntimeError):
+            from concurrent.futures import ThreadPoolExecutor
+
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 self._process = subprocess.Popen(
@@ -55,6 +58,7 @@ class SecondProcess:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env={**os.environ, "KIC_VERBOSE": "0"},
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )
                 self._thread, self._owner = ThreadPoolExecutor(1), os.getpid()
                 atexit.register(self._stop)
@@ -70,7 +74,10 @@ class SecondProcess:
         """Remove a part from the queue, or wait for its end if the process has begun it."""
         part = self._parts.pop(symbol, None)
         if part is not None and os.getpid() == self._owner and not part.cancel():
-            part.result()
+            try:
+                part.result(TIME_MAX)
+            except TimeoutError:  # a process that hangs is of no use
+                self._stop()
 
     def _compile(self, part: bytes) -> None:
         """Compile a part in the process; return early if that has ended."""

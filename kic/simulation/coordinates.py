@@ -160,7 +160,7 @@ class Chart:
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
 
-        # positions at the end of the last step, and their closed state
+        # positions at the end of the last step or at the anchor, and their closed state
         self._closed: tuple[np.ndarray, np.ndarray] = (np.empty(0), self.anchor_state)
         # first order of all rows at the last state, and the state
         self._first_order: tuple[np.ndarray, np.ndarray] | None = None
@@ -387,6 +387,8 @@ class Chart:
         now = self.evaluate(t, y)
         self.q = self._snapshot(now, y)[0].q.copy()
         self.anchor_state, self.anchor_position = now.state, now.x.copy()
+        # also where a branch ends: states of steps before it may be on another one
+        self._closed = self.anchor_position, self.anchor_state
 
     def coordinates(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and rates (M,) of the chart, with prescribed values inserted."""

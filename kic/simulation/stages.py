@@ -138,7 +138,8 @@ class Stages:
         self.effort, self._supply = np.zeros(size), np.zeros(0)
         if motion.constant_effort is not None and motion.constant_effort.any():
             self.effort[:] = motion.constant_effort
-            self.effort[held[0]] = 0.0
+            # nothing else acts in another order of the coordinates
+            self.effort[motion.held] = 0.0
         train = (np.zeros((0, MOTOR_WIDTH)), np.zeros((0, size)))
         if motors is not None:
             train = motors.table, motors.fixed
@@ -272,7 +273,7 @@ class Stages:
         """Call the user's functions at unknowns, for efforts and voltages."""
         motion, now = self._motion, self._snapshot(x, self.state)
         self.effort[:] = motion.efforts(t, now)
-        self.effort[self._held[0]] = 0.0
+        self.effort[motion.held] = 0.0
         if motion.train is not None:
             self._supply[:] = motion.voltages(t, now)
 
