@@ -18,12 +18,14 @@ from kic.io.files import atomic_write
 @parsing.model_argument
 @parsing.configuration_options
 @parsing.names_option("--of", "of", "Select points, bodies, joints, distances or their rows (tool.x); "
-                                    "repeatable. Default: the last moving point or body.")  # fmt: skip
+                                    "repeatable. Default: the last moving point, "
+                                    "else the last body.")  # fmt: skip
 @parsing.names_option(
     "--wrt", "wrt", "Use other coordinates for G, H, D and dynamics, one per degree of freedom; repeatable."
 )
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
-              help="Set the order. 1: G. 2: also H, and P* of over six coordinates. 3: also D.")  # fmt: skip
+              help="Set the order. 1: G. 2: also H, and P* of more than six coordinates. "
+                   "3: also D.")  # fmt: skip
 @click.option("--html", "page", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
 @parsing.json_option

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
               help="Set initial currents of these motors, 0 for the others; with --voltage. "
                    "Repeatable.")  # fmt: skip
 @click.option("--contacts", type=click.Choice(["stop", "hold"]), default="stop", show_default=True,
-              help="Stop the run if a closed contact would need a tensile force or exceed its friction limit, "
-                   "or hold contacts regardless.")  # fmt: skip
+              help="Stop the run if a closed contact would need a tensile force or exceed its friction "
+                   "limit, or hold contacts regardless.")  # fmt: skip
 @click.option("--on-change-point", type=click.Choice(["continue", "stop"]), default="continue",
               show_default=True,
               help="Continue smoothly through points at which branches of the loop closure meet, such as a "
