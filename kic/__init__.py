@@ -53,8 +53,8 @@ of differentiation comes first::
 
 Packages
 --------
-A package imports only from packages above it. The exception are short methods of `Configuration` and
-`Mechanism`, which delegate to the packages below.
+A package imports only from lower layers, which are listed above it. The exceptions are short methods of
+`Configuration`, `Mechanism` and evaluators, which delegate to higher layers.
 
 ====================================  ==========================================================
 package                               contents

@@ -19,7 +19,8 @@ class KicError(Exception):
         Rule, value received and remedy.
     **numbers
         Data of the message, which become attributes. `key` is the argument, `got` the value, shape, type or
-        count that it received; `name` or `names` are of the mechanism; `failed` has the indices of members.
+        count that it received; `name` and `names` identify parts of the mechanism; `failed` has the
+        indices of members.
     """
 
     def __init__(self, message: str, **numbers: Any) -> None:
@@ -77,8 +78,8 @@ class InputError(KicError, ValueError):
     """An argument of the wrong shape, kind or content.
 
     Carries `key`, the argument, and `got`, the value, shape or type that the message reports. Others carry
-    `name` or `names` of the mechanism, `mobility` and `count` of coordinates, or `batches` that do not
-    broadcast.
+    `name` or `names`, which identify parts of the mechanism, `mobility` and `count` of coordinates, or
+    `batches` that do not broadcast.
     """
 
 

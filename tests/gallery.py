@@ -86,7 +86,8 @@ PIECES = (
     ),
     Piece(
         "bricard",
-        "Bricard's linkage, six hinges that move although counting gives no degree of freedom",
+        "Bricard's linkage, six hinges that move although the mobility formula predicts zero degrees of "
+        "freedom",
         'kic.draw(kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}))',
     ),
     Piece(

@@ -91,7 +91,7 @@ def test_savers_leave_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == [path]
     save(path)
     assert path.read_bytes() != b"old"
-    with pytest.raises(kic.KicError, match=r"No such file or directory\. Create the folder"):
+    with pytest.raises(kic.KicError, match=r"No such file or directory\. Create the directory"):
         save(tmp_path / "none" / name)
 
 

@@ -13,7 +13,7 @@ import kic
 
 
 def test_pendulum_swing_is_printed() -> None:
-    text = run("simulate", "horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--moments", "6")
+    text = run("simulate", "horn-two-link", "--at", "0deg, 30deg", "--of", "tip", "--samples", "6")
     for said in ("t = 0 to 1, 6 samples", "energy", "energy residual at most", "over time", "tip.x"):
         assert said in text
     arm = kic.load("horn-two-link")
@@ -23,7 +23,7 @@ def test_pendulum_swing_is_printed() -> None:
 
 
 def test_each_column_is_printed_once_with_its_unit() -> None:
-    text = run("simulate", "four-bar", "--of", "A,tip.x,tip", "--of", "D", "--moments", "3")
+    text = run("simulate", "four-bar", "--of", "A,tip.x,tip", "--of", "D", "--samples", "3")
     head = next(line for line in text.splitlines() if line.lstrip().startswith("t (s)"))
     assert " ".join(head.split()) == "t (s) A (rad) tip.x (m) tip.y (m) tip.z (m) D (rad)"
     m = kic.load("four-bar")
@@ -53,7 +53,7 @@ def test_scripts_get_the_numbers(tmp_path) -> None:
 
 
 def test_voltages_of_motors() -> None:
-    typed = ("puma560-motors", "--for", "0.05", "--moments", "3")
+    typed = ("puma560-motors", "--for", "0.05", "--samples", "3")
     text = run("simulate", *typed, "--voltage", "waist_motor=12, shoulder_motor=5")
     for said in ("motors, at most", "waist_motor", "heat in motors"):
         assert said in text
@@ -71,7 +71,7 @@ def test_voltages_of_motors() -> None:
 
 
 def test_currents_at_the_start() -> None:
-    typed = ("four-bar-motor", "--for", "0.1", "--moments", "3", "--voltage", "motor=6")
+    typed = ("four-bar-motor", "--for", "0.1", "--samples", "3", "--voltage", "motor=6")
     data = json.loads(run("simulate", *typed, "--current", "motor=1.5", "--json"))
     m = kic.load("four-bar-motor")
     exact = kic.simulate(m, m.at(), np.linspace(0, 0.1, 3), voltage=[6.0], current=[1.5])
@@ -84,7 +84,7 @@ def test_currents_at_the_start() -> None:
 @pytest.mark.slow
 def test_contacts_stop_a_run_or_hold() -> None:
     # a held quadruped passes a change point at 0.29 s
-    typed = ("quadruped", "--for", "0.3", "--moments", "2", "--json")
+    typed = ("quadruped", "--for", "0.3", "--samples", "2", "--json")
     stopped, held = (json.loads(run("simulate", *typed, "--contacts", how)) for how in ("stop", "hold"))
     assert "needs more friction than it has" in stopped["stopped"]
     assert stopped == json.loads(run("simulate", *typed))
@@ -96,7 +96,7 @@ def test_contacts_stop_a_run_or_hold() -> None:
 
 
 def test_runs_stop_at_or_pass_change_points() -> None:
-    typed = ("sarrus", "--rate", "A1=0.5", "--for", "0.5", "--moments", "3", "--json")
+    typed = ("sarrus", "--rate", "A1=0.5", "--for", "0.5", "--samples", "3", "--json")
     stopped, passed = (
         json.loads(run("simulate", *typed, "--on-change-point", how)) for how in ("stop", "continue")
     )
@@ -118,7 +118,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
     arm = kic.load("horn-two-link")
     kic.save(replace(arm, motors=[kic.Motor("S", ["shoulder"], [20.0])]), tmp_path / "arm.toml")
     data = json.loads(
-        run("simulate", str(tmp_path / "arm.toml"), "--voltage", "S=0.5", "--moments", "2", "--json")
+        run("simulate", str(tmp_path / "arm.toml"), "--voltage", "S=0.5", "--samples", "2", "--json")
     )
     assert data["current"] == data["voltage"] == [[None], [None]]
     assert data["torque"] == [[0.5], [0.5]]
@@ -153,7 +153,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
         (("four-bar", "--voltage", "M=1"), "of a motor, got 'M=1'. There are none", 1),
         (("four-bar", "--of", "coupler"), "includes angular velocities", 1),
         (("four-bar", "--of", "tip,,D"), "contains an empty name", 2),
-        (("four-bar", "--moments", "1"), "2<=x<=1000000", 2),
+        (("four-bar", "--samples", "1"), "2<=x<=1000000", 2),
         (("no-such-model",), "no-such-model", 1),
         (("four-bar", "--save", "/no/such/folder/run.npz"), "cannot be written", 1),
     ],

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def check(model: str, as_json: bool) -> None:
     """Check that MODEL_FILE is a valid mechanism.
 
-    Prints ok with a summary, or the error and its place (exit code 1). Missing inertia is a warning, since
-    kinematics do not need it.
+    Print ok with a summary, or the error and its location (exit code 1). Missing inertia is a warning,
+    because kinematics does not need it.
 
     \b
       kic check ./arm.toml
@@ -85,7 +85,7 @@ def schema() -> None:
       kic schema > kic.schema.json
 
     Editors with the TOML language server Taplo (such as VS Code with Even Better TOML) complete and
-    check a model with the first line
+    check a model if its first line is
 
     \b
       #:schema ./kic.schema.json

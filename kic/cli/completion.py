@@ -117,7 +117,9 @@ _NO_BLANK = "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2> /dev/null
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the shell script that completes commands, options, models and names.
+    """Print a shell completion script.
+
+    It completes commands, options, models and names.
 
     \b
     bash, in ~/.bashrc:

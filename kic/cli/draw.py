@@ -24,18 +24,19 @@ MOTION_SAMPLES = 49
 @parsing.model_argument
 @parsing.configuration_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
-              help="Output file: .png, .svg or .pdf for a picture, .gif or .mp4 for a motion.")  # fmt: skip
+              help="Write FILE: .png, .svg or .pdf for a picture, .gif or .mp4 for a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
-              help="Move this coordinate, the others fixed, and show several configurations or an animation. "
-                   "With one degree of freedom also another joint or a row, as in --at.")  # fmt: skip
+              help="Move this coordinate, with the others fixed, and show several configurations or an "
+                   "animation. In a mechanism with one degree of freedom, NAME may be any joint or "
+                   "row.")  # fmt: skip
 @parsing.names_option(
     "--trace", "trace", "Draw the curves of these points and bodies, with --move; repeatable."
 )
 @click.option("--names", is_flag=True, help="Label joints, bodies and points.")
 @click.option("--view", metavar="VIEW", shell_complete=completing.views,
-              help="top, front, side, or AZIMUTH,ELEVATION of the viewer in degrees.")  # fmt: skip
+              help="Set the view: top, front, side, or AZIMUTH,ELEVATION in degrees.")  # fmt: skip
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
-              help="Resolution of a png, gif or mp4 in dots per inch.")  # fmt: skip
+              help="Set the resolution of a png, gif or mp4 in dots per inch.")  # fmt: skip
 def draw(
     model: str,
     given: tuple[str, ...],
@@ -48,7 +49,7 @@ def draw(
     view: str | None,
     dpi: int,
 ) -> None:
-    """Draw MODEL, a shipped name or a file, to scale with standard kinematic symbols.
+    """Draw MODEL to scale with standard kinematic symbols.
 
     \b
       kic draw four-bar -o four-bar.svg
@@ -57,7 +58,7 @@ def draw(
       kic draw four-bar --move A=60deg..420deg --trace tip -o turn.gif
       kic draw puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --view 40,20 -o arm.png
 
-    An animation of whole turns omits the last configuration, which equals the first, to loop smoothly.
+    Animations of whole turns omit the last frame, which equals the first, so they loop smoothly.
 
     Requires Matplotlib (pip install -e '.[plot]' in the checkout).
     """

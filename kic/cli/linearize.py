@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @click.command()
 @parsing.model_argument
 @parsing.configuration_options
-@parsing.names_option("--wrt", "wrt", "Coordinates of the result: joints, points or their rows; repeatable.")
+@parsing.names_option("--wrt", "wrt", "Use these coordinates: joints, points or their rows; repeatable.")
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
-              help="Rates of these coordinates, 0 for the others; repeatable.")  # fmt: skip
+              help="Set the rates of these coordinates, 0 for the others; repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
-              help="Linearize about the nearest equilibrium without holding efforts.")  # fmt: skip
+              help="Find an equilibrium nearby under zero effort and linearize there.")  # fmt: skip
 @parsing.json_option
 def linearize(
     model: str,
@@ -35,9 +35,9 @@ def linearize(
     equilibrium: bool,
     as_json: bool,
 ) -> None:
-    """Linearize MODEL, a shipped name or a file, about one configuration.
+    """Linearize the dynamics of MODEL about one configuration.
 
-    Prints the linearized equation of motion, δT = K δq + C δq̇ + I* δq̈, and the modes of small motions under
+    Print the linearized equation of motion, δT = K δq + C δq̇ + I* δq̈, and the modes of small motions under
     constant holding efforts.
 
     \b
@@ -46,7 +46,7 @@ def linearize(
       kic linearize horn-two-link --at "-80deg, 5deg" --equilibrium
       kic linearize four-bar --rate A=6.28 --json
 
-    Rates are in rad, deg or length per unit of time; they belong to the --wrt coordinates, if given.
+    Rates are in rad, deg or length per unit of time; they refer to the --wrt coordinates, if given.
     The state space of a model with motors includes rotors and circuits; K, C, I* and the modes do not.
 
     --json prints a single object: name, units, coordinates, holonomic; the nominal motion qd, qdd, T; K, C, I

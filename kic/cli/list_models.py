@@ -11,7 +11,7 @@ from kic.cli.parsing import at_terminal, width
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list for scripts, see above.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, described above.")
 def list_models(as_json: bool) -> None:
     """List the shipped models: name, degrees of freedom, title.
 

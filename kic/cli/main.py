@@ -113,7 +113,9 @@ def _version(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
               help="Show the version and exit.")  # fmt: skip
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Compute kinematic influence coefficients of mechanisms: G, H, D, I*, P* and loads.
+    """Compute Jacobians (G), Hessians (H), the mass matrix (I*) and other dynamics of mechanisms.
+
+    MODEL is a shipped model, such as four-bar, or a TOML, URDF, SDF or MJCF file.
 
     \b
     List the shipped models and look at one of them:
@@ -121,7 +123,7 @@ def main(ctx: click.Context) -> None:
       kic report puma560
       kic draw puma560 --names -o puma560.png
     \b
-    Choose a configuration and another part of it, to second order:
+    Choose a configuration, another part and second order:
       kic report puma560 --at shoulder=30deg --at wrist_bend=0.8 --of link6 --order 2
     \b
     Write the whole report as one page, with drawing and plots:
@@ -145,7 +147,7 @@ def main(ctx: click.Context) -> None:
     Enable shell completion of commands, models and names (zsh and fish: kic completion --help):
       eval "$(kic completion bash)"
 
-    The first call compiles the kernels for this machine, which takes some seconds once; a line on stderr
+    The first call compiles the kernels for this machine, which takes several seconds, once; a line on stderr
     reports it. kic warm-up compiles all of them.
 
     Exit codes: 0, success; 1, error; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141,

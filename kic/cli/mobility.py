@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @parsing.configuration_options
 @parsing.json_option
 def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, as_json: bool) -> None:
-    """Print the degrees of freedom of MODEL, a shipped name or a file, and their derivation.
+    """Print the degrees of freedom of MODEL and their derivation.
 
-    Lists the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
+    List the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
     and the passive degrees of freedom.
 
     \b

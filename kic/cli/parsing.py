@@ -32,17 +32,17 @@ _CONFIGURATION_OPTIONS = ("--at", "--near", "--move")
 
 
 model_argument = click.argument("model", shell_complete=completing.models)
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts, see above.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, described above.")
 
 
 def configuration_options(command: Any) -> Any:
     """Add the options ``--at``, ``--near`` and ``--limits`` to a command."""
     shared: dict[str, Any] = {"multiple": True, "metavar": "VALUES", "shell_complete": completing.coordinates}
-    text = "Coordinates, in order or by name; repeatable. Default: the reference configuration."
+    text = "Set the coordinates, in order or by name; repeatable. Default: the reference configuration."
     at = click.option("--at", "given", help=text, **shared)
-    text = "Configuration from which --at is reached, so that its assembly mode is kept; written like --at."
+    text = "Start from this configuration to select the assembly mode of --at; written like --at."
     near = click.option("--near", "near", help=text, **shared)
-    text = "Respect the limits of joints and distances that the model describes; beyond them is an error."
+    text = "Enforce the joint and distance limits of the model; exceeding them is an error."
     limits = click.option("--limits", "limits", is_flag=True, help=text)
     return at(near(limits(command)))
 

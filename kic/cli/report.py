@@ -17,13 +17,15 @@ from kic.io.files import atomic_write
 @click.command()
 @parsing.model_argument
 @parsing.configuration_options
-@parsing.names_option("--of", "of", "Points, bodies, joints, distances or their rows (tool.x); repeatable. "
-                                    "Default: the last point.")  # fmt: skip
+@parsing.names_option("--of", "of", "Select points, bodies, joints, distances or their rows (tool.x); "
+                                    "repeatable. Default: the last moving point, "
+                                    "else the last body.")  # fmt: skip
 @parsing.names_option(
-    "--wrt", "wrt", "Other coordinates of coefficients and dynamics, one per degree of freedom; repeatable."
+    "--wrt", "wrt", "Use other coordinates for G, H, D and dynamics, one per degree of freedom; repeatable."
 )
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
-              help="1: G. 2: also H, and P* of any size. 3: also D.")  # fmt: skip
+              help="Set the order. 1: G. 2: also H, and P* of more than six coordinates. "
+                   "3: also D.")  # fmt: skip
 @click.option("--html", "page", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
 @parsing.json_option
@@ -38,9 +40,9 @@ def report(
     page: str | None,
     as_json: bool,
 ) -> None:
-    """Report on MODEL, a shipped name or a file, in one configuration.
+    """Report on MODEL in one configuration, as tables or a page.
 
-    Prints the parts and their positions, values and influence coefficients of the --of outputs, then I*, P*
+    Print the parts and their positions, values and influence coefficients of the --of outputs, then I*, P*
     and the loads.
 
     \b
@@ -63,8 +65,9 @@ def report(
     --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
     phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); frames
     (4×4, in the world); rows, row_units, values (null for angular velocities), holonomic; wrt, wrt_units
-    (coordinates of the following arrays); G[p][n], H[p][m][n], D[p][l][m][n] (null above the order), the
-    differentiating index first; I[k][n], P[k][a][b], load, gravity_load, damping (null if not available;
+    (coordinates of the following arrays); Jacobian G[p][n], Hessian H[p][m][n], third derivatives
+    D[p][l][m][n] (null above the order), the differentiating index first; mass matrix I[k][n], Christoffel
+    symbols P[k][a][b] (q̇ᵀ P[k] q̇ is the effort at k), load, gravity_load, damping (null if not available;
     dynamics_left_out states the reason). Floats are exact.
     """
     if page is not None and as_json:

@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 @parsing.model_argument
 @parsing.configuration_options
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
-              help="Duration in the model's unit of time.")  # fmt: skip
+              help="Set the duration in the model's unit of time.")  # fmt: skip
 @click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
-              help="Initial rates, 0 for the others; repeatable.")  # fmt: skip
+              help="Set initial rates, 0 for the others; repeatable.")  # fmt: skip
 @click.option("--effort", "efforts", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
-              help="Constant efforts at these coordinates, 0 for the others; repeatable.")  # fmt: skip
+              help="Apply constant efforts at these coordinates, 0 at the others; repeatable.")  # fmt: skip
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
-              help="Constant voltages of these motors, or torques of ideal torque sources; 0 for the others, "
-                   "which brakes DC motors. Repeatable.")  # fmt: skip
+              help="Apply constant voltages to these motors, or torques to ideal torque sources; others get "
+                   "0 V, which brakes DC motors, or no torque. Repeatable.")  # fmt: skip
 @click.option("--current", "currents", multiple=True, metavar="NAME=NUMBER",
-              help="Initial currents of these motors, 0 for the others; with --voltage. "
+              help="Set initial currents of these motors, 0 for the others; with --voltage. "
                    "Repeatable.")  # fmt: skip
 @click.option("--contacts", type=click.Choice(["stop", "hold"]), default="stop", show_default=True,
-              help="Stop the run if a closed contact would have to pull or exceed its friction limit, or "
-                   "hold contacts regardless.")  # fmt: skip
+              help="Stop the run if a closed contact would need a tensile force or exceed its friction "
+                   "limit, or hold contacts regardless.")  # fmt: skip
 @click.option("--on-change-point", type=click.Choice(["continue", "stop"]), default="continue",
               show_default=True,
               help="Continue smoothly through points at which branches of the loop closure meet, such as a "
                    "parallelogram with all links in line, or stop there.")  # fmt: skip
-@parsing.names_option("--wrt", "wrt", "Coordinates of rates, efforts and results; repeatable.")
+@parsing.names_option("--wrt", "wrt", "Use these coordinates for rates, efforts and results; repeatable.")
 @parsing.names_option(
     "--of", "of", "Also print values of points, joints, distances or their rows; repeatable."
 )
-@click.option("--moments", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
-              help="Number of equally spaced output times.")  # fmt: skip
+@click.option("--samples", type=click.IntRange(2, 1_000_000), default=11, show_default=True,
+              help="Set the number of equally spaced output times.")  # fmt: skip
 @click.option("--save", "file", type=click.Path(dir_okay=False), help="Save the run to FILE (.npz).")
 @parsing.json_option
 def simulate(
@@ -60,17 +60,17 @@ def simulate(
     on_change_point: Literal["continue", "stop"],
     wrt: tuple[str, ...],
     of: tuple[str, ...],
-    moments: int,
+    samples: int,
     file: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate the motion of MODEL, a shipped name or a file.
+    """Simulate the motion of MODEL.
 
-    Loops are closed at each step. Prints coordinates over time and the energy balance with its residual.
+    Print coordinates over time and the energy balance with its residual. Loops are closed at each step.
 
     \b
       kic simulate four-bar --for 5
-      kic simulate horn-two-link --at "0deg, 30deg" --of tip --moments 6
+      kic simulate horn-two-link --at "0deg, 30deg" --of tip --samples 6
       kic simulate four-bar --rate A=6.28 --effort A=0.2 --for 2 --json
       kic simulate gough-stewart --for 0.2 --save fall.npz
       kic simulate puma560-motors --voltage waist_motor=12 --voltage shoulder_motor=5
@@ -80,10 +80,10 @@ def simulate(
     Rates are in rad, deg or length per unit of time. Load a saved file in Python with
     kic.Simulation.load(file).
 
-    --voltage includes the motors: rotors, damping and circuits. Currents start at 0 or at the --current
-    values; the current of a motor without inductance follows the voltage from the start.
+    With --voltage the motors are simulated, including rotors, damping and circuits. Currents start at 0 or at
+    the --current values; the current of a motor without inductance follows the voltage from the start.
 
-    With --limits a run starts within the limits of the model and stops at the first one that it reaches.
+    With --limits, the start must lie within the limits, and the run stops at the first limit reached.
 
     An interrupted run (Ctrl-C) prints and saves its results up to the interruption. If a run cannot be
     continued, --save still writes the results up to that time.
@@ -114,7 +114,7 @@ def simulate(
         run = run_simulation(
             mechanism,
             start,
-            np.linspace(0.0, duration, moments),
+            np.linspace(0.0, duration, samples),
             effort=parsing.parse_numbers("a coordinate", coordinates, efforts, "--effort"),
             qd=parsing.parse_rates(mechanism, coordinates, rates),
             wrt=names,

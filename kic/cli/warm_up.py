@@ -18,10 +18,10 @@ _CLOSED = {"four-bar": "A"}
 
 @click.command("warm-up")
 def warm_up() -> None:
-    """Compile all kernels, so that no later call waits for the compiler.
+    """Compile all kernels, so that later calls start immediately.
 
     Kernels are compiled once for each machine and version of kic, on first use. Run this when a container
-    image is built, or before a class. They are kept in the user's cache directory, or in KIC_CACHE_DIR.
+    image is built, or before a course. They are stored in the user's cache directory, or in KIC_CACHE_DIR.
 
     \b
       kic warm-up

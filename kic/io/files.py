@@ -14,9 +14,9 @@ from uuid import uuid4
 from kic.errors import FileError, short_repr
 
 _REMEDIES = {
-    errno.ENOENT: "Create the folder first.",
-    errno.ENOTDIR: "Name a file in a folder.",
-    errno.EISDIR: "Name a file in that folder.",
+    errno.ENOENT: "Create the directory first.",
+    errno.ENOTDIR: "Name a file in a directory.",
+    errno.EISDIR: "Name a file in that directory.",
     errno.ENOSPC: "Free some space, or choose another place.",
     errno.EFBIG: "Raise the limit of file sizes, or choose another place.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
@@ -29,10 +29,10 @@ _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends without an error.
 
-    The bytes go to a temporary file in the same folder, which is flushed to the disk and renamed. If anything
-    fails, a file at `path` stays as it was. An existing file keeps its permissions, a symbolic link is
-    followed, and hard links to the old content are cut. Devices, pipes and the process's own streams are
-    written directly, and so is an existing file in a folder where no other file may be created.
+    The bytes go to a temporary file in the same directory, which is flushed to the disk and renamed. If
+    anything fails, a file at `path` stays as it was. An existing file keeps its permissions, a symbolic link
+    is followed, and hard links to the old content are cut. Devices, pipes and the process's own streams are
+    written directly, and so is an existing file in a directory where no other file may be created.
 
     Raise `FileError` with `path` and `errno` if the file cannot be written, and `BrokenPipeError` if `path`
     is a pipe whose reader has gone.

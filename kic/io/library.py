@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kic.errors import UnknownNameError, invalid, short_repr, unknown
 
-# files that are read by path even without a folder
+# files that are read by path even without a directory
 SUFFIXES = (".toml", ".urdf", ".sdf", ".xml", ".mjcf")
 
 
 def models_directory() -> Path:
-    """Return the folder of the shipped models, in the installed package or next to it in a checkout."""
+    """Return the directory of the shipped models, in the installed package or next to it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "models"
     return installed if installed.is_dir() else package.parent / "models"

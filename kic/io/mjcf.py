@@ -60,7 +60,7 @@ def from_mujoco(
 
     The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
     on is removed first, and mesh files need not exist. All files that the model refers to must be in its
-    folder; a model given as text cannot refer to any. Contacts, soft constraints and control laws are left
+    directory; a model given as text cannot refer to any. Contacts, soft constraints and control laws are left
     out; equality constraints are exact.
 
     Parameters
@@ -167,7 +167,7 @@ class _Document:
 
 
 class _Files:
-    """Files that mujoco opens for a model, which are in its folder, and bounds on what they stand for."""
+    """Files that mujoco opens for a model, which are in its directory, and bounds on what they stand for."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -190,14 +190,14 @@ class _Files:
                 element.fail(f"{rule} to be a model, and are more. {_TRUST}", limit=TABLE_MAX)
 
     def is_inside(self, folder: Path, name: str) -> bool:
-        """Return True if a file is in the folder of the model, after symbolic links are resolved."""
+        """Return True if a file is in the directory of the model, after symbolic links are resolved."""
         path = folder.resolve() / name
         paths = (path, Path(os.path.normpath(path)))
         return self.folder is not None and all(one.resolve().is_relative_to(self.folder) for one in paths)
 
     def fail_outside(self, line: int, name: str) -> NoReturn:
-        """Raise an error for a file outside the folder."""
-        rule = f"a file that the model refers to must be in the folder of the model, got {short_repr(name)}."
+        """Raise an error for a file outside the directory."""
+        rule = f"a file that the model refers to must be in its directory, got {short_repr(name)}."
         raise self.source.error(line, f"{rule} {_TRUST}", key="file", got=name)
 
     def _read(self, element: Element, document: _Document) -> Source:
@@ -205,7 +205,7 @@ class _Files:
         name, own = element.get("file"), element.source.path
         if document.folder is None or own is None:
             self.fail_outside(element.line, name)
-        # mujoco starts at the folder of the main file
+        # mujoco starts at the directory of the main file
         folders = (document.folder, own.parent)
         for folder in folders:
             if not self.is_inside(folder, name.replace("\\", "/")):
