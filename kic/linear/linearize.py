@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.motors import dry_friction, motor_shafts
+from kic.actuation.motor_demand import dry_friction, motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown

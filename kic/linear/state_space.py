@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.motors import motor_shafts
+from kic.actuation.motor_demand import motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
