@@ -77,7 +77,7 @@ package                               contents
 `report`, `cli`                       reports and commands
 ====================================  ==========================================================
 
-`kic.kinematics`, `kic.dynamics` and `kic.transfer` have an index of equations.
+`kic.kinematics`, `kic.dynamics`, `kic.transfer` and `kic.linear` have an index of equations.
 """
 
 from importlib import import_module
