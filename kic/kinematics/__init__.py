@@ -25,7 +25,8 @@ Table 2-5              `kic.kernels.influence.third`
 (3-8)                  `kic.kinematics.jets.Jet.velocity`
 (3-9)                  `kic.kinematics.jets.Jet.acceleration`
 (3-15)                 `kic.kinematics.jets.invert`
-(3-17) to (3-19)       `kic.kinematics.jets.invert`
+(3-17) to (3-18)       `kic.kinematics.jets.invert`
+(3-19)                 `kic.kinematics.jets.invert`
 (3-22)                 `kic.kinematics.jets.compose`
 (3-26)                 `kic.kinematics.jets.compose`
 (3-47)                 `kic.kinematics.jets.invert`
