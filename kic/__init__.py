@@ -77,7 +77,7 @@ package                               contents
 `report`, `cli`                       reports and commands
 ====================================  ==========================================================
 
-`kic.kinematics`, `kic.dynamics` and `kic.transfer` have an index of equations.
+`kic.kinematics`, `kic.dynamics`, `kic.transfer` and `kic.linear` have an index of equations.
 """
 
 from importlib import import_module
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from kic import trajectory
     from kic.actuation.distribution import Distribution
     from kic.actuation.internal_loads import InternalLoads
-    from kic.analysis.assemblies import Assemblies
+    from kic.analysis.assembly_modes import Assemblies
     from kic.analysis.input_sets import IndependentSet, IndependentSets
     from kic.analysis.sensitivity import sensitivity
     from kic.analysis.singularities import Singularities, Singularity
@@ -171,7 +171,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "actuation.distribution": "Distribution",
     "actuation.internal_loads": "InternalLoads",
-    "analysis.assemblies": "Assemblies",
+    "analysis.assembly_modes": "Assemblies",
     "analysis.input_sets": "IndependentSet IndependentSets",
     "analysis.sensitivity": "sensitivity",
     "analysis.singularities": "Singularities Singularity",

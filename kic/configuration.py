@@ -622,7 +622,7 @@ class Configuration(Printable, Tabular):
         array([-19.62 ,  -4.905])
         """
         if motors is not False and flag("motors", motors):
-            from kic.actuation.motors import rotor_dynamics
+            from kic.actuation.motor_demand import rotor_dynamics
 
             return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
         model = self._model
@@ -1587,7 +1587,7 @@ class Configuration(Printable, Tabular):
         >>> c.drive([6.0], [0.0]).speed
         array([180.])
         """
-        from kic.actuation.motors import motor_demand
+        from kic.actuation.motor_demand import motor_demand
 
         return motor_demand(self, qd, qdd, qddd, wrt, applied, failures)
 

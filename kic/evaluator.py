@@ -699,7 +699,7 @@ def inverse_dynamics(
     want = BOTH if flag("loads", loads) else WANT_INERTIA
     rotors = None
     if flag("motors", motors):
-        from kic.actuation.motors import rotor_dynamics
+        from kic.actuation.motor_demand import rotor_dynamics
 
         rotors = rotor_dynamics(configuration, wrt, failures)
     T = _along(configuration, want, {"qd": qd, "qdd": qdd}, wrt, applied, failures)

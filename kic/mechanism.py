@@ -27,7 +27,7 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
-    from kic.analysis.assemblies import Assemblies
+    from kic.analysis.assembly_modes import Assemblies
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
     from kic.evaluator import PositionSolver
@@ -302,7 +302,7 @@ class Mechanism(Printable, MechanismDescription):
         >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
         [2, 2, 1, 0]
         """
-        from kic.analysis.assemblies import find_assemblies
+        from kic.analysis.assembly_modes import find_assemblies
 
         return find_assemblies(self._model, inputs, near, starts, seed, limits)
 

@@ -84,7 +84,7 @@ myst_heading_anchors = 3
 # the interface: every public name has a page, types and names in backticks are links
 reference_pages.write(HERE / "reference" / "api")
 autosummary_generate = True
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("p.", "pp.", "App.")  # do not end a summary
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("p.", "pp.")  # do not end a summary
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

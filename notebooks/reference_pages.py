@@ -30,7 +30,8 @@ LAYERS = (
     ("errors", "Errors", ("errors",)),
 )
 MODULES = ("kic.classics",)  # public modules that are not attributes of `kic`
-INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer")  # packages with an index of equations
+# packages with an index of equations
+INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer", "kic.linear")
 
 
 def members(module: ModuleType) -> list[str]:
@@ -127,18 +128,14 @@ def equation_pages() -> dict[str, str]:
             name = path
             internal.append(path)
         lines += [f"   * - {equation}", f"     - :py:obj:`{name}`"]
-    modules = sorted({p for p in internal if inspect.ismodule(found(p))})
-    others = sorted(
-        {p for p in internal if p not in modules and not inspect.isclass(found(p.rpartition(".")[0]))}
-    )
+    others = {p for p in internal if not inspect.isclass(found(p.rpartition(".")[0]))}
     owners = {p.rpartition(".")[0] for p in internal if inspect.isclass(found(p.rpartition(".")[0]))}
     page = [
         heading("Internal functions of the index", "="),
         "Functions that the index of equations names and that are not part of the public interface. They may "
         "change without notice.\n",
-        table(sorted({*others, *owners}), None),
+        table(sorted(others | owners), None),
     ]
-    page += [f".. automodule:: {name}\n" for name in modules]
     return {"equations": "\n".join(lines) + "\n", "internals": "\n".join(page)}
 
 

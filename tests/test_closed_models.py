@@ -319,7 +319,7 @@ INPUTS = [
 
 
 @pytest.mark.parametrize(("inputs", "data"), INPUTS)
-def test_inputs_of_another_number_or_kind(inputs: object, data: dict) -> None:
+def test_inputs_of_wrong_count_or_type_raise(inputs: object, data: dict) -> None:
     with raises(kic.InputError, **data):
         kic.load("five-bar").at(inputs)
 

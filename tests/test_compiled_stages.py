@@ -39,7 +39,7 @@ def check(run: kic.Simulation, plain: kic.Simulation, tolerance: float = 1e-9) -
 
 
 @pytest.mark.parametrize("method", ["DOP853", "RK23", "LSODA"])
-def test_prescribed_coordinates(method, monkeypatch) -> None:
+def test_prescribed_coordinates_agree_with_python_stages(method, monkeypatch) -> None:
     m = kic.load("five-bar")
     start = m.at()
     given = {"E": swinging(float(start.value("E")), 0.8)}
@@ -68,7 +68,7 @@ def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordina
     check(*compiled_and_plain(monkeypatch, *args, effort=[0.0, 5.0], **given), 1e-6)
 
 
-def test_prescribed_coordinates_of_an_open_chain(monkeypatch) -> None:
+def test_prescribed_coordinates_of_open_chain_agree_with_python_stages(monkeypatch) -> None:
     m = kic.load("horn-three-link")
     start, names = m.at(), m.coordinate_names
     given = {names[1]: swinging(float(start.value(names[1])), 0.5)}
@@ -77,7 +77,7 @@ def test_prescribed_coordinates_of_an_open_chain(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("inductance", [0.0, 1e-3])
-def test_motors_under_voltages(inductance, monkeypatch) -> None:
+def test_motors_under_voltages_agree_with_python_stages(inductance, monkeypatch) -> None:
     m = motor(kic.load("four-bar"), "A", inductance=inductance, **CIRCUIT)
     start = m.at()
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, [0.1], voltage=[6.0, 0.02]))
@@ -88,7 +88,7 @@ def test_motors_under_voltages(inductance, monkeypatch) -> None:
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, voltage=voltage, effort=lambda t, now: [t]))
 
 
-def test_motors_beside_a_prescribed_coordinate(monkeypatch) -> None:
+def test_motors_and_prescribed_coordinate_agree_with_python_stages(monkeypatch) -> None:
     m = motor(kic.load("five-bar"), "A", **CIRCUIT)
     start = m.at()
     given = {"E": swinging(float(start.value("E")), 0.4)}
@@ -96,7 +96,7 @@ def test_motors_beside_a_prescribed_coordinate(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["gough-stewart", "puma560", "top"])
-def test_effort_functions(name: str, monkeypatch) -> None:
+def test_effort_functions_agree_with_python_stages(name: str, monkeypatch) -> None:
     m = top((0.3, 0.3, 0.5)) if name == "top" else kic.load(name)
     size = len(m.coordinate_names)
 
@@ -109,7 +109,7 @@ def test_effort_functions(name: str, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "rate"), [("four-bar", 4.0), ("gough-stewart", 0.5)])
-def test_long_steps(name: str, rate: float, monkeypatch) -> None:
+def test_long_steps_agree_with_python_stages(name: str, rate: float, monkeypatch) -> None:
     """Stages far from the last good state are closed by way of others."""
     m = kic.load(name)
     rates = np.full(len(m.coordinate_names), rate)
@@ -120,7 +120,7 @@ def test_long_steps(name: str, rate: float, monkeypatch) -> None:
     assert rate * 0.4 / run.steps > 0.04
 
 
-def test_errors_of_functions_within_compiled_stages() -> None:
+def test_compiled_stages_raise_errors_of_functions() -> None:
     m = kic.load("four-bar")
 
     def effort(t: float, now) -> list[float]:

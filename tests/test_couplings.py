@@ -590,7 +590,7 @@ COUPLINGS = [
 
 
 @pytest.mark.parametrize(("given", "key"), COUPLINGS)
-def test_couplings_that_cannot_be(given: dict, key: str) -> None:
+def test_invalid_couplings_raise(given: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
         kic.Coupling("k", **{"joints": ("A", "B"), **given})
 
@@ -647,7 +647,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("joints", "given", "data"), REFUSED)
-def test_couplings_that_the_drawing_cannot_have(joints, given: dict, data: dict) -> None:
+def test_couplings_inconsistent_with_reference_configuration(joints, given: dict, data: dict) -> None:
     good = kic.Coupling("good", ("C.1", "F.2", "U.2"), ratios=(1, 2, 3))
     with raises(kic.ModelError, **{**data, "key": f"couplings[1].{data['key']}"}):
         workshop(good, kic.Coupling("k", joints, **given))

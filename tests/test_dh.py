@@ -229,7 +229,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "key"), BAD_ROWS)
-def test_bad_row(row: dict, key: str) -> None:
+def test_invalid_rows_raise(row: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
         kic.DHRow(**row)
     with raises(kic.ModelError, key=key):
@@ -257,7 +257,7 @@ BAD_ARMS = [
 
 
 @pytest.mark.parametrize(("call", "key"), BAD_ARMS)
-def test_bad_arm(call: dict, key: str) -> None:
+def test_invalid_arms_raise(call: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
         kic.from_dh(**call)
 

@@ -299,7 +299,7 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
-def test_exponents_show_numbers_that_are_large_or_not_finite(dtype: type) -> None:
+def test_exponent_check_detects_large_and_nonfinite_numbers(dtype: type) -> None:
     from kic.kernels.functions import has_large, has_nonfinite
 
     @entry

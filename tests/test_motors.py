@@ -211,7 +211,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("given", "key"), BAD)
-def test_motors_that_cannot_be(given: dict, key: str) -> None:
+def test_invalid_motors_raise(given: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
         kic.Motor(**{"name": "M", "joints": ["A"], **given})
 

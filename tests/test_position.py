@@ -472,7 +472,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "inputs", "data"), WRONG)
-def test_inputs_of_another_number_or_kind(name: str, inputs: dict, data: dict) -> None:
+def test_inputs_of_wrong_count_or_type_raise(name: str, inputs: dict, data: dict) -> None:
     m = kic.load(name)
     with raises(kic.KicError, **data):
         m.at(inputs, near=m.at())

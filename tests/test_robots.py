@@ -696,7 +696,7 @@ ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>
          {"key": "flexcomp"}),
     ],
 )  # fmt: skip
-def test_mjcf_that_stands_for_many_parts(parts, data):
+def test_mjcf_expanding_to_many_parts_raises(parts, data):
     text = f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>"
     with raises(kic.ModelFileError, **data):
         kic.from_mujoco(text)

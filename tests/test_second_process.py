@@ -75,7 +75,9 @@ def test_no_process_is_started_unless_allowed(tmp_path: Path, monkeypatch: pytes
     assert second._process is None
 
 
-def test_a_second_process_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_second_process_writes_nothing_and_does_not_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The part is then compiled where it is needed."""
     monkeypatch.setitem(second_process._settings, "allowed", True)
     monkeypatch.setattr(second_process, "_cores", lambda: 2)
@@ -92,7 +94,9 @@ def test_a_second_process_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyP
     second._stop()
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_process_does_not_start_without_writable_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(second_process._settings, "allowed", True)
     monkeypatch.setattr(second_process, "_cores", lambda: 2)
     blocked = tmp_path / "file"

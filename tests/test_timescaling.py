@@ -418,6 +418,6 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("data", "call"), ERRORS)
-def test_errors(data: dict, call) -> None:
+def test_invalid_arguments_raise(data: dict, call) -> None:
     with raises(kic.InputError, **data):
         call()

@@ -88,7 +88,7 @@ BRANCHES = {
 
 
 @pytest.mark.parametrize("name", BRANCHES)
-def test_rows_of_one_branch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_one_branch_equal_those_among_all_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames of other branches are not computed: rows alone are those among all, whatever scratch holds."""
     kinds, wrt = BRANCHES[name]
     omitted = 0

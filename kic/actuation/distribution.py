@@ -242,7 +242,8 @@ class Distribution(Printable):
 class ActuationProblem:
     """Actuators, a criterion and efforts at configurations: common input of all distribution problems.
 
-    `given` holds the arrays `effort` (..., M) and `preload` (..., A), if any.
+    The coefficients `G` and `H` of the actuators (4-76) are (4-78) and (4-79). `given` holds the arrays
+    `effort` (..., M) and `preload` (..., A), if any.
     """
 
     def __init__(
@@ -460,7 +461,8 @@ def actuator_dynamics(
 ) -> Dynamics:
     """Return the dynamics in terms of more actuators than degrees of freedom (eqs 4-87 to 4-90).
 
-    See `Configuration.actuator_dynamics`.
+    They are those in the coordinates (4-77) times the left inverse of (4-86). See
+    `Configuration.actuator_dynamics`.
     """
     problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)

@@ -77,7 +77,10 @@ class EffortSpace:
         self.basis = participates * (basis - self._minimum_efforts(np.swapaxes(G, -1, -2) @ basis))
 
     def minimum_effort(self, demand: np.ndarray) -> np.ndarray:
-        """Return efforts (n, A) of minimum norm that produce generalized efforts (n, M) (eq 4-85)."""
+        """Return efforts (n, A) of minimum norm that produce generalized efforts (n, M) (eq 4-85).
+
+        They solve the problem (4-80) to (4-84) in the metric of the criterion.
+        """
         return self._minimum_efforts(demand[..., None])[..., 0]
 
     def _minimum_efforts(self, demand: np.ndarray) -> np.ndarray:

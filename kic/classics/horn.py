@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kic.classics.planar_chain import PlanarChain, check_fields, real_array, sin_cos, wrap_to_pi
+from kic.classics.common import check_fields, real_array, sin_cos, wrap_to_pi
+from kic.classics.planar_chain import PlanarChain
 from kic.errors import ConfigurationError, InputError, ModelError, SingularError, invalid
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
 from kic.numerics.tolerances import EPS

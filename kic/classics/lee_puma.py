@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.classics.planar_chain import sin_cos
+from kic.classics.common import sin_cos
 from kic.classics.split_dynamics import SplitDynamics
 from kic.description.parts import Body
 from kic.description.validation import assign

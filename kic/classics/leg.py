@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.classics.planar_chain import check_fields, sin_cos
+from kic.classics.common import check_fields, sin_cos
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import Vector, assign, vector
 from kic.dynamics.dynamics import Dynamics

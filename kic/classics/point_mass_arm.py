@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.classics.planar_chain import check_fields, sin_cos
+from kic.classics.common import check_fields, sin_cos
 from kic.description.parts import Body, Joint, Point
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import ModelError

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.classics.common import SINGULAR_SINE_ATOL, check_fields, real_array, sin_cos, wrap_to_pi
 from kic.classics.horn import (
     BOUNDARY_RTOL,
     Annulus,
@@ -18,7 +19,6 @@ from kic.classics.horn import (
     unreachable_reason,
 )
 from kic.classics.leg import sin_cos_derivatives, turning_plane_point
-from kic.classics.planar_chain import SINGULAR_SINE_ATOL, check_fields, real_array, sin_cos, wrap_to_pi
 from kic.description.parts import Point
 from kic.errors import SingularError
 from kic.io.dh import DHRow, from_dh

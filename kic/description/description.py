@@ -28,11 +28,11 @@ from kic.description.validation import (
     GROUND,
     STRICT,
     Vector,
-    apart,
     assign,
     check_part,
     listed,
     nonnegative,
+    point_distance,
     text,
     vector,
 )
@@ -293,7 +293,7 @@ class MechanismDescription:
                     "change. Leave `fixed` out.",
                     key=f"distances[{i}].fixed",
                 )
-            length, size = apart(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
+            length, size = point_distance(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
             if rod.fixed and not length > FIXED_DISTANCE_RTOL * size:
                 raise ModelError(
                     f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. "
@@ -306,7 +306,9 @@ class MechanismDescription:
     def fixed_distances(self) -> Mapping[str, float]:
         """Mapping from each fixed distance to its length."""
         fixed = [d for d in self.distances if d.fixed]
-        return MappingProxyType({d.name: apart(*(self.point(name).at for name in d.points)) for d in fixed})
+        return MappingProxyType(
+            {d.name: point_distance(*(self.point(name).at for name in d.points)) for d in fixed}
+        )
 
     @cached_property
     def variable_distances(self) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def direction(owner: str, key: str, value: Any) -> Vector:
     return v
 
 
-def apart(one: Vector, other: Vector) -> float:
+def point_distance(one: Vector, other: Vector) -> float:
     """Return the distance of two points; complex steps are kept."""
     gap = [a - b for a, b in zip(one, other, strict=True)]
     if any(isinstance(x, complex) for x in gap):

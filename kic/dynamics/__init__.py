@@ -5,10 +5,10 @@ Equation index
 =====================  ==========================================================
 equation               function
 =====================  ==========================================================
-(2-125)                `kic.kernels.loads`
+(2-125)                `kic.kernels.loads.virtual_work`
 (2-140)                `kic.dynamics.dynamics.Dynamics.kinetic_energy`
 (2-145)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
-(2-147)                `kic.kernels.loads`
+(2-147)                `kic.kernels.loads.gravity_loads`
 (2-157)                `kic.dynamics.contributions.Contributions`
 (2-158)                `kic.dynamics.contributions.Contributions`
 (2-164)                `kic.kernels.inertia.rotated_inertia`
@@ -19,6 +19,8 @@ equation               function
 (2-197)                `kic.dynamics.dynamics.Dynamics`
 (2-198)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
 (2-199)                `kic.dynamics.dynamics.Dynamics.forward_dynamics`
+(2-228) to (2-236)     `kic.description.motors.Motor`
+(2-228) to (2-236)     `kic.kernels.runge_kutta.add_motors`
 (2-231)                `kic.dynamics.drive_train.DriveTrain.torques`
 (2-232)                `kic.dynamics.drive_train.DriveTrain`
 (2-236)                `kic.dynamics.drive_train.MotorDemand`

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.kernels.layout import TERMS, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.queries import KernelQuery, Table

@@ -1,1 +1,1 @@
-"""Files: model files (TOML), Denavit-Hartenberg rows, shipped models, and atomic writing."""
+"""Files: TOML, URDF, SDF and MJCF models, Denavit–Hartenberg rows, shipped models, atomic writing."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.description.columns import effort_columns
 from kic.description.description import MechanismDescription
+from kic.description.table_columns import effort_columns
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions

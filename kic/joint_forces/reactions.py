@@ -148,7 +148,7 @@ def joint_forces(
     effort: Any = None,
     out_of_plane: bool = False,
 ) -> JointForces:
-    """Return forces and moments in all joints for a motion.
+    """Return forces and moments in all joints for a motion: the constraint loads T_c of (4-31).
 
     See `Configuration.joint_forces`.
     """

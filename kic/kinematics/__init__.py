@@ -14,8 +14,7 @@ equation               function
 (2-27)                 `kic.kinematics.jets.Jet.acceleration`
 (2-42)                 `kic.kinematics.coefficients.Coefficients`
 (2-44)                 `kic.kinematics.jets.Jet.jerk`
-(2-45)                 `kic.kernels.frames.frames`
-(2-50)                 `kic.kernels.frames.frames`
+(2-45) to (2-50)       `kic.kernels.frames.frames`
 Table 2-3              `kic.kernels.influence.first`
 Table 2-4              `kic.kernels.influence.second`
 Table 2-5              `kic.kernels.influence.third`
@@ -25,13 +24,16 @@ Table 2-5              `kic.kernels.influence.third`
 (3-6) to (3-7)         `kic.kinematics.coefficients.Coefficients`
 (3-8)                  `kic.kinematics.jets.Jet.velocity`
 (3-9)                  `kic.kinematics.jets.Jet.acceleration`
+(3-15)                 `kic.kinematics.jets.invert`
 (3-17) to (3-18)       `kic.kinematics.jets.invert`
-App. A.1               `kic.kinematics.products.quadratic`
-App. A.2               `kic.kinematics.products.form`
-App. A.3               `kic.kinematics.products.dot`
-App. A.4               `kic.kinematics.products.dot`
+(3-19)                 `kic.kinematics.jets.invert`
+(3-22)                 `kic.kinematics.jets.compose`
+(3-26)                 `kic.kinematics.jets.compose`
+(3-47)                 `kic.kinematics.jets.invert`
+Appendix A.1           `kic.kinematics.products.quadratic`
+Appendix A.1           `kic.kinematics.products.bilinear`
+Appendix A.2           `kic.kinematics.products.form`
+Appendix A.3           `kic.kinematics.products.dot`
+Appendix A.4           `kic.kinematics.products.dot`
 =====================  ==========================================================
-
-For the inverse (3-15, 3-19, 3-47) and the composition (3-22, 3-26) of Chapter III see
-`kic.kinematics.jets.invert` and `kic.kinematics.jets.compose`.
 """

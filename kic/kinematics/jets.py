@@ -137,11 +137,11 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
 
 
 def invert(jet: Tensors) -> Tensors:
-    """Return the jet of the inverse of a square map: the inverse of (3-15) and (3-19) to third order.
+    """Return the jet of the inverse of a square map to third order (3-15, 3-19, 3-47).
 
-    (3-17) and (3-18) lead to (3-19) by generalized products, as here. The third order, of (3-47), is left
-    out in the source. One matrix inverse serves all orders. Members with entries that are not finite
-    become NaN. The condition is not checked: see `diagnose`.
+    Generalized products lead from (3-17) and (3-18) to (3-19), as here. Of (3-47) the source states only the
+    arguments. One matrix inverse serves all orders. Members with entries that are not finite become NaN.
+    The condition is not checked: see `diagnose`.
 
     Raises
     ------

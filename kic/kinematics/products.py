@@ -39,7 +39,7 @@ _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
-    """Compute the generalized scalar product [A] • [T], sums of the planes of T (App. A.3, App. A.4).
+    """Compute the generalized scalar product [A] • [T], sums of the planes of T (Appendix A.3, A.4).
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def cross(A: ArrayLike, B: ArrayLike, *, order: int = 1) -> np.ndarray:
 
 
 def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
-    """Compute [D]ᵀ[C][D] plane by plane, the quadratic operation on a 3-index array (App. A.1).
+    """Compute [D]ᵀ[C][D] plane by plane, the quadratic operation on a 3-index array (Appendix A.1).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
 
 @_quiet
 def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarray:
-    """Compute [L]ᵀ[C][R] plane by plane (App. A.1 with different matrices on the two sides).
+    """Compute [L]ᵀ[C][R] plane by plane (Appendix A.1 with different matrices on the two sides).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
 
 
 def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
-    """Compute a multilinear form: sum each index of T but the first with its own vector (App. A.2).
+    """Compute a multilinear form: sum each index of T but the first with its own vector (Appendix A.2).
 
     The quadratic form bᵀ[C]b is ``form(C, b, b)``. The jerk (2-44) has D(q̇, q̇, q̇) = ``form(D, qd, qd, qd)``
     and q̈ᵀ([H] + 2[H]ᵀ)q̇ = ``form(H, qdd, qd) + 2 * form(H, qd, qdd)``.

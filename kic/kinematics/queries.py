@@ -46,7 +46,7 @@ from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
 
 if TYPE_CHECKING:
-    from kic.dynamics.mass_tables import Loads, Masses
+    from kic.dynamics.mass_and_load_tables import Loads, Masses
 
 # approximate cost of a configuration and of each number of its result (µs), for the division among threads
 _CONFIGURATION_US, _NUMBER_US = 0.15, 0.001

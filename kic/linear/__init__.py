@@ -1,1 +1,20 @@
-"""Small motions: stiffness, modes, equilibria, motors, state space."""
+"""Small motions: stiffness, modes, equilibria, motors, state space.
+
+Equation index
+--------------
+=====================  ==========================================================
+equation               function
+=====================  ==========================================================
+(2-43)                 `kic.linear.linearize.acceleration_derivatives`
+(2-201)                `kic.linear.linearize.Linearization.inverse_dynamics`
+(2-203) to (2-204)     `kic.linear.linearize.Linearization`
+(2-208)                `kic.linear.linearize.geometric_stiffness`
+(2-216) to (2-224)     `kic.linear.linearize.Stiffness`
+(2-225) to (2-226)     `kic.linear.linearize.Linearization`
+(2-227)                `kic.linear.linearize.load_gains`
+(2-241)                `kic.linear.state_space.StateSpace`
+(2-241) to (2-252)     `kic.linear.state_space.StateSpaceBuilder`
+=====================  ==========================================================
+
+For the transfer of a state space to other coordinates, (3-48) to (3-53), see the index of `kic.transfer`.
+"""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.motors import dry_friction, motor_shafts
+from kic.actuation.motor_demand import dry_friction, motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
@@ -62,6 +62,7 @@ class OutputDerivatives:
 class Stiffness:
     """Stiffness ∂T/∂q of a mechanism in chosen coordinates: parts of the inertia and of the loads.
 
+    The parts are those of linear momentum (2-216), angular momentum (2-217 to 2-224) and loads (2-208).
     Order 2 suffices for mechanisms at rest, for which third order has no effect.
     """
 
@@ -345,7 +346,7 @@ class Linearization(Printable):
     K : (..., M, M)
         Stiffness ∂T/∂q, `K_inertia` and `K_load` together.
     C : (..., M, M)
-        ∂T/∂q̇, `C_inertia` = q̇ᵀ(P* + P*ᵀ) (eq 2-204) and `C_load`, the damping, together.
+        ∂T/∂q̇, `C_inertia` = q̇ᵀ(P* + P*ᵀ) (eq 2-204) and `C_load`, the damping (2-226), together.
     I : (..., M, M)
         Effective inertia ∂T/∂q̈ = I* (eq 2-203).
     K_inertia, K_load : (..., M, M)

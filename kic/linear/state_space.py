@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.motors import motor_shafts
+from kic.actuation.motor_demand import motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, unknown
@@ -23,7 +23,7 @@ from kic.numerics.optional import import_optional
 
 @dataclass
 class StateSpaceBuilder:
-    """Builder of a state space from its parts."""
+    """Builder of a state space from its parts (2-241 to 2-252; 2-248 and 2-251 corrected)."""
 
     lin: Linearization  # linearization of bodies, loads and rotors
     # (..., M, 3): derivatives of the loads with respect to components of forces and moments

@@ -194,6 +194,9 @@ _REQUEST, _ROWS, _DYNAMICS, _MOTION = 1, 2, 3, 5
 class RedundancyEvaluator(TaskEvaluator):
     """Redundancy resolution for hot loops; made by `Mechanism.prepare_resolve`.
 
+    The rates are those of (4-68). The accelerations have the form (4-71), or follow from the derivative of
+    (4-68) for the law "consistent". The arithmetic is in `kic.kernels.redundancy.resolution`.
+
     Call it with a state (..., S) as in `Configuration.state` and the motion of the task. Pass earlier results
     of the same batch as ``out=`` to refill their arrays. It is safe to call from several threads.
 

@@ -39,7 +39,7 @@ from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.motion import NONE, Motion, Snapshot
-from kic.simulation.motors import MotorEquations
+from kic.simulation.motor_circuits import MotorEquations
 from kic.simulation.stages import EXPLICIT, NO_CONTROL, Control, Stages, Tableau, with_stages
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat

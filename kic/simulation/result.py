@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.columns import effort_columns, motion_columns
+from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit
 from kic.errors import InputError, invalid, unknown
 from kic.io.files import atomic_write
@@ -41,7 +41,7 @@ from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
 from kic.simulation.coordinates import normalized, state_rates, state_scale
-from kic.simulation.motors import interpolate_currents
+from kic.simulation.motor_circuits import interpolate_currents
 from kic.simulation.run_file import FORMAT, digest_of, read_run
 from kic.transfer.compiled_model import CompiledModel
 

@@ -36,7 +36,7 @@ from kic.kernels.layout import (
 )
 from kic.kinematics.queries import kernel
 from kic.simulation.motion import Motion, Snapshot
-from kic.simulation.motors import MotorEquations
+from kic.simulation.motor_circuits import MotorEquations
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import TRIES
 from kic.transfer.orientations import TRACE_MIN, Positions

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.columns import motion_columns
+from kic.description.table_columns import motion_columns
 from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, SingularError, invalid
 from kic.kinematics.state import difference, integrate

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.columns import effort_columns, motion_columns
+from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, invalid, short_repr, unknown

@@ -21,12 +21,12 @@ equation               function
 (3-15)                 `kic.kinematics.jets.invert`
 (3-16)                 `kic.kinematics.coefficients.Coefficients.inverse`
 (3-19)                 `kic.kinematics.jets.invert`
-(3-20) to (3-21)       `kic.kernels.transferred_influence.first_motion`
+(3-20) to (3-22)       `kic.kernels.transferred_influence.first_motion`
 (3-22)                 `kic.kinematics.coefficients.Coefficients.compose`
-(3-23) to (3-25)       `kic.kernels.transferred_influence.second_motion`
+(3-23) to (3-26)       `kic.kernels.transferred_influence.second_motion`
 (3-26)                 `kic.kinematics.coefficients.Coefficients.compose`
 (3-27) to (3-28)       `kic.transfer.identity.IdentityTransfer.jets`
-(3-29) to (3-33)       `kic.kernels.newton_euler.inertia_tables`
+(3-29) to (3-35)       `kic.kernels.newton_euler.inertia_tables`
 (3-34) to (3-36)       `kic.dynamics.dynamics.Dynamics.transfer`
 (3-37) to (3-42)       `kic.kernels.transfer.chosen_loads`
 (3-43) to (3-45)       `kic.kernels.transferred_influence.third_motion`
@@ -43,15 +43,22 @@ equation               function
 (4-24) to (4-27)       `kic.kernels.newton_euler.inertia_tables`
 (4-28) to (4-29)       `kic.kernels.transfer.chosen_loads`
 (4-30)                 `kic.transfer.rank.independent_rows`
-(4-31)                 `kic.Configuration.joint_forces`
+(4-31)                 `kic.joint_forces.reactions.joint_forces`
 (4-32) to (4-39)       `kic.transfer.coordinate_transfer.CoordinateTransfer.jets`
 (4-40) to (4-41)       `kic.Configuration.dynamics`
 (4-42) to (4-64)       `kic.transfer.coordinate_transfer.CoordinateTransfer`
 (4-65) to (4-66)       `kic.Configuration.coefficients`
 (4-67)                 `kic.Configuration.dynamics`
-(4-68) to (4-75)       `kic.Configuration.resolve`
-(4-76) to (4-79)       `kic.Configuration.actuator_dynamics`
-(4-80) to (4-86)       `kic.Configuration.distribute`
-(4-87) to (4-90)       `kic.Configuration.actuator_dynamics`
+(4-68)                 `kic.operational_space.redundancy.RedundancyEvaluator`
+(4-69) to (4-70)       `kic.operational_space.weighting.RightInverse`
+(4-71)                 `kic.operational_space.redundancy.RedundancyEvaluator`
+(4-72)                 `kic.operational_space.weighting.RightInverse.instantaneous`
+(4-73) to (4-75)       `kic.operational_space.redundancy.RedundancyResolution.dynamics`
+(4-76)                 `kic.actuation.distribution.ActuationProblem`
+(4-77)                 `kic.actuation.distribution.actuator_dynamics`
+(4-78) to (4-79)       `kic.actuation.distribution.ActuationProblem`
+(4-80) to (4-85)       `kic.actuation.internal_loads.EffortSpace.minimum_effort`
+(4-86)                 `kic.actuation.internal_loads.EffortSpace.inverse`
+(4-87) to (4-90)       `kic.actuation.distribution.actuator_dynamics`
 =====================  =================================================================
 """

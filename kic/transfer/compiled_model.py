@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.description.parts import Body, Distance, Frame, Joint
-from kic.dynamics.mass_tables import Loads, Masses, pack_loads, pack_masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.errors import InputError, LoopError, SingularError
 from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
 from kic.kinematics.coefficients import Coefficients, computed_coefficients

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import ModelTable
 from kic.kernels.layout import (
     ALLOWED,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import ContributionsQuery
 from kic.errors import InputError, SingularError, batch_indices
 from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA, WANT_SERIES

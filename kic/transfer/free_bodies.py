@@ -17,7 +17,7 @@ from kic.description.contacts import Contact
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Joint, as_matrix
 from kic.description.validation import GROUND
-from kic.dynamics.mass_tables import pack_loads, pack_masses
+from kic.dynamics.mass_and_load_tables import pack_loads, pack_masses
 from kic.dynamics.queries import DynamicsQuery
 from kic.errors import InertiaError
 from kic.kernels.layout import DIRECTION, DOT2, OMEGA, POINT, RELATIVE_OMEGA, WANT_LOADS

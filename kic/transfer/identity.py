@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import ContributionsQuery, DynamicsQuery, ModelTable
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows

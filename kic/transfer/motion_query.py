@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.dynamics.mass_tables import Loads, Masses
+from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.kernels.layout import PIVOT, QUALITY_WIDTH, STATE_SIZE, WANT_FORWARD, WANT_SERIES
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.queries import KernelQuery, kernel, over_batch
