@@ -427,7 +427,7 @@ def absolute_products(n, a, b):
 
 @inlined
 def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
-    """Compare the systems S, E at the ends of a chord along which the goal covers a fraction `share` of its path.
+    """Compare the systems S, E at the ends of a chord along which the goal covers a `share` of its path.
 
     Write N times the slopes of the residuals at both ends, the change of each row in the norm of the columns,
     and |N times the residual (M) at the end| into line (8 M), last the step and the weights in the order of
