@@ -33,7 +33,7 @@ def cost(c: kic.ContactSet, f: np.ndarray, criterion: str) -> float:
 
 
 def slack(c: kic.ContactSet, f: np.ndarray, safety: float = 1.0) -> np.ndarray:
-    """Margins written anew."""
+    """Margins computed independently."""
     left = []
     for k, kind in enumerate(c.kinds):
         n, t = f[c.spans[k]][0], f[c.spans[k]][1:]

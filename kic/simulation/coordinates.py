@@ -210,7 +210,7 @@ class Chart:
         )
 
     def _now(self, x: np.ndarray, state: np.ndarray) -> Snapshot:
-        """Return the snapshot passed to user functions: unknowns with prescribed values, and a closed state."""
+        """Return the snapshot passed to user functions, at unknowns with prescribed values."""
         v = x[self.n_positions : self.n_positions + self.size]
         now = Evaluation(x[: self.n_positions], self.normalized(state), v, None, None)
         return self._snapshot(now, x)[0]
