@@ -1,4 +1,4 @@
-"""Infinitesimal degrees of freedom of known order, alone, together with finite ones, and in one loop with them."""
+"""Infinitesimal degrees of freedom of known order: alone, with finite ones, and in one loop with them."""
 
 from __future__ import annotations
 
