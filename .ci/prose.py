@@ -64,6 +64,7 @@ BANNED = {
     r"\bsaid\b": "state, report, or a noun",
     r"\btold\b": "report",
     r"\bbeside one another\b": "side by side",
+    r"\basked for\b": "requested",
 }
 BANNED_RE = [(re.compile(pattern), remedy) for pattern, remedy in BANNED.items()]
 CODE_BLOCK = re.compile(r"```.*?```|~~~.*?~~~|^(?: {4}|\t)[^\n]*$|`[^`\n]*`|<[^>\n]*>", re.S | re.M)

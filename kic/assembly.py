@@ -187,7 +187,7 @@ class _Residuals:
         return np.concatenate([shift[rows], turn[turns]]), np.vstack([shift_rate[rows], turn_rate[turns]])
 
     def describe(self, state: np.ndarray, unit_of_length: str) -> str:
-        """Return the loops and couplings that are open most, with their residuals, in words."""
+        """Describe the loops and couplings with the largest gaps, and their residuals."""
         e, _, owner = self.residual(state)
         wide = []
         for k, name in enumerate(self.names):
@@ -288,7 +288,7 @@ def closed_state(
     Raises
     ------
     ModelError
-        If no start closes the loops; it has the residual (`left`) and the name of the `loop`.
+        If no start closes the loops; it has the `residual` and the name of the `loop`.
     """
     residuals = _Residuals(model, loops, couplings)
     described = model.reference_state[0]
@@ -307,7 +307,7 @@ def closed_state(
             f"{residuals.length:.3g} remains, from the described configuration and sampled starts. "
             "Correct its frames, or give `start=` closer to a closed configuration.",
             loop=residuals.names[worst],
-            left=left,
+            residual=left,
         )
     if opening > CLOSED_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")

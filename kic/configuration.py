@@ -169,7 +169,7 @@ class Configuration(Printable, Tabular):
         aims = None if self._aims is None else self._aims.take(which)
         return type(self)(self._model, shape, self._states[which], ok, aims)
 
-    def _beside(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
+    def _at_states(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
         """Return a configuration of the same mechanism at other states."""
 
         return Configuration(self._model, batch, states, ok)

@@ -77,7 +77,7 @@ class MissingExtraError(KicError, ImportError):
 class InputError(KicError, ValueError):
     """An argument of the wrong shape, kind or content.
 
-    Carries `key`, the argument, and `got`, the value, shape or type that the message reports. Others carry
+    Carries `key`, the argument, and `got`, the value, shape or type that the message reports. Some carry
     `name` or `names`, which identify parts of the mechanism, `mobility` and `count` of coordinates, or
     `batches` that do not broadcast.
     """
@@ -125,7 +125,7 @@ class SingularError(MemberError, ArithmeticError):
 
 
 class LimitError(MemberError, ValueError):
-    """A demand that cannot be met within limits.
+    """A requested effort or motion that cannot be met within limits.
 
     Carries `scale`, the feasible share of the demand, `binding`, the names of the active limits, and, for a
     batch, `failed`, the indices of the failed members.

@@ -67,14 +67,14 @@ class Layout:
         self._table, self._dynamics = rows, dynamics
         self.names, self.all = names, (*names, *parts)
         # results are views of the tables, unless rows or columns were selected or reordered
-        self._as_asked = transfer.permutation is None
+        self._in_requested_order = transfer.permutation is None
         self._in_place = self._values_in_place = False
-        self._all_views = self._as_asked
+        self._all_views = self._in_requested_order
         self._parts = dict(zip(parts, dynamics.places, strict=True))
         if rows is None:
             return
         of = rows.rows
-        self._in_place = self._as_asked and of.select is None
+        self._in_place = self._in_requested_order and of.select is None
         self._values_in_place = self._in_place and of.holonomic and not of.angles and not of.offsets
         self._all_views = self._values_in_place
         orders = range(0 if self._values_in_place else 1, rows.order + 1)
@@ -86,7 +86,10 @@ class Layout:
     def results(
         self, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray, plain: bool = False
     ) -> Results:
-        """Return results for a batch whose tables are given; `plain` ones are new and have real numbers."""
+        """Return results for a batch whose tables are given.
+
+        With `plain`, results are newly allocated and real.
+        """
         made = Results()
         # names differ among evaluators, so that no two share the places of attributes
         held = made.__dict__
@@ -108,7 +111,7 @@ class Layout:
                     self._connect(arrays, made)
                 arrays["H"] = seen[k + 1] if order > 1 else None
                 arrays["D"] = seen[k + 2] if order > 2 else None
-        if self._parts and self._as_asked:
+        if self._parts and self._in_requested_order:
             parts = self._dynamics.views
             seen = parts.of_real(model, batch) if plain else parts.of(model, batch)
             held["I"], held["P"] = seen[0], seen[1]
@@ -117,13 +120,13 @@ class Layout:
         return made
 
     def _connect(self, held: dict[str, Any], results: Results) -> None:
-        """Set the attributes of an output from which its arrays are made when they are accessed."""
+        """Set the attributes that an output needs to create its arrays on access."""
         # no reference to the results: a cycle would keep their memory until garbage collection
         held["_layout"], held["_copies"] = self, results._copies
         held["_rows"], held["_batch"] = results._rows, results._batch
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results that are no views, or of symbols."""
+        """Return the arrays of a name in results that are not views, or are symbolic."""
         if name in self.names:
             rates = Rates()
             rates._name = name
@@ -198,7 +201,7 @@ class Rates:
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    ``evaluator(state, out=r)`` updates every array that was accessed in place. Made by `Layout.results`.
+    ``evaluator(state, out=r)`` updates, in place, every array accessed before. Made by `Layout.results`.
     """
 
     I: Any

@@ -80,7 +80,7 @@ class Mechanism(Printable, MechanismDescription):
     units : Units
         Names of the units, for labels only; angles are radians.
     remarks : sequence of str
-        Remarks of the reader of a file: what it merged, renamed, replaced or left out.
+        Remarks of the reader of a file: what it merged, renamed, replaced or ignored.
 
     Raises
     ------
@@ -268,7 +268,7 @@ class Mechanism(Printable, MechanismDescription):
             By default the reference configuration.
         starts : int
             Number of starts: `near`, and random ones. For a batch, the number at the first member; an eighth
-            (at least 8) at each other, beside the solutions found at neighbours.
+            (at least 8) at each other, besides the solutions found at neighbours.
         seed : int or numpy Generator
             Seed of the random starts.
         limits
@@ -278,16 +278,16 @@ class Mechanism(Printable, MechanismDescription):
         -------
         Assemblies
             A `Configuration` whose first batch axis has the solutions found, which may not be all. For a
-            batch, each slice is one branch as far as it goes. Where a member has fewer solutions than
-            another, the rest of its slices are NaN in every result and False in ``.ok``.
+            batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
+            every result and False in ``.ok``.
 
         Raises
         ------
         InputError, UnknownNameError
-            As `at`; also for invalid limits.
+            As for `at`; also for invalid limits.
         ConfigurationError
-            If no member has a solution. It has the least residual (`left`, a length), or, as `at`, the excess
-            `beyond` limits of the nearest solution.
+            If no member has a solution. The error carries the smallest residual (`residual`, a length) or, as
+            for `at`, the excess `beyond` limits of the nearest solution.
 
         Examples
         --------
@@ -514,7 +514,7 @@ class Mechanism(Printable, MechanismDescription):
         ------
         ModelError
             If no configuration closes the loops. It has the name of the `loop` that remains open, and the
-            residual (`left`) as a share of the characteristic length. Also for open contacts and swings,
+            `residual` as a share of the characteristic length. Also for open contacts and swings,
             which refer to the described configuration.
         InputError, UnknownNameError
             For invalid loops, values or names.
@@ -631,7 +631,8 @@ class Mechanism(Printable, MechanismDescription):
         UnknownNameError, InputError, InertiaError
             If a name does not exist, efforts have another shape, `near` is a batch, or masses are missing.
         ConfigurationError
-            If no equilibrium was found; it has the residual efforts (`left`) and the configuration `reached`.
+            If no equilibrium was found; it has the residual efforts (`residual`) and the configuration
+            `reached`.
         SingularError
             If a freedom moves without effort, so that the equilibrium is not isolated; it has the `free`
             motion. Also if named coordinates cannot drive the mechanism.

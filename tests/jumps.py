@@ -241,7 +241,7 @@ def verdicts(m: kic.Mechanism, loops: list[Loop], ends: np.ndarray) -> list[tupl
             for k, loop in enumerate(loops):
                 if loop.kind == "revolute":
                     off[k] = np.remainder(off[k] + np.pi, 2 * np.pi) - np.pi
-            # beside a dead centre both roots have nearly the same displacement
+            # near a dead centre both roots have nearly the same displacement
             same = np.abs(off).max() < 1e-6 / np.sqrt(one.margin) if one.solvable else False
             verdict = "right" if same else "wrong"
         made.append((verdict, one))

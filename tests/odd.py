@@ -423,7 +423,7 @@ def subjects() -> tuple[Subject, ...]:
                 kic.sensitivity,
                 {
                     "of": m,
-                    "answer": lambda x, row=of[0]: x.at().value(row),
+                    "function": lambda x, row=of[0]: x.at().value(row),
                     "parameters": [(m.bodies[0].name, "com")],
                 },
                 m,
@@ -435,7 +435,7 @@ def subjects() -> tuple[Subject, ...]:
                 kic.sensitivity,
                 {
                     "of": lambda p, m=m: m,
-                    "answer": lambda x, row=of[0]: x.at().value(row),
+                    "function": lambda x, row=of[0]: x.at().value(row),
                     "parameters": [0.3],
                 },
                 m,

@@ -143,7 +143,7 @@ def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
     assert np.abs(w.values - P).max() < 1e-13
     target = dict(zip(arm.rows, np.moveaxis(P, -1, 0), strict=True))
     for k in range(4):
-        # start beside the solution with the elbow on the same side but bent more
+        # start near the solution with the elbow on the same side but bent more
         bend = branches[k][..., 2]
         aside = branches[k] + [0.05, -0.04, 0.0]
         aside[..., 2] += 0.05 * np.sign(bend) * np.where(np.abs(bend) < np.pi / 2, 1, -1)

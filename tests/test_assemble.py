@@ -75,7 +75,7 @@ def test_loop_that_contradicts_itself_is_named():
         chain(reach=9.0).assemble([("end", "pin")])
     assert caught.value.loop == "end to pin"
     # the chain reaches 5 of 9, and the residual is relative to the characteristic length
-    assert caught.value.left > 0.1
+    assert caught.value.residual > 0.1
     with pytest.raises(kic.InputError):
         chain().assemble([("end",)])
     with pytest.raises(kic.UnknownNameError):

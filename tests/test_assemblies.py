@@ -80,7 +80,7 @@ def test_two_links_inside_at_and_beyond_their_reach() -> None:
     assert np.abs(edge.phi).max() < 1e-6
     with raises(kic.ConfigurationError, failed=[()]) as e:
         TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
-    assert e.value.left == pytest.approx(0.1, abs=1e-9)
+    assert e.value.residual == pytest.approx(0.1, abs=1e-9)
     assert e.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
 
 

@@ -207,7 +207,7 @@ def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, data:
 def test_out_of_reach_reports_the_last_point_of_each_member() -> None:
     with pytest.raises(kic.ConfigurationError) as caught:
         TWO.assemblies({"tip.x": [2.1, 2.2], "tip.y": 0.0})
-    assert caught.value.left == pytest.approx(0.1, abs=1e-9)
+    assert caught.value.residual == pytest.approx(0.1, abs=1e-9)
     assert caught.value.failed == [(0,), (1,)]
     assert caught.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
 

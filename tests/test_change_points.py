@@ -223,7 +223,7 @@ def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float)
 
 
 def test_motions_beside_a_change_point_do_not_pass_it() -> None:
-    """Legs that are not in step turn sharply beside the change point of all four."""
+    """Legs that are not in step turn sharply near the change point of all four."""
     m = kic.load("quadruped")
     run = kic.simulate(m, m.at(), 0.3, qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], contacts="hold")
     assert run.change_points == ()
@@ -267,7 +267,7 @@ def test_stop_at_change_points(tmp_path) -> None:
 
 @pytest.mark.parametrize("off", [1e-2, 1e-6])
 def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
-    """The coupler is slightly too long: beside the flat configuration there is a gap, or a sharp turn."""
+    """The coupler is slightly too long: near the flat configuration there is a gap, or a sharp turn."""
     m = four_bar(2, 1, 2 + off, 1, 1.0, 1)
     start, t = m.at(), np.linspace(0, 0.6, 31)
     try:

@@ -675,7 +675,7 @@ def test_many_turns_without_a_unit_are_noted(words, note, tmp_path, monkeypatch)
 def test_errors_name_options(tmp_path):
     """Those the command has; an argument without an option stays, and so do errors in Python."""
     given = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
-    assert "--current was given without --voltage" in given
+    assert "--current requires --voltage" in given
     assert "`" not in given
     fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
     assert (

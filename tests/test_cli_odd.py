@@ -94,7 +94,7 @@ def kic_in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[s
         ("list > /dev/full", "Error: The output cannot be written: No space left on device."),
         ("--help > /dev/full", "Error: The output cannot be written: No space left on device."),
         ("list > /dev/full 2> /dev/full", ""),
-        ("mobility /dev/full", "Error: /dev/full: must have at most 4 MB to be a model, and has more."),
+        ("mobility /dev/full", "Error: /dev/full: must have at most 4 MB, got more."),
         ("report four-bar --html /dev/full", "Error: /dev/full: cannot be written: No space left on device."),
     ],
 )

@@ -39,7 +39,7 @@ def same(a: object, b: object, letters: str = "GHD", limit: float = 1e-12) -> bo
 
 
 def equal(a: kic.Dynamics, b: kic.Dynamics, limit: float = 1e-12) -> bool:
-    """I*, P* and load alike; where P* vanishes, beside I*."""
+    """I*, P* and load alike; where P* vanishes, relative to I*."""
     size = max(np.abs(b.P).max(initial=0.0), np.abs(b.I).max(initial=0.0))
     return same(a, b, ["I", "load"], limit) and bool(np.abs(a.P - b.P).max(initial=0.0) <= limit * size)
 

@@ -260,7 +260,7 @@ def test_user_axes_keep_their_artists() -> None:
     assert not right.collections
     count = len(left.collections)
     picture.velocity([1.0])
-    assert len(left.collections) == count  # its own were taken away before they were painted anew
+    assert len(left.collections) == count  # its own were taken away before they were painted again
     np.testing.assert_array_equal(figure.get_size_inches(), (6, 3))
 
 

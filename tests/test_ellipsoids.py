@@ -445,7 +445,7 @@ def check_gradient(c: kic.Configuration, of: list[str], given: dict) -> None:
     ("three-rrr", "tool.x tool.y", None), ("five-bar", "A E", "tip.x tip.y"),
 ])  # fmt: skip
 def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> None:
-    """Compare with central differences of high order, through configurations that are solved anew."""
+    """Compare with central differences of high order, through configurations that are solved again."""
     m = kic.load(name)
     c = m.at()
     chosen = wrt.split() if wrt else list(c.coordinates)

@@ -266,8 +266,8 @@ def test_pairs_of_names(pair) -> None:
 GEOMETRY = [
     ({"axis": (0, 0, 0)}, "axis", "Joint 'A': `axis` is zero; give a direction."),
     ({"axis": (0, 0, 1e-200)}, "axis",
-        "`axis` must have a moderate length (it need not be 1), got (0.0, 0.0, 1e-200)"),
-    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have a moderate length"),
+        "`axis` must have a length between 1e-100 and 1e100 (it need not be 1), got (0.0, 0.0, 1e-200)"),
+    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have a length between 1e-100 and 1e100"),
     ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in world axes."),
     ({"axis": None}, "axis", "a revolute joint needs `axis`"),
     ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
@@ -455,7 +455,7 @@ def test_names_of_rows() -> None:
         refuses(kic.InputError, lambda name=name: c.coefficients(name), None, text)
     loads = mechanism(forces=[kic.Force("f", "tip")], springs=[kic.Spring("s", ("tip", "nail"))])
     for name in ("f", "s"):
-        text = f"'{name}' is a load without rows. Name its point or body."
+        text = f"'{name}' is a load, and loads have no rows. Name its point or body."
         refuses(kic.InputError, lambda name=name: loads.at().coefficients(name), None, text)
     bare = mechanism(bodies=[kic.Body("b")], joints=[joint(axis=(0, 1, 1))])
     text = "Body 'b' has no reference point. Give it `at` (or `com`), or request 'b.wx' … or a point of it."
@@ -550,7 +550,7 @@ def test_springs_without_direction() -> None:
     m = mechanism(springs=[kic.Spring("s", ("tip", "nail"), stiffness=1, rest=0.5)])
     home = replace(m, points=[kic.Point("tip", "b", (0, 0, 0)), kic.Point("nail", "ground", (0, 0, 0))])
     assert np.isfinite(m.at().dynamics().load).all()
-    text = "A spring of 'm' has no direction here: the ends of one of s coincide, and it has a free length"
+    text = "The ends of one of the springs s coincide, so its force has no direction. Move its points"
     refuses(kic.InputError, home.at().dynamics, None, text)
     soft = replace(home, springs=[kic.Spring("s", ("tip", "nail"), stiffness=1)])
     assert soft.at().dynamics().load.tolist() == [0.0]

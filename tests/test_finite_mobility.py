@@ -80,8 +80,8 @@ def test_a_rod_to_a_point_on_a_path() -> None:
     assert (osculating.dof, osculating.infinitesimal) == (0, 1)
     assert [(x.verdict, x.order) for x in osculating.motions] == [("obstructed", 3)]
     assert osculating.caveat() == (
-        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
-        "another and leave 1 degree of freedom to first order, and no motion extends to third order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration the closure conditions are "
+        "dependent and leave 1 degree of freedom to first order, and no motion extends to third order."
     )
 
 

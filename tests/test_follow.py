@@ -345,7 +345,7 @@ def test_start_far_from_the_path(panda: kic.Mechanism) -> None:
     far[:, 3] += 2.0
     with raises(kic.ConfigurationError, key="near", failed=[(3,)]) as caught:
         panda.follow({"flange": far}, [0.0, 1.0], near=c)
-    assert caught.value.left > 1.0
+    assert caught.value.residual > 1.0
 
 
 def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:

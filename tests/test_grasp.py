@@ -406,7 +406,7 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
 
 
 def test_fingers_with_more_joints_than_needed() -> None:
-    """The object's motion leaves a finger free: `wrt` names what moves beside it."""
+    """The object's motion leaves a finger free: `wrt` names the other moving parts."""
     m = hand(6, ("friction",) * 3, (4, 3, 3))
     g = m.at().grasp("box")
     assert m.dof == 7

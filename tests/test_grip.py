@@ -33,7 +33,7 @@ def cost(c: kic.ContactSet, f: np.ndarray, criterion: str) -> float:
 
 
 def slack(c: kic.ContactSet, f: np.ndarray, safety: float = 1.0) -> np.ndarray:
-    """Margins written anew."""
+    """Margins computed independently."""
     left = []
     for k, kind in enumerate(c.kinds):
         n, t = f[c.spans[k]][0], f[c.spans[k]][1:]
@@ -498,7 +498,7 @@ def test_unresisted_loads_are_described() -> None:
         ({"offset": [1.0]}, "requires `jacobian`"),
         ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
         ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "`limits` must have shape (..., 2)"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "got NaN"),
+        ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "must not contain NaN"),
         (
             {"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]},
             "must not exceed `limits`, got 1 to -1 at [1]",

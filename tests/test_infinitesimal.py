@@ -1,4 +1,4 @@
-"""Infinitesimal degrees of freedom of known order, alone, beside finite ones, and in one loop with them."""
+"""Infinitesimal degrees of freedom of known order: alone, with finite ones, and in one loop with them."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_one_dof_of_known_order(order: int) -> None:
 @pytest.mark.parametrize("order", [2, 4, 5])
 @pytest.mark.parametrize("kind", [hinge, bennett])
 def test_beside_a_finite_one(kind, order: int) -> None:
-    """An infinitesimal freedom beside a finite one is never counted as finite; it may be undecided."""
+    """An infinitesimal freedom together with a finite one is never counted as finite; it may be undecided."""
     p = Parts(np.random.default_rng(order))
     contact(p, order)
     p.place()

@@ -493,7 +493,7 @@ def tip_or_reason(c: Configuration, order: int) -> tuple[np.ndarray | None, str]
 @pytest.mark.parametrize("tilt", [0.0, 0.3])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_towards_a_bifurcation(order: int, tilt: float) -> None:
-    """Each order loses the digits of the closure once more, beside those of the solved configuration."""
+    """Each order loses the digits of the closure once more, besides those of the solved configuration."""
     m, refused = parallelogram(tilt), []
     for gap in 10.0 ** -np.arange(0, 12.5, 0.5):
         c, angle = m.at({"A": gap}), gap + tilt

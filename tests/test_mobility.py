@@ -196,8 +196,8 @@ def test_drawn_stretched_out() -> None:
     assert (f.finite, f.extends, f.redundant) == (False, 1, 4)
     assert f.summary().startswith("mobility 0: 3 tree coordinates")
     said = (
-        "It is rigid, but infinitesimally mobile: at the reference configuration conditions depend on one "
-        "another and leave 2 degrees of freedom to first order, and no motion extends to second order."
+        "It is rigid, but infinitesimally mobile: at the reference configuration the closure conditions are "
+        "dependent and leave 2 degrees of freedom to first order, and no motion extends to second order."
     )
     assert f.summary().endswith(said)
     with pytest.raises(

@@ -331,7 +331,7 @@ def test_no_passive_dof(name: str) -> None:
 
 
 def test_special_reference_configurations_add_no_passive_dof() -> None:
-    """A bar in line with the rod that holds it: to first order it turns by itself, and nowhere beside."""
+    """A bar in line with the rod that holds it: to first order it turns by itself, and nowhere near it."""
     m = drawn(
         "crank bar",
         [

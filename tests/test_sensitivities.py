@@ -887,7 +887,7 @@ def test_numbers_that_are_not_drawn() -> None:
 
 
 WRONG = [
-    ({"answer": 3}, "`answer` must be a function of a mechanism, got 3"),
+    ({"function": 3}, "`function` must be a function of a mechanism, got 3"),
     ({"of": 3}, "`of` must be a mechanism, or a function that makes one from numbers, got 3"),
     ({"parameters": 3}, "`parameters` must be names of numbers"),
     ({"parameters": [3]}, "`parameters` must be names of numbers"),
@@ -905,25 +905,25 @@ WRONG = [
         "Sensitivity to x[0]: The function `of` must return a mechanism",
     ),
     ({"of": lambda x: four_bar(x.real), "parameters": [0.3, 0.8, 0.6, 0.9]}, "does not depend on x[0]"),
-    ({"answer": lambda m: np.abs(m.at().value("D"))}, "`answer` returned real numbers"),
-    ({"answer": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
-    ({"answer": lambda m: 1.0}, "does not use the mechanism it is given"),
-    ({"answer": lambda m: m.at().value("D").real > 0}, "`answer` returned real numbers"),
-    ({"answer": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
-    ({"answer": lambda m: "wide"}, "`answer` must return an array of numbers"),
-    ({"answer": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
+    ({"function": lambda m: np.abs(m.at().value("D"))}, "`function` returned real numbers"),
+    ({"function": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
+    ({"function": lambda m: 1.0}, "does not use the mechanism it is given"),
+    ({"function": lambda m: m.at().value("D").real > 0}, "`function` returned real numbers"),
+    ({"function": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
+    ({"function": lambda m: "wide"}, "`function` must return an array of numbers"),
+    ({"function": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
     (
-        {"answer": lambda m: m.at().pose("coupler")},
+        {"function": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and cannot propagate the complex step",
     ),
-    ({"answer": lambda m: m.prepare_position()}, "prepare_position() of 'four-bar' needs real numbers"),
-    ({"answer": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
+    ({"function": lambda m: m.prepare_position()}, "prepare_position() of 'four-bar' needs real numbers"),
+    ({"function": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
     (
-        {"answer": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
+        {"function": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
         "singularities() needs real numbers, got",
     ),
     (
-        {"answer": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},
+        {"function": lambda m: m.prepare("tip")(kic.load("four-bar").at().state)},
         "A real state of 'four-bar' does not",
     ),
 ]
@@ -931,7 +931,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG)
 def test_invalid_arguments_of_all_kinds_raise(wrong: dict, message: str) -> None:
-    right = {"of": kic.load("four-bar"), "answer": lambda m: m.at().value("D"), "parameters": ["B.at.x"]}
+    right = {"of": kic.load("four-bar"), "function": lambda m: m.at().value("D"), "parameters": ["B.at.x"]}
     with pytest.raises(kic.InputError) as e:
         kic.sensitivity(**{**right, **wrong})
     assert message in str(e.value)
@@ -945,11 +945,11 @@ def test_a_dropped_step_is_an_error() -> None:
         room[:] = m.at().value("tip")
         return room + 0j
 
-    with raises(kic.InputError, key="answer"):
+    with raises(kic.InputError, key="function"):
         kic.sensitivity(m, answer, "tip.at.x")
 
     calls = iter([2, 3])
-    with raises(kic.InputError, key="answer"):
+    with raises(kic.InputError, key="function"):
         kic.sensitivity(m, lambda m: m.at().value("tip")[: next(calls)], ["tip.at.x", "tip.at.y"])
 
 

@@ -136,7 +136,7 @@ def test_sources_of_torque_have_no_voltage(tmp_path) -> None:
             "--voltage gives 'motor' twice",
             1,
         ),
-        (("four-bar-motor", "--current", "motor=1"), "--current was given without --voltage", 1),
+        (("four-bar-motor", "--current", "motor=1"), "--current requires --voltage", 1),
         (("four-bar-motor", "--voltage", "motor=1", "--current", "M=1"), "The motors are motor", 1),
         (("four-bar-motor", "--voltage", "motor=1", "--current", "motor=nan"), "finite for motors", 1),
         (("quadruped", "--contacts", "no"), "'no' is not one of 'stop', 'hold'", 2),

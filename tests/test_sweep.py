@@ -121,7 +121,7 @@ def test_transmission_vanishes_where_inputs_are_singular() -> None:
     assert (side[known] < 0).any()
     # the determinant that the curve is drawn by has the sign of that angle, up to one for the whole branch
     assert len(set(np.sign(side[known] * line[known]).tolist())) == 1
-    # and the measure is least beside it
+    # and the measure is least near it
     near = np.abs(line) < 0.05 * np.nanmax(np.abs(line))
     assert np.nanmax(s["transmission"][near]) < 0.25 * np.nanmax(s["transmission"])
 

@@ -153,8 +153,8 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     symmetric = np.abs(scaled - np.swapaxes(scaled, -1, -2)) <= WEIGHTS_RTOL
     if not symmetric.all() or not (np.linalg.eigvalsh(scaled) > WEIGHTS_RTOL).all():
         raise InputError(
-            "Weights must be a symmetric positive definite matrix: otherwise some efforts have no cost, or a "
-            "negative one. Give a positive weight to each.",
+            "Weights must be a symmetric positive definite matrix: otherwise some efforts have zero or "
+            "negative cost. Use positive weights.",
             key="criterion",
         )
     return np.swapaxes(np.linalg.inv(np.linalg.cholesky(a)), -1, -2)
@@ -469,7 +469,7 @@ def actuator_dynamics(
     if problem.metric.name == "least largest share":
         raise InputError(
             "criterion='least largest share' is not linear in the effort and has no mass matrix (I*) or "
-            "Christoffel symbols (P*). Use another criterion, or distribute() the effort.",
+            "Christoffel symbols (P*). Use another criterion, or call distribute().",
             key="criterion",
             got="least largest share",
         )

@@ -240,7 +240,7 @@ class InternalLoads(Printable):
         return a
 
     def sentences(self, index: tuple[int, ...] = ()) -> list[str]:
-        """Return the actuators that act against each other in one member of the batch, in words."""
+        """Describe the actuators that act against each other in one member of the batch."""
         if not self.dimension:
             return ["No internal load: there are as many actuators as degrees of freedom."]
         basis = self.basis[index]

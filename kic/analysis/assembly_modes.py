@@ -466,8 +466,8 @@ class _AssemblySearch:
         kept = np.array([one.state for one in self._distinct(states)])
         raise ConfigurationError(
             f"'{self.model.description.name}' has {len(kept)} configurations with these inputs (from "
-            f"{self.starts} starts), but none within `limits`: the nearest exceeds those of '{worst}' by "
-            f"{beyond[nearest].max():.3g}. Widen them, or move the target.",
+            f"{self.starts} starts), but none within `limits`: the nearest exceeds the limits of "
+            f"'{worst}' by {beyond[nearest].max():.3g}. Widen the limits, or move the target.",
             failed=self.members,
             reasons=[f"beyond the limits of '{worst}'"] * len(self.members),
             beyond=[violation] * len(self.members),
@@ -487,7 +487,7 @@ class _AssemblySearch:
             f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
             failed=self.members,
             reasons=[reason] * len(self.members),
-            left=float(residuals[best]),
+            residual=float(residuals[best]),
             nearest=Configuration(self.model, (), states[best : best + 1]),
         )
 

@@ -130,7 +130,7 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
     if not dof:
         caveat = model.description.mobility().caveat()
         raise InputError(
-            f"'{name}' has mobility 0; no set of coordinates drives it. {caveat}".rstrip(), mobility=0
+            f"'{name}' has mobility 0; no coordinates can drive it. {caveat}".rstrip(), mobility=0
         )
     labels, valued = _candidates(model, among)
     if len(labels) < dof:

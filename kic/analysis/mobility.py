@@ -233,7 +233,7 @@ class Mobility:
         return alone, given_others
 
     def _sources(self) -> str:
-        """Return the parts that impose closure conditions, in words."""
+        """Return the parts that impose closure conditions as text."""
         description = self._transfer.tree.description
         phrases = []
         for kind, verb, names in (
@@ -247,7 +247,7 @@ class Mobility:
         return either(phrases, "and")
 
     def _redundancy(self) -> str:
-        """Return the number of redundant conditions and the parts that impose them, in words."""
+        """Return the number of redundant conditions and the parts that impose them as text."""
         if not self.redundant:
             return "none of them redundant"
         alone, given_others = self._redundant_of_parts
@@ -329,12 +329,12 @@ class Mobility:
         )
 
     def _infinitesimal_remark(self, extension: Extension, here: str) -> str:
-        """Return the result of the extension analysis, in words."""
+        """Describe the result of the extension analysis."""
         if self.finite is False:
             order = {1: "second", 2: "third"}.get(extension.order, f"{extension.order + 1}th")
             return (
-                f"It is rigid, but infinitesimally mobile: at {self._where} conditions depend on one another "
-                f"and leave {here}, and no motion extends to {order} order."
+                f"It is rigid, but infinitesimally mobile: at {self._where} the closure conditions are "
+                f"dependent and leave {here}, and no motion extends to {order} order."
             )
         result = {
             1: "and no motion was found that extends to second order",

@@ -307,7 +307,7 @@ class PassiveFreedom:
             array.flags.writeable = False
 
     def summary(self) -> str:
-        """Return the motion in words.
+        """Describe the motion.
 
         Examples
         --------

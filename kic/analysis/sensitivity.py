@@ -140,7 +140,7 @@ ParameterSpec = str | Mapping[str, float]
 
 def sensitivity(
     of: Mechanism | Callable[[np.ndarray], Mechanism],
-    answer: Callable[[Mechanism], Any],
+    function: Callable[[Mechanism], Any],
     parameters: ParameterSpec | Sequence[ParameterSpec] | Any,
 ) -> np.ndarray:
     """Return the derivative of any result with respect to dimensions, masses and angles.
@@ -154,7 +154,7 @@ def sensitivity(
         A mechanism, whose numbers are named; or a function that makes one from numbers x (K,), such as link
         lengths or DH rows. The function is called with complex x. It must use analytic functions of NumPy: no
         abs, no ``float``, no branches on signs that matter.
-    answer : callable
+    function : callable
         Computes the result from the mechanism it is given and returns an array of any shape, such as
         ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
     parameters : str, dict, or list of those; or (K,) array_like
@@ -190,14 +190,14 @@ def sensitivity(
         If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes it
         rigid, and there is no derivative.
     KicError
-        Any error that `answer` raises.
+        Any error that `function` raises.
 
     Notes
     -----
     The description is one assembled configuration in world coordinates. Moving a joint there keeps the loop
     closed and changes the links on both sides of the joint. Points, centres of mass, other joints, and the
     coordinates' values in the reference configuration stay. A single length is a dict of weights, or a
-    function that builds the mechanism anew. Inputs of `at` are held.
+    function that builds the mechanism again. Inputs of `at` are held.
 
     Examples
     --------
@@ -215,8 +215,8 @@ def sensitivity(
     >>> kic.sensitivity(pendulum, lambda m: m.at([0.0]).dynamics().load, [0.5]).tolist()
     [[-19.62]]
     """
-    if not callable(answer):
-        raise invalid("answer", "must be a function of a mechanism", answer)
+    if not callable(function):
+        raise invalid("function", "must be a function of a mechanism", function)
     designs: list[tuple[str, Callable[[], Mechanism]]]
     if isinstance(of, Mechanism):
         several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
@@ -231,15 +231,15 @@ def sensitivity(
         designs = [(f"x[{k}]", partial(_stepped, of, x, k)) for k in range(len(x))]
     else:
         raise invalid("of", "must be a mechanism, or a function that makes one from numbers", of)
-    derivatives = [_derivative(label, design, answer) for label, design in designs]
+    derivatives = [_derivative(label, design, function) for label, design in designs]
     if not derivatives:
         reference = of if isinstance(of, Mechanism) else of(np.empty(0))
-        return np.empty((0, *np.shape(answer(reference))))
+        return np.empty((0, *np.shape(function(reference))))
     shapes = {derivative.shape for derivative in derivatives}
     if len(shapes) > 1:
         raise InputError(
-            f"`answer` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
-            key="answer",
+            f"`function` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
+            key="function",
             shapes=shapes,
         )
     return np.stack(derivatives)
@@ -286,38 +286,38 @@ def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) ->
 
 
 def _derivative(
-    label: str, design: Callable[[], Mechanism], answer: Callable[[Mechanism], Any]
+    label: str, design: Callable[[], Mechanism], function: Callable[[Mechanism], Any]
 ) -> np.ndarray:
     """Return the imaginary part of a result over the step, NaN where the result is NaN."""
     try:
         with warnings.catch_warnings(), stepping():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             m = design()
-            a = np.asarray(answer(m))
+            a = np.asarray(function(m))
     except KicError as error:
         error.message = f"Sensitivity to {label}: {error.message}"
         raise
     except np.exceptions.ComplexWarning:
         raise InputError(
-            f"Sensitivity to {label}: `answer` put complex numbers into a real array, which loses the "
+            f"Sensitivity to {label}: `function` put complex numbers into a real array, which loses the "
             "derivative. Make its arrays complex, or use np.stack and np.zeros_like.",
-            key="answer",
+            key="function",
         ) from None
     if a.dtype.kind in "fiu" and not m.has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
-            f"Sensitivity to {label}: `answer` returned real numbers. It dropped the derivative, or does not "
-            "use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
+            f"Sensitivity to {label}: `function` returned real numbers. It dropped the derivative, or does "
+            "not use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
             "imaginary parts: write norms as np.sqrt(v @ v).",
-            key="answer",
+            key="function",
             got=a.dtype,
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: `answer` must return an array of numbers, got {short_repr(a)}. Return "
-            "one of its arrays, such as .G or .I.",
-            key="answer",
+            f"Sensitivity to {label}: `function` must return an array of numbers, got {short_repr(a)}. "
+            "Return one of its arrays, such as .G or .I.",
+            key="function",
             got=a,
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / COMPLEX_STEP)

@@ -71,7 +71,7 @@ class Singularity:
     _where: dict[str, float] = field(default_factory=dict, compare=False)
 
     def where(self) -> str:
-        """Return the values of the mechanism's coordinates and of the inputs, in words."""
+        """Return the values of the mechanism's coordinates and of the inputs as text."""
         values = []
         for name, x in self._where.items():
             unit = self._units[name]
@@ -79,7 +79,7 @@ class Singularity:
         return ", ".join(values)
 
     def summary(self) -> str:
-        """Return the singularity and its motion in words."""
+        """Describe the singularity and its motion."""
         moves = self._listed(self.motion, True)
         if self.kind == "inputs":
             return f"inputs: {', '.join(self.direction)} can be at rest while others move: {moves}"

@@ -323,7 +323,7 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
 
 
 class OperationTable(Printable):
-    """Printed operation counts of Table 1 beside those of kic's kernels, for arms of revolute joints.
+    """Printed operation counts of Table 1 next to those of kic's kernels, for arms of revolute joints.
 
     Table 1 counts one evaluation of the inverse dynamics. kic's inverse dynamics also computes I* and P*,
     which hold for all velocities.

@@ -71,14 +71,14 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def coordinates(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete coordinates of the model in the command line as ``waist=``, behind the last comma."""
+    """Complete coordinates of the model in the command line as ``waist=``, after the last comma."""
     there = _model_index(ctx)
     names = [*there.coordinates, *(row for rows in there.parts.values() for row in rows)]
     return _completed(dict.fromkeys(names), incomplete, "=")
 
 
 def parts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete parts of the model and, behind a dot, their rows; behind the last comma."""
+    """Complete parts of the model and, after a dot, their rows; after the last comma."""
     there = _model_index(ctx).parts
     last = incomplete.rpartition(",")[2].partition(".")
     return _completed(there.get(last[0], ()) if last[1] else there, incomplete)
@@ -90,7 +90,7 @@ def views(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[CompletionItem]:
-    """Return the names that start with the text behind the last comma."""
+    """Return the names that start with the text after the last comma."""
     before, comma, begun = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}{tail}") for name in names if name.startswith(begun)]
 

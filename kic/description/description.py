@@ -65,7 +65,7 @@ _REFERENCES = {
     "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
     "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
 }  # fmt: skip
-# kinds with rows that are values, beside joints
+# kinds with rows that are values, besides joints
 VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
@@ -126,7 +126,7 @@ class MechanismDescription:
     units: Units = field(default_factory=Units)
     """Names of the units."""
     remarks: tuple[str, ...] = ()
-    """Remarks of the reader of a file: merged, renamed, replaced, left out, each with its line."""
+    """Remarks of the reader of a file: merged, renamed, replaced, ignored, each with its line."""
 
     def __post_init__(self) -> None:
         texts = dict.fromkeys(("title", "about", "source", "drawing"), text)

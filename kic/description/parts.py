@@ -582,7 +582,7 @@ class Distance:
     limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        remedy = " The length is that of the reference configuration."
+        remedy = " Use True to keep the length of the reference configuration."
         label = check_part(self, "distance", points=two_names, fixed=partial(flag, remedy=remedy))
         if self.limits is not None:
             if self.fixed:

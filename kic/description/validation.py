@@ -68,7 +68,8 @@ def direction(owner: str, key: str, value: Any) -> Vector:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
     if not 1e-100 < size < 1e100:
         raise ModelError(
-            f"{owner}: `{key}` must have a moderate length (it need not be 1), got {short_repr(v)}.",
+            f"{owner}: `{key}` must have a length between 1e-100 and 1e100 (it need not be 1), got "
+            f"{short_repr(v)}.",
             key=key,
         )
     return v
@@ -97,7 +98,7 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
 
 
 def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
-    """Return True or False; other objects are errors."""
+    """Return a bool; raise for other types."""
     if value is not True and value is not False:
         raise ModelError(f"{owner}: `{key}` must be True or False, got {short_repr(value)}.{remedy}", key=key)
     return value

@@ -173,7 +173,7 @@ class DriveTrain:
                 "none there.",
                 name=shafts.columns[int(at[-1])],
                 motors=self.names,
-                left=left,
+                residual=left,
             )
         return np.where(known[..., None], torque[..., 0], np.nan)
 

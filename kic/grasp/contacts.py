@@ -108,7 +108,7 @@ def plane_axes(plane: Any) -> np.ndarray:
     """Return the normal and two axes (3, 3) of a plane."""
     normal = directions("plane", plane, 3)
     if normal.ndim != 1:
-        raise invalid("plane", "must be a normal (3,)", plane)
+        raise invalid("plane", "must be a normal vector (3,)", plane)
     return contact_frames(normal)
 
 
@@ -399,7 +399,10 @@ class ContactSet(Printable):
         omega = v if angular is None else contact_jacobians("angular", angular, len(self))
         is_moment = self.axis == MOMENT
         if angular is None and is_moment.any():
-            raise InputError("Soft fingers require `angular`, (..., K, 3, N) as `linear`.", key="angular")
+            raise InputError(
+                "`angular` must be given for soft fingers, with the shape (..., K, 3, N) of `linear`.",
+                key="angular",
+            )
         if v.shape[-1] != omega.shape[-1]:
             raise InputError(
                 f"`linear` and `angular` must have the same number of coordinates, got {v.shape[-1]} and "

@@ -368,7 +368,7 @@ def _fingers(
     if jacobian is None:
         for name, value in (("limits", limits), ("lower", lower), ("offset", offset)):
             if value is not None:
-                raise InputError(f"`{name}` requires `jacobian`, that of the fingers.", key=name)
+                raise InputError(f"`{name}` requires `jacobian`, the Jacobian of the fingers.", key=name)
         none = np.zeros(0)
         return np.zeros((width, 0)), none, none, none
     shape = numbers("jacobian", jacobian).shape
@@ -395,7 +395,7 @@ def _limit(name: str, value: Any, size: int) -> np.ndarray:
     """Return limits of efforts, ±∞ for none."""
     a = real_array(name, value, size, finite=False)
     if np.isnan(a).any():
-        raise InputError(f"`{name}` must be numbers or infinite, got NaN.", key=name)
+        raise InputError(f"`{name}` must not contain NaN.", key=name)
     return a
 
 

@@ -115,7 +115,7 @@ def _opened(target: str) -> tuple[BinaryIO, str]:
     if known and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
     folder = os.path.dirname(os.path.realpath(target))
-    # a name of its own length: one made of a long `target` could be too long
+    # a fixed-length name, because one derived from a long `target` may exceed the system's limit
     temporary = os.path.join(folder, f".kic-{uuid4().hex[:16]}.tmp")
     try:
         file = open(temporary, "xb")  # noqa: SIM115

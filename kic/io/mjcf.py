@@ -1,4 +1,4 @@
-"""MJCF files and MuJoCo models: read through the user's own `mujoco`, as the compiled model has them."""
+"""MJCF files and MuJoCo models: read through the installed `mujoco` package, from the compiled model."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def from_mujoco(
         Values of joints from which the loops are closed. By default the zero of the file is tried first, then
         its key frames, and then samples within the limits.
     strict : bool
-        True to raise an error where something with an effect on motion is left out.
+        True to raise an error where something with an effect on motion is ignored.
 
     Returns
     -------
     Mechanism
         In a closed configuration. Coordinates have the values of `qpos`. `Mechanism.remarks` lists what was
-        merged, renamed, replaced and left out.
+        merged, renamed, replaced and ignored.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _compiled(
     files = _Files(source)
     lines = files.lines
     files.count(root)
-    remarks = [(x.line, f"<{x.tag}> is left out.") for x in root.children if x.tag not in _QUIET]
+    remarks = [(x.line, f"<{x.tag}> is ignored.") for x in root.children if x.tag not in _QUIET]
     try:
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
@@ -163,11 +163,11 @@ class _Document:
             self.counts[kind] += copies * count
             if self.counts[kind] > bounds[kind]:
                 rule = f"a model must have at most {bounds[kind]:,} {kind} with the files that it refers to"
-                element.fail(f"{rule}, and has more. {_TRUST}", limit=bounds[kind])
+                element.fail(f"{rule}, got more. {_TRUST}", limit=bounds[kind])
 
 
 class _Files:
-    """Files that mujoco opens for a model, which are in its directory, and bounds on what they stand for."""
+    """Files that mujoco opens for a model, which are in its directory, and limits on their parts."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -186,8 +186,8 @@ class _Files:
         for rows, element, key in self.rows:
             total += rows * parts
             if total > TABLE_MAX:
-                rule = f"numbers of {parts:,} parts, such as `{key}`, must be at most {TABLE_MAX:,}"
-                element.fail(f"{rule} to be a model, and are more. {_TRUST}", limit=TABLE_MAX)
+                rule = f"the attributes of {parts:,} parts, such as `{key}`, may hold at most"
+                element.fail(f"{rule} {TABLE_MAX:,} numbers in total. {_TRUST}", limit=TABLE_MAX)
 
     def is_inside(self, folder: Path, name: str) -> bool:
         """Return True if a file is in the directory of the model, after symbolic links are resolved."""
@@ -233,7 +233,7 @@ class _Files:
     def _walk(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
         """Count the parts below an element, at a level of elements and a depth of files."""
         if level > DEPTH_MAX:
-            rule = f"must be nested at most {DEPTH_MAX} levels deep with its files, and is deeper."
+            rule = f"must be nested at most {DEPTH_MAX} levels deep with its files, got more."
             element.fail(rule, limit=DEPTH_MAX)
         for child in element.children:
             tag = "joint" if child.tag == "freejoint" else child.tag
@@ -299,7 +299,7 @@ class _Files:
                 rule = f"`{key}` must be at most {largest:,}"
                 if element.tag == "hfield":
                     rule = f"`nrow` times `ncol` must be at most {TABLE_MAX:,}"
-                element.fail(f"{rule} to be a model, and is more. {_TRUST}", limit=largest)
+                element.fail(f"{rule}, got more. {_TRUST}", limit=largest)
             if rows:
                 self.rows.append((int(count), element, key))
 
@@ -314,7 +314,7 @@ def _copies(element: Element) -> tuple[int, int]:
             count *= max(1.0, float(word))
     count = max(count, len(element.attributes.get("point", "").split()) / 3)
     if not count < 1e9:
-        element.fail("the number of its parts is too large to be a model.")
+        element.fail("the number of its parts is too large.")
     has_bodies = element.tag == "flexcomp" and element.attributes.get("dof", "full") in ("full", "radial")
     return int(count), int(count) if has_bodies else 0
 
@@ -345,7 +345,7 @@ def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
             spec.delete(mesh)
     for one in list(spec.hfields):
         spec.delete(one)
-    return [(0, f"{count} mesh geoms, on which no inertia depends, are left out.")] if count else []
+    return [(0, f"{count} mesh geoms, on which no inertia depends, are ignored.")] if count else []
 
 
 def _without_missing_files(spec: Any, files: _Files) -> set[str]:
@@ -415,9 +415,9 @@ class _Reader:
         for b in range(1, m.nbody):
             self._body(b)
         if m.ngravcomp:
-            robot.remark_lost(0, "gravity compensation of bodies is left out.")
+            robot.remark_lost(0, "gravity compensation of bodies is ignored.")
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
-            robot.remark_lost(0, "forces of the fluid are left out.")
+            robot.remark_lost(0, "fluid forces are ignored.")
         for s in range(m.nsite):
             name = self.names["site"][s]
             pose = frame_of(m.site_pos[s], m.site_quat[s])
@@ -437,7 +437,7 @@ class _Reader:
                 }
             )
         if m.nflex:
-            robot.remark_lost(0, "flexible bodies are left out.")
+            robot.remark_lost(0, "flexible bodies are ignored.")
 
     def _body(self, b: int) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
@@ -485,9 +485,9 @@ class _Reader:
         for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
             table = getattr(m, key, None)
             if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
-                robot.remark_lost(line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is left out.")
+                robot.remark_lost(line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is ignored.")
         if joint.stiffness.any() and kind in ("spherical", "free"):
-            robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is left out.")
+            robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is ignored.")
         if m.jnt_limited[j] and joint.axis:
             joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
         return joint
@@ -500,7 +500,7 @@ class _Reader:
         line = next(filter(None, (self.line(k, name) for k in ("connect", "weld", "joint", "tendon"))), 0)
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if not m.eq_active0[e]:
-            robot.remark(line, f"equality '{name}' is inactive and left out.")
+            robot.remark(line, f"equality '{name}' is inactive and is ignored.")
         elif kind == int(kinds.mjEQ_CONNECT) or kind == int(kinds.mjEQ_WELD):
             self._loop(e, name, line, kind == int(kinds.mjEQ_WELD))
         elif kind == int(kinds.mjEQ_JOINT):
@@ -512,7 +512,7 @@ class _Reader:
             first, second = map(self._joint_coefficients, tendons)
             self._relation(name, line, first, second, data)
         else:
-            robot.remark_lost(line, f"equality '{name}' is left out.")
+            robot.remark_lost(line, f"equality '{name}' is ignored.")
 
     def _joint_coefficients(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
         """Return the coefficients by names of joints, which have one coordinate each, or None."""
@@ -530,10 +530,10 @@ class _Reader:
         """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀ if the second is empty."""
         robot = self.robot
         if first is None or second is None:
-            robot.remark_lost(line, f"equality '{name}' is left out.")
+            robot.remark_lost(line, f"equality '{name}' is ignored.")
             return
         if second and np.any(data[2:5]):
-            robot.remark_lost(line, f"equality '{name}' is a polynomial and left out.")
+            robot.remark_lost(line, f"equality '{name}' is a polynomial and is ignored.")
             return
         terms = dict(first)
         for joint, ratio in second.items():
@@ -543,7 +543,7 @@ class _Reader:
             names, ratios = tuple(terms), tuple(terms.values())
             self.relations.append(RobotCoupling(name, names, ratios, float(data[0]), line))
         else:
-            robot.remark_lost(line, f"equality '{name}' relates no joints and is left out.")
+            robot.remark_lost(line, f"equality '{name}' does not relate joints and is ignored.")
 
     def _relate(self) -> None:
         """Fix the joints that relations determine, and add the other relations as couplings."""
@@ -556,7 +556,7 @@ class _Reader:
                 value = one.offset - sum(r * fixed[j] for j, r in terms.items() if j in fixed)
                 terms = {j: r for j, r in terms.items() if j not in fixed}
                 if not terms:
-                    text = f"equality '{one.name}' of joints that are fixed is left out."
+                    text = f"equality '{one.name}' of joints that are fixed is ignored."
                     robot.remark_lost(one.line, text)
                 elif len(terms) == 1:
                     joint, ratio = next(iter(terms.items()))
@@ -621,10 +621,10 @@ class _Reader:
                     )
             elif any(numbers) or others:
                 robot.remark_lost(
-                    line, f"spring, damper, friction and armature of tendon '{name}' are left out."
+                    line, f"spring, damper, friction and armature of tendon '{name}' are ignored."
                 )
             elif self._tendon_terms(t) is None:
-                robot.remark(line, f"tendon '{name}' is left out.")
+                robot.remark(line, f"tendon '{name}' is ignored.")
 
     def _actuator(self, a: int) -> None:
         """Add an actuator of joints as an ideal motor."""
@@ -645,7 +645,7 @@ class _Reader:
         if not terms:
             robot.remark(
                 line,
-                f"actuator '{name}' does not act on joints with one coordinate and is left out.",
+                f"actuator '{name}' does not act on joints with one coordinate and is ignored.",
                 lost=True,
             )
             return
@@ -657,7 +657,7 @@ class _Reader:
             robot.joints[joint].armature += ratio**2 * armature
             robot.joints[joint].damping += ratio**2 * damping
         elif armature or damping:
-            text = f"armature and damping of actuator '{name}', which acts on several joints, are left out."
+            text = f"armature and damping of actuator '{name}', which acts on several joints, are ignored."
             robot.remark_lost(line, text)
         robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
 

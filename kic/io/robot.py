@@ -140,7 +140,7 @@ class Robot:
     springs: list[RobotSpring] = field(default_factory=list)
     gravity: tuple[float, ...] = GRAVITY
     starts: list[dict[str, Any]] = field(default_factory=list)
-    """Values of joints from which the loops may be closed, beside the zero of the file."""
+    """Values of joints from which the loops may be closed, besides the zero of the file."""
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
     has_limits_remark: bool = False
@@ -184,7 +184,7 @@ class Robot:
         kind = "links" if isinstance(part, Link) else "joints"
         parts = getattr(self, kind)
         if part.name in parts:
-            raise self.source.error(part.line, f"two {kind} are called '{part.name}'. Rename one.")
+            raise self.source.error(part.line, f"the name '{part.name}' is used by two {kind}. Rename one.")
         parts[part.name] = part
 
 
@@ -488,7 +488,7 @@ class _Builder:
             return None
         if joint.lower < joint.upper:
             return joint.lower, joint.upper
-        text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are left out."
+        text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are ignored."
         self.robot.remark(joint.line, text)
         joint.lower, joint.upper = -np.inf, np.inf
         return None

@@ -44,7 +44,7 @@ class UrdfText:
 
 
 def to_urdf(mechanism: Mechanism) -> UrdfText:
-    """Return a mechanism as the text of a URDF file, with its loops beside it.
+    """Return a mechanism as the text of a URDF file, and its loops.
 
     Links have the axes of the world in the reference configuration, and coordinates keep their values. The
     format has neither ball joints nor general couplings.
@@ -358,9 +358,8 @@ def _add_mjcf_joints(own: Element, joint: Joint, backwards: bool, parent: str) -
         return
     balls = [step.component for step in made if step.kind == BALL]
     if joint.type == "free" or (backwards and balls):
-        raise ModelError(
-            f"Joint '{joint.name}' must connect ground with a body, in this order.", joint=joint.name
-        )
+        first = GROUND if joint.type == "free" else parent
+        raise ModelError(f"Joint '{joint.name}' must have '{first}' as its first body.", joint=joint.name)
     if balls:
         _add(own, "joint", name=joint.name, type="ball", **_laws(joint, balls[0], **words))
     words |= {"stiffness": "stiffness", "springref": "rest"}

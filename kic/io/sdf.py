@@ -1,4 +1,4 @@
-"""SDF files: models whose joints may close loops, which other readers refuse."""
+"""SDF files: models whose joints may close loops, which other readers do not support."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def from_sdf(
     start : dict of str to float, optional
         Values of joints from which the loops are closed, if they are open at the zero of the file.
     strict : bool
-        True to raise an error where something with an effect on motion is left out.
+        True to raise an error where something with an effect on motion is ignored.
 
     Returns
     -------
     Mechanism
-        In a closed configuration. `Mechanism.remarks` lists what was merged, renamed, replaced and left out.
+        In a closed configuration. `Mechanism.remarks` lists what was merged, renamed, replaced and ignored.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class _Model:
             elif child.tag in ("model", "include"):
                 child.fail("models in models cannot be read. Merge them into one.")
             elif child.tag not in _QUIET:
-                robot.remark_lost(child.line, f"<{child.tag}> is left out.")
+                robot.remark_lost(child.line, f"<{child.tag}> is ignored.")
         links = [child for child in element.all("link")]
         if not links:
             element.fail("the model has no links.")
@@ -224,7 +224,7 @@ class _Model:
         for child in element.children:
             value = child.text.strip()
             if child.tag not in _QUIET_LINK and value not in _QUIET_VALUES.get(child.tag, ()):
-                text = f"<{child.tag}> of link '{link.name}' is left out."
+                text = f"<{child.tag}> of link '{link.name}' is ignored."
                 self.robot.remark(child.line, text, lost=child.tag in _QUIET_VALUES)
         own = element.find("inertial")
         if own is None:
@@ -245,7 +245,7 @@ class _Model:
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
             self.robot.remark_lost(own.line, text)
         if own.find("fluid_added_mass") is not None:
-            text = f"<fluid_added_mass> of link '{link.name}' is left out."
+            text = f"<fluid_added_mass> of link '{link.name}' is ignored."
             self.robot.remark_lost(own.line, text)
         set_inertia(link, _own_pose(own), x)
         return link
@@ -270,7 +270,7 @@ class _Model:
             if own is not None and needed:
                 self._limits(own, joint, tag, kind == "continuous")
             elif own is not None and kind != "fixed" and self._acts(own):
-                text = f"limits and dynamics of <{tag}> of the {kind} joint '{name}' are left out."
+                text = f"limits and dynamics of <{tag}> of the {kind} joint '{name}' are ignored."
                 self.robot.remark_lost(own.line, text)
             mimic = None if own is None else own.find("mimic")
             if mimic is not None:
@@ -304,7 +304,7 @@ class _Model:
         defaults = {"multiplier": "1", "offset": "0", "reference": "0"}
         factor, offset, reference = (element.content(key, 1, x)[0] for key, x in defaults.items())
         if not factor:
-            self.robot.remark_lost(element.line, f"mimic of joint '{joint.name}' with factor 0 is left out.")
+            self.robot.remark_lost(element.line, f"mimic of joint '{joint.name}' with factor 0 is ignored.")
             return
         name, ratios = f"{joint.name} mimics {leader}", (1.0, -factor)
         offset -= factor * reference
@@ -322,7 +322,7 @@ class _Model:
         for link, tag in ((child, "axis2"), (parent, "axis")):
             found = [j for j in joints if {j.parent, j.child} == {base, link} and j.type == "revolute"]
             if not found or not ratio:
-                text = f"gearbox '{name}' is left out: no revolute joint connects '{link}' with '{base}'."
+                text = f"gearbox '{name}' is ignored: no revolute joint connects '{link}' with '{base}'."
                 self.robot.remark_lost(element.line, text)
                 return
             along = np.array(self._axis(element.find(tag), name)) @ np.array(found[0].axis)
@@ -370,9 +370,7 @@ class _Model:
             elif joint.type in ("revolute", "prismatic"):
                 joint.lower, joint.upper = lower, upper
             elif np.isfinite([lower, upper]).any():
-                self.robot.remark(
-                    limit.line, f"limits of the {joint.type} joint '{joint.name}' are left out."
-                )
+                self.robot.remark(limit.line, f"limits of the {joint.type} joint '{joint.name}' are ignored.")
             self.robot.remark_limits_of(limit)
         if dynamics is not None:
             words = ("damping", "friction", "spring_stiffness", "spring_reference")
@@ -446,7 +444,7 @@ class _Model:
                 RobotLoop(joint.name, joint.type, ends, frames, element.line, **laws)  # type: ignore[arg-type]
             )
             if np.any(joint.stiffness):
-                text = f"the spring of joint '{joint.name}', which closes a loop, is left out."
+                text = f"the spring of joint '{joint.name}', which closes a loop, is ignored."
                 robot.remark_lost(element.line, text)
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:

@@ -73,7 +73,7 @@ def _read(path: Path) -> dict[str, Any]:
         if len(content) <= BYTES_MAX:
             return _tables(content.decode("utf-8-sig"), path)
         rule, numbers = (
-            f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more",
+            f"must have at most {BYTES_MAX // 10**6} MB, got more",
             {"limit": BYTES_MAX},
         )
     except FileNotFoundError as error:
@@ -113,7 +113,7 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
     bare = _TEXTS.sub(" ", text)
     values = sum(map(bare.count, "=,[{"))
     if values > VALUES_MAX:
-        rule = f"must have at most {VALUES_MAX:,} values to be a model, and has about {values:,}"
+        rule = f"must have at most {VALUES_MAX:,} values, got about {values:,}"
     elif any(found[0].count(".") > DOTS_MAX for found in _KEYS.finditer(bare)):
         rule = _TOO_DEEP
     else:
@@ -300,7 +300,7 @@ _WORDS: dict[Any, str] = {
 
 
 def _rule(key: str, hint: Any) -> str:
-    """Return a type in words."""
+    """Return a type as text."""
     if hint in _WORDS:
         return _WORDS[hint]
     if get_origin(hint) is Literal:

@@ -1,4 +1,4 @@
-"""URDF files: robots as trees of links, with loops given beside the file."""
+"""URDF files: robots as trees of links, with loops given separately."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def from_urdf(
         Values of joints from which the loops are closed. By default the zero of the file is tried first, and
         then samples within the limits.
     strict : bool
-        True to raise an error where something with an effect on motion is left out.
+        True to raise an error where something with an effect on motion is ignored.
 
     Returns
     -------
     Mechanism
         In a closed configuration. Coordinates have the values of the file. `Mechanism.remarks` lists what was
-        merged, renamed, replaced and left out.
+        merged, renamed, replaced and ignored.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def from_urdf(
         if element.tag == "gazebo":
             _gazebo(element, robot)
         elif element.tag not in _QUIET:
-            robot.remark_lost(element.line, f"<{element.tag}> is left out.")
+            robot.remark_lost(element.line, f"<{element.tag}> is ignored.")
     _mimics(root, robot)
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
@@ -201,7 +201,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         for key, word in words.items():
             law = dynamics.number(word, "0")
             if law < 0:
-                robot.remark_lost(dynamics.line, f"joint '{name}': negative {key} is left out.")
+                robot.remark_lost(dynamics.line, f"joint '{name}': negative {key} is ignored.")
             getattr(joint, key)[:] = max(law, 0.0)
     if limit is not None and kind in ("revolute", "prismatic"):
         joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
@@ -209,7 +209,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
         robot.remark_limits_of(limit)
     safety = element.find("safety_controller")
     if safety is not None:
-        robot.remark(safety.line, f"the safety controller of joint '{name}' is left out.")
+        robot.remark(safety.line, f"the safety controller of joint '{name}' is ignored.")
     return joint
 
 
@@ -255,13 +255,13 @@ def _transmissions(root: Element, robot: Robot) -> None:
                 float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
             ]
         except ModelFileError:  # other readers leave transmissions out, and templates have words there
-            robot.remark_lost(element.line, f"transmission '{name}' without a number is left out.")
+            robot.remark_lost(element.line, f"transmission '{name}' without a number is ignored.")
             continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
         if joint is None or len(list(element.all("joint"))) > 1:
-            robot.remark_lost(element.line, f"transmission '{name}' is left out.")
+            robot.remark_lost(element.line, f"transmission '{name}' is ignored.")
         elif joint.type not in ("revolute", "prismatic"):
-            robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is left out.")
+            robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is ignored.")
         else:
             reduction = (reductions or [1.0])[0] or 1.0
             robot.actuators.append(RobotActuator(name, (joint.name,), (reduction,), element.line))
@@ -280,7 +280,7 @@ def _gazebo(element: Element, robot: Robot) -> None:
     for child in element.children:
         if child.tag in ("joint", "plugin", "sensor"):
             robot.remark(
-                child.line, f"<{child.tag}> of a <gazebo> extension is left out.", lost=child.tag == "joint"
+                child.line, f"<{child.tag}> of a <gazebo> extension is ignored.", lost=child.tag == "joint"
             )
 
 

@@ -16,7 +16,7 @@ from kic.errors import ModelFileError, invalid, short_repr
 BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
 # equals signs of a file, which bound its attributes, and attributes of an element, which parsers compare
 ATTRIBUTES_MAX, ELEMENT_ATTRIBUTES_MAX = 300_000, 200
-# characters of an element's text that are kept; the rest is no list of numbers
+# characters of an element's text that are kept; longer text cannot be a list of numbers
 TEXT_MAX = 100_000
 
 
@@ -126,9 +126,7 @@ def read_source(given: object, kind: str) -> Source:
     else:
         raise invalid("model", "must be a path or the text of a file", given)
     if len(source.data) > BYTES_MAX:
-        raise source.error(
-            0, f"must have at most {BYTES_MAX // 10**6} MB to be a model, and has more.", limit=BYTES_MAX
-        )
+        raise source.error(0, f"must have at most {BYTES_MAX // 10**6} MB, got more.", limit=BYTES_MAX)
     return source
 
 
@@ -143,7 +141,7 @@ def parse(source: Source) -> Element:
         raise source.error(0, "is empty.")
     if source.data.count(b"=") > ATTRIBUTES_MAX:
         raise source.error(
-            0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, and has more.", limit=ATTRIBUTES_MAX
+            0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, got more.", limit=ATTRIBUTES_MAX
         )
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
@@ -160,14 +158,14 @@ def parse(source: Source) -> Element:
         line = parser.CurrentLineNumber
         if count > ELEMENTS_MAX:
             raise source.error(
-                line, f"must have at most {ELEMENTS_MAX:,} elements, and has more.", limit=ELEMENTS_MAX
+                line, f"must have at most {ELEMENTS_MAX:,} elements, got more.", limit=ELEMENTS_MAX
             )
         if len(open_elements) > DEPTH_MAX:
             raise source.error(
-                line, f"must be nested at most {DEPTH_MAX} levels deep, and is deeper.", limit=DEPTH_MAX
+                line, f"must be nested at most {DEPTH_MAX} levels deep, got more.", limit=DEPTH_MAX
             )
         if len(attributes) > ELEMENT_ATTRIBUTES_MAX:
-            rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, and has more."
+            rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, got more."
             raise source.error(line, rule, limit=ELEMENT_ATTRIBUTES_MAX)
         element = Element(source, tag.rpartition(":")[2], attributes, line)
         open_elements[-1].children.append(element)

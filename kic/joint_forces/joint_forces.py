@@ -260,7 +260,7 @@ class JointForces(Printable, Tabular):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Tuple of violations of contact conditions, in words; empty if there are none."""
+        """Tuple of violations of contact conditions as text; empty if there are none."""
         return remarks(self.contacts, self._normal, self.pulling, self.slipping)
 
     def __getitem__(self, joint: str) -> Wrench:

@@ -401,7 +401,7 @@ def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], r
 
 
 def _members(failed: np.ndarray, of: np.ndarray) -> str:
-    """Return the first failed members of a batch in words; '' for a single one."""
+    """Return the first failed members of a batch as text; '' for a single one."""
     return f" (members {', '.join(map(str, failed[:4]))} of {len(of)})" if len(of) > 1 else ""
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from kic.kernels.jit import compiled_by, helper
 
-# bits of a number of float64: its exponent and the sign
+# bit masks of a float64: the exponent and the sign
 _EXPONENT, _SIGN = np.uint64(0x7FF << 52), np.uint64(1 << 63)
-# what makes the exponents of numbers that are not finite, or at least 2^100, carry into the sign
+# addends that carry the exponents of non-finite numbers, or of numbers of at least 2^100, into the sign bit
 _NONFINITE, _LARGE = np.uint64(1 << 52), np.uint64((0x800 - 0x3FF - 100) << 52)
 
 
@@ -67,7 +67,7 @@ compiled_by(root, lambda x: np.sqrt(x))
 def _has_exponent(t, complement):
     """Return True if the exponent of a member of t (n,) carries into the sign if `complement` is added.
 
-    Sums of integers, unlike those of numbers, are vectorized.
+    The compiler vectorizes integer sums, but not floating-point sums.
     """
     carried, bits = np.uint64(0), t.view(np.uint64)
     for i in range(bits.shape[0]):

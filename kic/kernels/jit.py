@@ -143,7 +143,7 @@ HELPER_OPTIONS: Any = {**_OPTIONS, "no_cpython_wrapper": True, "pipeline_class":
 class _HelperType(types.Dispatcher):
     """Type of a function that kernels call, which is compiled once for all callers.
 
-    Numba's `register_jitable` compiles a function anew for each set of options of its callers.
+    Numba's `register_jitable` recompiles a function for each set of options of its callers.
     """
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -156,7 +156,7 @@ _dispatchers: list[Any] = []
 
 
 def compiled_by(function: Any, implementation: Any, **options: Any) -> None:
-    """Compile `implementation` for the calls of a function in kernels."""
+    """Compile `implementation` as the body of a function called in kernels."""
     dispatcher = numba.njit(**(HELPER_OPTIONS | options))(implementation)
     _dispatchers.append(dispatcher)
     infer_global(function, _HelperType(dispatcher))
@@ -169,7 +169,7 @@ def helper(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Compile a small function, or one in hot loops where a call copies many array structures."""
+    """Compile a small function, or one called in hot loops, where each call would copy array structures."""
     compiled_by(function, function, forceinline=True)
     return function
 
@@ -192,7 +192,7 @@ _second = SecondProcess()
 
 
 def part(function: Any) -> Any:
-    """Compile a long function without result for calls in kernels, apart from these, once for all of them."""
+    """Compile a long helper that returns nothing as a separate object, shared by all kernels."""
     kernel = entry(function, is_part=True)
 
     class _Call(AbstractTemplate):
@@ -339,7 +339,7 @@ class _Cache(NullCache):
         except OSError as error:
             if os.name == "nt" and file.exists():  # another process reads the file, which is the same
                 return
-            remedy = "Every process compiles them anew; set KIC_CACHE_DIR to a folder that can be written."
+            remedy = "Each process recompiles them. Set KIC_CACHE_DIR to a writable directory."
             _warn(f"cannot be written ({error.strerror})", file.parent, remedy)
 
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
 # plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
-# of items of the system, of their rows, of unused closure rows, pairs of second order, order asked for (of
+# of items of the system, of their rows, of unused closure rows, pairs of second order, requested order (of
 # queries along motions, the length of a state)
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4

@@ -699,7 +699,7 @@ def motion_in_coordinates(
                         left
                     )
                 worst = worst / large if large > 0 else worst
-                # NaN is never fine
+                # NaN fails this test
                 fine = fine and worst <= allowed
             if k == 0:
                 first_large = large

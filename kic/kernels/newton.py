@@ -91,7 +91,7 @@ ROUNDING_RTOL, CLOSURE_RTOL = 1e-15, 1e-13
 REUSED_STEP_MAX, STEP_PRODUCT_MIN, STALE_PRODUCT_MIN = 1e-4, 1e-17, 2.5e-16
 # smallest pivot, as a share of the largest, of systems that are solved here
 PIVOT_MIN = 1e-6
-# shortest step, as a share of the way
+# shortest step, as a share of the path
 SHARE_MIN = 1e-6
 # errors of linear and of cubic Hermite interpolation, and the largest share of a slope in the latter
 LINEAR_FACTOR, HERMITE_FACTOR, SLOPE_FACTOR = 1 / 8, 1 / 384, 1 / 4
@@ -427,7 +427,7 @@ def absolute_products(n, a, b):
 
 @inlined
 def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
-    """Compare the systems S, E at the ends of a chord along which the goal makes a `share` of its way.
+    """Compare the systems S, E at the ends of a chord along which the goal covers a `share` of its path.
 
     Write N times the slopes of the residuals at both ends, the change of each row in the norm of the columns,
     and |N times the residual (M) at the end| into line (8 M), last the step and the weights in the order of
@@ -466,9 +466,9 @@ def passes(kappa, curvature_residual, eta, radius):
 def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, whole, measures):
     """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
 
-    `closure_error` holds along the chord, and `line` has the results of `slopes`. κ takes the norm of the
-    product of absolute values |N| |E − S|; where this fails, that of N (E − S), unless both fail and the
-    halves of a `whole` chord are tried in any case. κ and 4 λ η are written into `measures`.
+    `closure_error` holds along the chord, and `line` has the results of `slopes`. κ is computed from the norm
+    of |N| |E − S| and, if the test fails, from that of N (E − S). For a `whole` chord whose halves are tried
+    next, the second computation stops once its test fails, too. κ and 4 λ η are written into `measures`.
     """
     change, weights = line[2 * mobile : 3 * mobile], line[7 * mobile : 8 * mobile]
     residuals, jacobians = line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
@@ -533,7 +533,7 @@ def certify_chord(
     """Write κ and 4 λ η of the chord from node a to node e into `measures`, and 1 there if it is certified.
 
     N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
-    makes a `share` of its way from `begun` to `aim`.
+    covers a fraction `share` of its path from `begun` to `aim`.
     """
     mobile, count = plan[0, COLUMNS], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -603,7 +603,7 @@ def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
 def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
     """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many failed.
 
-    quality (B,) is the completed share of the way, 1 for members that converged. At most `tries` steps are
+    quality (B,) is the completed share of the path, 1 for members that converged. At most `tries` steps are
     made. `choice` is as in `transfer`, and `whole` (2 or more, M) is scratch.
     """
     forget(plan, scratch)
@@ -612,9 +612,10 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
 
 @helper
 def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
-    """Compute `closing`. The system at an equal start of the member before serves again.
+    """Compute `closing`.
 
-    This includes the last member of the call before, unless `forget` is called in between.
+    If a member starts at the same state as the previous one, its system is reused, also across calls unless
+    `forget` is called.
     """
     mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
     cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
@@ -709,7 +710,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                         break
                     invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[0], weights[0])
                     inverted = True
-                # after a short step the last system serves again
+                # after a short step the last system is reused
                 if step == 0:
                     fresh, pivot = True, start_pivot
                 elif not good or size > REUSED_STEP_MAX:
@@ -812,7 +813,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                     states[b, k] = nodes[0, k]
                 if not part > SHARE_MIN:
                     break
-            # the rest of the way in equal parts
+            # the rest of the path in equal parts
             part = (1 - share) / max(1, int((1 - share) / part + 0.999))
         quality[b] = share
         if share < 1:

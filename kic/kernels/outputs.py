@@ -4,7 +4,7 @@
 terms and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Otherwise it is a
 tuple of the frames' tables with respect to `size` other coordinates (see `transferred_influence`), the table
 of the tree's coordinates, the width of a frame's block, the pairs of second order, and None if third order is
-never asked for. Numba compiles the three cases separately; the first entries of the tuples have two axes and
+never requested. Numba compiles the three cases separately; the first entries of the tuples have two axes and
 one.
 """
 

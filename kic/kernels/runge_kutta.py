@@ -4,17 +4,17 @@ Unknowns are positions of m coordinates, their rates, currents of motors with in
 of efforts, work of loads, dissipation; with motors also the energy supplied to them, and their heat.
 
 Both entries share these arguments. Stage s is at y + h Σ weights[s, k] K[k], and its derivatives are written
-into K[s + 1]. The stages from `first` to before `last` are computed. `task` is a sum of PREPARE, which
-computes the unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its
-derivatives. point[0] are integrated unknowns. In point[1] prescribed coordinates have their given values and
-rates, and point[2] are the unknowns of the stage that was closed last.
+into K[s + 1]. Stages `first` to `last` − 1 are computed. `task` is a sum of PREPARE, which computes the
+unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its derivatives.
+point[0] holds the integrated unknowns, point[1] the same with the given values and rates of prescribed
+coordinates, and point[2] the unknowns of the last stage that was closed.
 
-Efforts act at the coordinates. `held` (2, H) are the prescribed ones, and the places of their values among
-the unknowns; `given` (stages, 3, H) are their values, rates and accelerations. Motors are described by
-`motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or torques
-`supply` (K,).
+Efforts act at the coordinates. `held` (2, H) contains the indices of the prescribed coordinates and of their
+values among the unknowns; `given` (stages, 3, H) contains their values, rates and accelerations. Motors are
+described by `motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or
+torques `supply` (K,).
 
-After the stages the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
+After the stages, the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
 length is written into `control`, whose entries `layout` names. A rejected step is repeated at once with this
 length, if `control` allows it. Without `errors` (2, n + 1) there is no control. `atol` (N,) are absolute
 tolerances.
@@ -60,7 +60,7 @@ from kic.kernels.newton import close_members, forget
 from kic.kernels.ranges import clear_range, copy_range
 
 # distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage: tests
-# of longer ways fail, and closing them in parts takes longer than inverting another system
+# of longer steps fail, and closing them in parts takes longer than inverting another system
 FAR_MIN = 0.1
 
 
@@ -261,7 +261,7 @@ def stages_in_coordinates(
     coordinates of these values and then of the angular velocities. Loops are closed from the state `anchor`:
     row `aims[k]` must take the value k plus `origin[k]`, or that of a rotation from `turned` (n, 3, 3), whose
     trace must be at least `least_trace`. Other rows must have their values in `goal` (1, rows). A stage far
-    from the anchor is closed from the one before, if that is nearer: every part of the way from the anchor is
+    from the anchor is closed from the preceding stage if that is nearer; every segment of the path is still
     certified. `units` are inverse scales of the positions. `begins` is True for the first call of a step.
     states[0] is the last closed state. Other arguments are as in `closing` and `motion_in_coordinates`.
     """

@@ -1,6 +1,6 @@
 """A second process, which compiles parts of a kernel into the cache while the first compiles the rest.
 
-Commands allow it. A program that uses kic as a library starts no processes that it does not ask for.
+Commands allow it. A program that uses kic as a library does not start processes unrequested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SecondProcess:
         self._owner = 0
 
     def start(self, folder: Path) -> None:
-        """Start the process, unless it is not allowed, of no use, or could not write to the cache."""
+        """Start the process if it is allowed and useful and the cache is writable."""
         # the executable of a frozen program is not an interpreter
         useful = _cores() > 1 and sys.executable and not getattr(sys, "frozen", False)
         if self._thread is not None or not _settings["allowed"] or not useful:
@@ -71,7 +71,7 @@ class SecondProcess:
                 self._parts[symbol] = self._thread.submit(self._compile, part)
 
     def finish(self, symbol: str) -> None:
-        """Remove a part from the queue, or wait for its end if the process has begun it."""
+        """Remove a part from the queue, or wait until it is compiled, if compilation has started."""
         part = self._parts.pop(symbol, None)
         if part is not None and os.getpid() == self._owner and not part.cancel():
             try:
@@ -80,7 +80,7 @@ class SecondProcess:
                 self._stop()
 
     def _compile(self, part: bytes) -> None:
-        """Compile a part in the process; return early if that has ended."""
+        """Compile a part in the process; return early if the process has exited."""
         process = self._process
         if process is not None and process.stdin is not None and process.stdout is not None:
             with suppress(OSError, ValueError):
@@ -89,7 +89,7 @@ class SecondProcess:
                 process.stdout.readline()
 
     def _stop(self) -> None:
-        """Stop the process, which has nothing to do."""
+        """Stop the idle process."""
         if self._process is not None and os.getpid() == self._owner:
             with suppress(OSError), self._process:
                 self._process.kill()

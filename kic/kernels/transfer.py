@@ -212,7 +212,7 @@ def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
 
 @helper
 def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, count, units, quality, order):
-    """Complete one order of the rows asked for; and of closure rows that were not used, which it judges.
+    """Complete one order of the requested rows, and check the unused closure rows.
 
     `units` (count,) are those of this order, so that units of length do not matter.
     """
@@ -442,7 +442,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
                 angular_velocities(cols, items, choice, size, rows, T[b], rows, rows * (1 + size))
         if X.shape[0] > 0 and not want & WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
-        # NaN is never fine
+        # NaN fails this test
         fine = quality[b, PIVOT] > GOOD_PIVOT
         if left_out > 0:
             for k in range(order):

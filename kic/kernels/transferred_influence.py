@@ -164,7 +164,7 @@ def first_motion(cols, F, x, Z, width, size):
 
 @helper
 def bare_frames(cols, geometry, items, bodies, bare):
-    """Mark frames that carry nothing away from their origin: their N is never asked for."""
+    """Mark frames that carry nothing away from their origin: their N is never requested."""
     for n in range(cols.shape[0]):
         bare[n] = 1
     for i in range(bodies.shape[0]):

@@ -8,9 +8,10 @@ from numba.np.arrayobj import make_array, populate_array
 
 
 def table(a, start, rows, width):
-    """Return a view (rows, width) of a contiguous array (n,) from an entry on.
+    """Return a view (rows, width) of a contiguous array (n,), starting at an index.
 
-    Compiled, it checks no bounds. Numba's `reshape` calls a function, which takes as long as half of a frame.
+    The compiled version checks no bounds. Numba's `reshape` is a function call, which costs half as much as
+    computing a frame.
     """
     return a[start : start + rows * width].reshape(rows, width)
 

@@ -194,13 +194,15 @@ def _part(tree: Tree, key: str) -> Part:
         return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):
         raise InputError(
-            f"'{name}' is a coupling without rows. Name its joints: {', '.join(part.joints)}.", name=name
+            f"'{name}' is a coupling, and couplings have no rows. Name its joints: {', '.join(part.joints)}.",
+            name=name,
         )
     if isinstance(part, Motor):
         raise InputError(
-            f"'{name}' is a motor without rows. Name its joints: {', '.join(part.joints)}.", name=name
+            f"'{name}' is a motor, and motors have no rows. Name its joints: {', '.join(part.joints)}.",
+            name=name,
         )
-    raise InputError(f"'{name}' is a load without rows. Name its point or body.", name=name)
+    raise InputError(f"'{name}' is a load, and loads have no rows. Name its point or body.", name=name)
 
 
 def center_part(tree: Tree, center: CenterOfMass) -> Part:

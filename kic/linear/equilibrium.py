@@ -297,7 +297,8 @@ class _Search:
     def _result(self, here: _Place, steps: int) -> Equilibrium:
         """Return the equilibrium in the coordinates of the user.
 
-        If these cannot drive the mechanism there and were not named, use those of the search.
+        If the user named no coordinates and the defaults cannot drive the mechanism there, use the
+        coordinates of the search.
         """
         self._check_isolated(here)
         residual = float(np.abs(here.residual).max(initial=0.0)) / self.size if self.size else 0.0

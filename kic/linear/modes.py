@@ -1,4 +1,4 @@
-"""Modes of a linearized mechanism, in numbers and in words."""
+"""Modes of a linearized mechanism, as numbers and as text."""
 
 from __future__ import annotations
 

@@ -97,9 +97,9 @@ def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
 
 
 def item(items: tuple[Any, ...], k: Any) -> Any:
-    """Return an item of a tuple by its place, or those of a slice.
+    """Return an item of a tuple by its index, or those of a slice.
 
-    Raise `OutOfRangeError` if there is no such place; it is an IndexError, too.
+    Raise `OutOfRangeError` if there is no such index; it is an IndexError, too.
     """
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]

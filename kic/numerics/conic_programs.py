@@ -140,9 +140,9 @@ class DeepestPoint:
 
 
 def deepest_point(p: Program, among: np.ndarray | None = None, bound: float | None = None) -> DeepestPoint:
-    """Find the point deepest in the cones `among` (all by default) and not outside the others.
+    """Find the point with the largest margin in the cones `among` that satisfies the other cones.
 
-    `bound` limits the sum of the first rows of all blocks.
+    By default `among` has all cones. `bound` limits the sum of the first rows of all blocks.
     """
     first = np.zeros(len(p.h))
     first[p.starts if among is None else p.starts[among]] = 1.0

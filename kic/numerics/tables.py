@@ -34,7 +34,7 @@ class Variable:
     name: str
     values: np.ndarray  # (..., n, ...): the axes of the index come first
     unit: str | Callable[..., str] = ""  # a function returns the unit of a column from its labels
-    axes: tuple[TableAxis, ...] = ()  # the axes behind those of the index
+    axes: tuple[TableAxis, ...] = ()  # the axes after those of the index
 
     def columns(self, rows: int) -> Iterator[tuple[str, str, np.ndarray]]:
         """Yield names, units and values (rows,) of the columns, "name[label, label]" with more axes."""
@@ -101,7 +101,7 @@ class DataTable:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with one header line of names and units."""
         if not isinstance(path, str | os.PathLike):
-            raise invalid("path", "must be a path", path)
+            raise invalid("path", "must be a string or os.PathLike", path)
         rows = self._rows
         heads = [(axis.name, axis.unit) for axis in self.index]
         columns = [column for v in self.variables for column in v.columns(len(rows))]

@@ -233,7 +233,7 @@ class RedundancyEvaluator(TaskEvaluator):
             raise invalid("order", "must be 1 or 2", order)
         self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
-            raise InputError("Efforts require accelerations. Prepare order 2.", key="effort")
+            raise InputError("`effort` requires order=2.", key="effort")
         dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
         super().__init__(model, task, order, dynamics, wrt)
         P, M = len(self.task), len(self.coordinates)
@@ -318,7 +318,7 @@ class RedundancyEvaluator(TaskEvaluator):
                 "This evaluator computes rates only. Leave `udd` out, or prepare order 2.", key="udd"
             )
         if udd is None and self._order > 1:
-            raise InputError("Give `udd`, the acceleration of the task, or prepare order 1.", key="udd")
+            raise InputError("`udd`, the task acceleration, must be given with order=2.", key="udd")
         raise InputError(
             "Give either `ud`, the rates of the task, or `qd`, the rates of the coordinates.", key="ud"
         )
@@ -508,7 +508,7 @@ def _check_motion(motion: dict[str, Any], consistent: bool) -> None:
                 "With `qd`, give `udd`, the acceleration of the task, instead of `ud`.", key="udd"
             )
     elif motion["ud"] is None:
-        raise InputError("Give `ud`, the rates of the task; zeros for a task at rest.", key="ud")
+        raise InputError("`ud`, the task velocity, must be given. Use zeros for a task at rest.", key="ud")
     if motion["uddd"] is not None and motion["udd"] is None:
         raise InputError("Jerks also require `udd`, the acceleration of the task.", key="udd")
 
@@ -520,7 +520,7 @@ def _broadcast_configuration(c: Configuration, shape: tuple[int, ...]) -> Any:
     size = c._states.shape[-1]
     states = np.broadcast_to(c.state, (*shape, size)).reshape(prod(shape), size)
     ok = None if c._ok is None else np.broadcast_to(c._ok, shape).copy()
-    return c._beside(shape, states.copy(), ok)
+    return c._at_states(shape, states.copy(), ok)
 
 
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
@@ -549,7 +549,7 @@ class _ResolutionProblem:
         flat = {k: a.reshape(-1, a.shape[-1])[members] for k, a in self.given.items()}
         states = self.c._states[members]
         null_motion = self.null_motion.part(self.c.batch, members)
-        c = self.c._beside((len(states),), states)
+        c = self.c._at_states((len(states),), states)
         problem = _ResolutionProblem(c, self.f, self.names, self.wrt, null_motion, flat)
         problem.members = members
         return problem
@@ -588,7 +588,7 @@ class _ResolutionProblem:
                 key="secondary",
             )
         moved = integrate(c._model.tree, c._states.astype(complex), 1j * h * tree_rates(c, qd, self.wrt))
-        return c._beside(c.batch, moved), h
+        return c._at_states(c.batch, moved), h
 
     def jerk(self, table: np.ndarray) -> np.ndarray:
         """Return jerks (B, M), by a complex time step of the acceleration law."""
@@ -626,7 +626,7 @@ def _coefficients(
     P, M, batch = len(f.task), len(f.coordinates), c.batch
     G = np.full((*batch, M, P), np.nan, c._states.dtype)
     H = np.full((*batch, M, P, P), np.nan, c._states.dtype)
-    solved = c._beside((int(good.sum()),), c._states[good.reshape(-1)])
+    solved = c._at_states((int(good.sum()),), c._states[good.reshape(-1)])
     u = solved.coefficients(names, order=2, wrt=wrt)
     weighting = f.weighting
     Q: np.ndarray = np.eye(M)

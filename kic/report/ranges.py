@@ -19,7 +19,7 @@ STEPS_PER_SIDE = 60
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRange:
-    """Configurations along one coordinate, the others fixed."""
+    """Configurations along one coordinate, with the others fixed."""
 
     name: str
     unit: str

@@ -15,8 +15,8 @@ Method.
 4. For several coordinates, close the loops on parallel lines through the requested point.
 
 Several ranks may be lost at one point, such as where all legs of a symmetric walker fold. Configurations
-then form a cone, and a motion through its vertex continues along the same line. Parallel lines beside the
-vertex do not close, so that motions beside it are integrated without a branch.
+then form a cone, and a motion through its vertex continues along the same line. Parallel lines near the
+vertex do not close, so that motions near it are integrated without a branch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DIFFERENCE_STEP = 1e-5
 EXTRAPOLATION_MAX = 0.01
 # relative error of interpolation at which a half width is taken at once, and the largest one accepted
 ERROR_GOOD, ERROR_MAX = 1e-11, 1e-8
-# distances tried for the first state away from a start beside a change point
+# distances tried for the first state away from a start near a change point
 START_STEPS = (0.02, 0.01, 0.003)
 # largest scaled difference between a start at a change point and the branch on which it lies
 ON_BRANCH_ATOL = 1e-6
@@ -111,7 +111,7 @@ class Branch:
         """
         s = self._place(x)
         if abs(s) > self.gap:
-            return self._beside(x, s)
+            return self._near_gap(x, s)
         line = self._across(x, s)
         return self._chart.normalized(_weights(line.places, s) @ line.states)
 
@@ -126,7 +126,7 @@ class Branch:
     def _place(self, x: np.ndarray) -> float:
         return float(self._normal @ (x / self._chart.position_scale - self._center))
 
-    def _beside(self, x: np.ndarray, s: float) -> np.ndarray:
+    def _near_gap(self, x: np.ndarray, s: float) -> np.ndarray:
         """Return the closed state outside the gap, from the nearest known state on that side."""
         chart, places = self._chart, self._line.places
         k = int(np.argmin(np.where(places * s > 0, np.abs(places - s), np.inf)))
@@ -140,7 +140,7 @@ class Branch:
         if state is None:
             names = ", ".join(self._chart.names)
             raise ConfigurationError(
-                f"its loops do not close in {names} beside a change point", values=x.copy()
+                f"the loops do not close for {names} near a change point", values=x.copy()
             )
         return state
 
@@ -160,7 +160,7 @@ class Branch:
                 line = self._shifted(offset, shift)
             if not self._meets(line):
                 raise ConfigurationError(
-                    "it passes beside a change point where several motions of its loops meet, and none of "
+                    "it passes near a change point where several motions of its loops meet, and none of "
                     "them continues it smoothly",
                     values=x.copy(),
                 )
@@ -256,7 +256,7 @@ def _descent(chart: Chart) -> np.ndarray | None:
 
 
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
-    """Return the smooth branch through an anchor that is at a change point or beside it, or None.
+    """Return the smooth branch through an anchor that is at a change point or near it, or None.
 
     `tangent` (columns,) has the scaled rates of the tree's columns on the branch.
     """

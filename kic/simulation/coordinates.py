@@ -8,10 +8,10 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
 3. I* dv/dt = T − vᵀ P* v − B v + Tᴸ is solved for the accelerations in these coordinates, by one kernel that
    follows the motion through tree and loops and does not form P*.
 
-The loops are closed anew at every evaluation, so constraint errors cannot drift. The result depends on time
-and unknowns alone, never on trial steps. Stages far from the anchor may be closed by way of an earlier stage,
-but every part of the way is certified to stay on the branch. For an open chain in its own coordinates x is
-the full state: quaternions of balls are integrated and normalized wherever they are used.
+The loops are closed again at every evaluation, so constraint errors cannot drift. The result depends on time
+and unknowns alone, never on trial steps. Stages far from the anchor may be closed via an earlier stage,
+but every segment of the path is certified to stay on the branch. For an open chain in its own coordinates x
+is the full state: quaternions of balls are integrated and normalized wherever they are used.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
 `integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as
@@ -48,7 +48,7 @@ N_MOTOR_ENERGIES = 2
 MOTOR_ARRAYS = ("torque", "voltage", "current", "current_rate")
 # smallest part of the distance from the anchor that is closed in one Newton iteration
 PART_MIN = 1 / 64
-# a start is beside a change point if the smallest singular value of the closure is below this share
+# a start is near a change point if the smallest singular value of the closure is below this share
 CHANGE_POINT_RTOL = 1e-2
 # slides longer than this many characteristic lengths need equilibrated rows; limits of Newton's method there
 LONG_SLIDE_FACTOR, NEWTON_STEPS_MAX, NEWTON_CONTRACTION = 10.0, 10, 0.25
@@ -189,7 +189,7 @@ class Chart:
     def _stages(self) -> Stages | None:
         """Compiled stages; None if the shafts of motors are not coordinates, or the closure is not compiled.
 
-        In another chart than the user's, efforts of the user depend on the configuration, so that there are
+        In a chart other than the user's, user-defined efforts depend on the configuration, so that there are
         no stages unless all efforts are zero or prescribed.
         """
         motion, closure = self.motion, None if self.is_full_state else self.solved
@@ -210,7 +210,7 @@ class Chart:
         )
 
     def _now(self, x: np.ndarray, state: np.ndarray) -> Snapshot:
-        """Return the snapshot for the user at unknowns with prescribed values, and at a closed state."""
+        """Return the snapshot passed to user functions, at unknowns with prescribed values."""
         v = x[self.n_positions : self.n_positions + self.size]
         now = Evaluation(x[: self.n_positions], self.normalized(state), v, None, None)
         return self._snapshot(now, x)[0]
@@ -364,8 +364,8 @@ class Chart:
     def seek_branch_at_start(self, rates: np.ndarray | None, v: np.ndarray) -> None:
         """Change to the smooth branch through the start if the start is at a change point or very near one.
 
-        Rates of the tree determine the branch, if they are known. Beside a change point the rates of the
-        chart do.
+        Rates of the tree determine the branch, if they are known. Otherwise the rates of the
+        chart determine it.
         """
         if not self.has_branches or self.closure_margin(self.anchor_state[None])[0] > CHANGE_POINT_RTOL:
             return
@@ -404,7 +404,7 @@ class Chart:
     def evaluate(self, t: float, y: np.ndarray) -> Evaluation:
         """Return positions, closed state and rates of the chart, and results there.
 
-        The state is an array of its own.
+        The state is a copy.
         """
         x, v = self.coordinates(t, y)
         if self._global_solver is None:

@@ -87,7 +87,7 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
     why, numbers = (f": {error}", error.numbers) if isinstance(error, KicError) else ("", {})
     if isinstance(error, BadZipFile):
         why = ". Models are read by kic.load"
-    message = f"'{path}' is not a run saved by kic{why.rstrip('.')}."
+    message = f"'{path}' is not an unmodified run saved by kic{why.rstrip('.')}."
     return ModelFileError(message, **{**numbers, "path": path})
 
 
@@ -204,7 +204,7 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
         nan = np.isnan(arrays[key])
         # plain sources of torque have no currents and voltages
         none = key in MOTOR_ARRAYS and key != "torque" and bool((nan.all(axis=0) == nan.any(axis=0)).all())
-        # energies and accelerations of a diverging motion may overflow, if the file is unchanged
+        # energies and accelerations of a diverging motion may overflow even in a valid file
         overflown = key not in ("t", "q", "qd", "state", "rates") and "digest" in attributes
         if (np.isinf(arrays[key]).any() or (nan.any() and not none)) and not overflown:
             raise _RunFileError(f"'{key}' must be finite numbers", key=key)
@@ -229,7 +229,8 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
     residual = np.abs(closure.rows(states)[0]).max(initial=0.0)
     if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
         raise _RunFileError(
-            f"its closure error is {residual:.1e}, so it does not belong to its mechanism", residual=residual
+            f"its closure error is {residual:.1e}, so its states do not match its mechanism",
+            residual=residual,
         )
     transfer = model.transfer(names)
     scale = transfer.scale[: transfer.size]

@@ -237,10 +237,10 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
     model = mechanism._model
     if isinstance(start, Simulation):
         if start.mechanism != mechanism or start.coordinates != names:
-            raise InputError("A run is continued with its own mechanism and coordinates.", key="start")
+            raise InputError("`start` must be a run of the same mechanism and coordinates.", key="start")
         if qd is not None:
             raise InputError(
-                "`qd` was given with an earlier run, which has its own final rates. Leave it out.", key="qd"
+                "`qd` cannot be given with an earlier run, which has its own final rates. Omit it.", key="qd"
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
     if not isinstance(start, Configuration) or start._model.description != mechanism:
@@ -269,7 +269,8 @@ def _times(t: Any, before: Simulation | None) -> np.ndarray:
         return np.linspace(begin, float(a), SAMPLES_DEFAULT)
     if a is None or a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
         raise InputError(
-            f"`t` must be increasing times, two at least, or an end after {begin:g}; got {short_repr(t)}.",
+            f"`t` must be at least two increasing times, or an end time greater than {begin:g}, got "
+            f"{short_repr(t)}.",
             key="t",
             got=t,
         )
@@ -318,11 +319,11 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
         )
     if current is not None and (train is None or before is not None):
         why = (
-            "without `voltage`, so there are no circuits"
+            "requires `voltage`"
             if train is None
-            else "with an earlier run, which has its own final currents"
+            else "cannot be given with an earlier run, which has its own final currents. Omit it"
         )
-        raise InputError(f"`current` was given {why}. Leave it out.", key="current")
+        raise InputError(f"`current` {why}.", key="current")
     if train is None:
         return np.zeros(0)
     if before is not None:

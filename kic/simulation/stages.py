@@ -1,8 +1,8 @@
 """Compiled stages of explicit Runge–Kutta steps.
 
 SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
-call, prescribed coordinates and motors under constant voltages included. Functions of the motion, efforts and
-voltages, are called at every stage, between two compiled calls. `with_stages` returns one of SciPy's methods
+call, prescribed coordinates and motors under constant voltages included. User functions for efforts and
+voltages are called at every stage, between two compiled calls. `with_stages` returns one of SciPy's methods
 that takes its stages from there; coefficients, error estimate and dense output remain SciPy's.
 """
 
@@ -47,7 +47,7 @@ FACTOR_MAX = 10.0
 
 
 class Tableau(NamedTuple):
-    """Stages after the first one of an explicit method; stage s is at y + h Σ weights[s, k] K[k].
+    """Later stages of an explicit method; stage s is at y + h Σ weights[s, k] K[k].
 
     Attributes
     ----------
@@ -290,7 +290,7 @@ def with_stages(method: str) -> Any:
     """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
 
     ``stages(t, y, h, tableau, K, first, last, control)`` returns the end of the step, or None if SciPy must
-    take the step. Time runs forward only.
+    take the step. Integration runs forward in time only.
     """
     import scipy.integrate
 

@@ -67,7 +67,7 @@ class SweepProblem:
             repeated = sorted(found.keys() & {key for _, key in values})
             if repeated:
                 raise InputError(
-                    f"Two metrics of the sweep are called '{repeated[0]}'. Rename one.",
+                    f"The name '{repeated[0]}' is used by two metrics. Rename one.",
                     key="metric",
                     name=repeated[0],
                 )

@@ -255,7 +255,7 @@ def _metrics(metric: Any, parts: Container[str]) -> dict[str, Callable[..., Any]
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
                 raise InputError(
-                    f"Two metrics of the sweep are called '{name}'. Name them in a dict.",
+                    f"The name '{name}' is used by two metrics. Name them in a dict.",
                     key="metric",
                     name=name,
                 )

@@ -108,11 +108,11 @@ def trapezoid(
     start, end : dict of str to float or list, or (M,) array_like
         Positions at start and end.
     velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free. Of
-        the velocity limits, the one in the direction of motion applies; of acceleration (and jerk) the
-        smaller one.
+        Limits of the magnitude of all or of each, or lower and upper limits; names missing from a dict are
+        unlimited. The velocity limit in the direction of motion applies; for acceleration and jerk, the
+        smaller of the two.
     together : {"line", "ends"}
-        "line": all coordinates in proportion, along a straight line. "ends": each as fast as it can, slowed
+        "line": all coordinates in proportion, along a straight line. "ends": each as fast as possible, slowed
         down so that all end together; this is never slower.
 
     Returns

@@ -109,7 +109,7 @@ class PathSamples:
         """
         c = self.configuration
         if c is None:
-            raise InputError("Limits of effort need `mechanism`.", key="mechanism")
+            raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
             rows = c.coefficients(actuators, order=2, wrt=self.wrt)
@@ -140,8 +140,8 @@ def sample_path(
     if corner.any():
         k, n = np.argwhere(corner)[0].tolist()
         raise InputError(
-            f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} jumps. Use a "
-            "smooth path, or time its parts and concatenate them.",
+            f"The path has a corner at {s[k + 1]:g}, where the rate of {path.naming.labels[n]} is "
+            "discontinuous. Use a smooth path, or time its parts and concatenate them.",
             key="path",
             name=path.naming.labels[n],
             s=float(s[k + 1]),
@@ -191,7 +191,7 @@ def path_constraints(
     if effort is not None:
         made.append(samples.effort(effort, actuators))
     elif actuators is not None:
-        raise InputError("`actuators` need limits of `effort`.", key="actuators")
+        raise InputError("`effort` limits must be given with `actuators`.", key="actuators")
     made += [_checked(factory, samples) for factory in constraint_factories(rows)]
     shape = len(samples.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
@@ -399,7 +399,7 @@ def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
     """Return the motors, and limits (K,) of their voltages."""
     if mechanism is None:
-        raise InputError("Limits of voltage need `mechanism`, with motors.", key="mechanism")
+        raise InputError("`mechanism`, with motors, must be given with voltage limits.", key="mechanism")
     train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage", limits, rest=False)

@@ -134,7 +134,7 @@ def _spline(knots: np.ndarray, q: np.ndarray, degree: int, resting: list[bool]) 
             key="points",
             got=len(q),
         )
-    # a free end has as many points without a knot as a resting one has conditions
+    # a free end omits as many knots as a resting end adds conditions
     spare = [0 if rests else (degree - 1) // 2 for rests in resting]
     inner = knots[1 + spare[0] : len(knots) - 1 - spare[1]]
     t = np.concatenate([np.repeat(knots[0], degree + 1), inner, np.repeat(knots[-1], degree + 1)])

@@ -261,7 +261,7 @@ class _RowPath:
         return made
 
     def _has_rates(self, found: Any) -> bool:
-        """Return True if a function returns rates beside values, and perhaps accelerations and jerks."""
+        """Return True if a function returns rates besides values, and perhaps accelerations and jerks."""
         several = isinstance(found, tuple) and 2 <= len(found) <= 4
         return several and (self.size == 1 or not is_scalar(found[0]))
 

@@ -1,16 +1,16 @@
 """Timing of a path within limits: uniform scaling in closed form, and the time-optimal motion.
 
 Uniform scaling follows J. M. Hollerbach, "Dynamic scaling of manipulator trajectories", 1984. At r times the
-speed, rates scale with r, accelerations and inertial efforts with r², jerks with r³, efforts of dampers with
-r. Loads stay.
+speed, rates scale with r, accelerations and inertial efforts with r², jerks with r³, damper efforts with r.
+Loads are unchanged.
 
 The time-optimal motion follows by reachability analysis (TOPP-RA), after H. Pham and Q.-C. Pham, "A new
 approach to time-optimal path parameterization based on reachability analysis", 2018. Between neighbouring
 grid points s̈ is constant, and limits hold at both ends of each interval. The backward pass finds the speeds
 from which the end can be reached. The forward pass takes the highest of them that it can reach. Here s̈ is
 eliminated from the rows in pairs, which leaves quadratics in the speed ṡ. Terms with ṡ, from dampers and
-voltages, therefore need no approximation at the start of an interval, and the allowed speeds may be several
-ranges. At its end they are linearized, repeated until they converge.
+voltages, therefore need no approximation at the start of an interval, and the allowed speeds may form several
+ranges. At the end of an interval these terms are linearized iteratively until convergence.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def uniform(
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     speed = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
     if speed == np.inf:
-        raise InputError("Nothing limits this motion. Give limits for coordinates that move.", key="limits")
+        raise InputError(
+            "No limit restricts this motion. Give limits for coordinates that move.", key="limits"
+        )
     if not speed > 0:
         why = static_violation(made, s, "t")
         if voltage is not None and why is None:
@@ -304,8 +306,8 @@ def fastest(
     )
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
-            "Nothing limits the accelerations. Give limits of acceleration, effort or voltage, or rows with "
-            "A; with limits of velocity alone the speed would jump.",
+            "No limit restricts the accelerations. Give acceleration, effort or voltage limits, or "
+            "constraint rows with nonzero A. With velocity limits alone, the speed would be discontinuous.",
             key="limits",
         )
     phase = _Phase(s, limits, ends[1])

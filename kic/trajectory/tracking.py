@@ -391,7 +391,7 @@ class _PathFollower:
                 key="near",
                 failed=[tuple(map(int, np.unravel_index(k, self.shape)))],
                 time=time,
-                left=float(left[k]),
+                residual=float(left[k]),
             )
         return states
 

@@ -29,7 +29,7 @@ class Naming:
     """Names of M coordinates, or none for the coordinates of the mechanism in its order."""
 
     names: tuple[str, ...]  # joints, points or rows; empty for the coordinates of the mechanism
-    widths: tuple[int, ...]  # number of values of each name; 0 for a single number that is no list
+    widths: tuple[int, ...]  # number of values of each name; 0 for a scalar
     size: int  # number M of coordinates
 
     @property
@@ -62,11 +62,12 @@ class Naming:
         if value is None:
             return np.zeros((*front, self.size))
         if isinstance(value, Mapping):
-            if not self.names or set(value) != set(self.names):
-                wanted = ", ".join(self.names) or "none: the others came as bare arrays"
+            if not self.names:
+                raise invalid(key, "must be an array, like the other arguments", value)
+            if set(value) != set(self.names):
                 raise InputError(
-                    f"`{key}` must have the names of the others ({wanted}), got "
-                    f"{', '.join(map(str, value))}.",
+                    f"`{key}` must name the same coordinates as the other arguments "
+                    f"({', '.join(self.names)}), got {', '.join(map(str, value))}.",
                     key=key,
                 )
             parts = []
@@ -75,9 +76,7 @@ class Naming:
                 parts.append(_finite(f"{key}[{name!r}]", value[name], shape).reshape(*front, -1))
             return np.concatenate(parts, axis=-1)
         if self.names:
-            raise invalid(
-                key, f"must be given by name like the others, {{{', '.join(map(repr, self.names))}}}", value
-            )
+            raise invalid(key, f"must be a dict with the keys {', '.join(map(repr, self.names))}", value)
         return _finite(key, value, (*front, self.size))
 
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -375,7 +374,10 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
     rates = real_array("qd", qd, len(rows.rows))
     if rates.ndim != 1 or rows.quasi or rows.values is None:
         raise invalid(
-            "qd", f"must be one rate for each of {', '.join(rows.rows)}, which must have values", qd
+            "qd",
+            f"must be one rate for each of {', '.join(rows.rows)}",
+            qd,
+            "Each of these must have a value.",
         )
     moved = rows.values - rows.values[:1]
     size = float(rates @ rates)
@@ -384,7 +386,7 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
     if not (np.diff(t) > 0).all() or gap > PATH_RTOL * float(np.abs(moved).max()):
         raise invalid(
             "qd",
-            f"must advance the path, whose coordinates change by {short_repr(moved[-1].tolist())}",
+            f"must point along the path, whose coordinates change by {short_repr(moved[-1].tolist())}",
             qd,
             "Give rates in this proportion, or a trajectory.",
         )

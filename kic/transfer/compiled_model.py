@@ -252,9 +252,8 @@ class CompiledModel:
             return
         names = tuple(s.name for s in self.description.springs if s.rest or s.damping)
         raise InputError(
-            f"A spring of '{self.description.name}' has no direction here: the ends of one of "
-            f"{', '.join(names)} coincide, and it has a free length or damping. Move its points or the "
-            "configuration.",
+            f"The ends of one of the springs {', '.join(names)} coincide, so its force has no direction. "
+            "Move its points or choose another configuration.",
             names=names,
         )
 

@@ -5,7 +5,7 @@ with singular values σ_j. Rounding moves the first order by ε/σ_j along each 
 next order
 has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the weight
 u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small because a
-loop is small beside the others.
+loop is small compared with the others.
 """
 
 from __future__ import annotations

@@ -444,7 +444,7 @@ class TransferQuery(KernelQuery):
     def run_into(
         self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
     ) -> int:
-        """Fill the tables of a batch; return the number of members that must be solved anew."""
+        """Fill the tables of a batch; return the number of members that must be solved again."""
         count, entry = len(states), kernel(self.entry)
         applied = np.require(applied, states.dtype, ["C", "A", "W"])
         doubtful: list[int] = []

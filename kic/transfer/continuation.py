@@ -42,7 +42,7 @@ SAME_VALUE_RTOL = 8 * EPS
 # above this condition a configuration counts as singular: a double root is known to half the digits only
 SINGULAR_CONDITION = 1e5
 # largest number of steps, and steps between checks of progress. A path is too long if the steps that remain,
-# each longer than all so far by the factor, would not complete it
+# each longer than the longest one so far by the factor, would not complete it
 STEPS_MAX, CHECK_STEPS, SPEEDUP_MAX = 2000, 200, 50
 # share of the mean step below which steps shrink, as they do towards a dead centre
 SHRUNK_STEP_FACTOR = 0.1
@@ -453,7 +453,7 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
 
 
 def _values_reached(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
-    """Return the values of the chosen rows at one configuration, beside the goals."""
+    """Return the values of the chosen rows at one configuration, and the goals."""
     t = closure.transfer
     values = closure.rows(states)[0]
     missing = closure.residual(goal, values)[0] * t.scale

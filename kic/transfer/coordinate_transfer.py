@@ -5,7 +5,7 @@ Chosen rows s(φ) = q and independent rows of the closure c(φ) = 0 are stacked 
 4-23); to third likewise (3-47). The matrix is the same at every order.
 
 A compiled kernel solves the system with the closure rows that are independent in the reference
-configuration. Where these are ill-conditioned, rows are chosen anew for the configuration, and its condition
+configuration. Where these are ill-conditioned, rows are chosen again for the configuration, and its condition
 decides if there is a result.
 """
 
@@ -413,7 +413,7 @@ class CoordinateTransfer:
             if choice is not None:
                 doubtful |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
             if doubtful.any():
-                self._solve_anew(query, states, applied, out, np.flatnonzero(doubtful))
+                self._solve_again(query, states, applied, out, np.flatnonzero(doubtful))
         return out
 
     def fill(
@@ -453,7 +453,7 @@ class CoordinateTransfer:
     def _result(self, T: np.ndarray, K: np.ndarray) -> TransferResult:
         return TransferResult(np.empty((0, 0), T.dtype), T, K, np.empty((len(T), QUALITY_WIDTH)))
 
-    def _solve_anew(
+    def _solve_again(
         self,
         query: TransferQuery,
         states: np.ndarray,

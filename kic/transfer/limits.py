@@ -120,7 +120,7 @@ class MotionLimits:
         return found
 
     def reason(self, violation: Mapping[str, float]) -> str:
-        """Return a violation in words; '' for none."""
+        """Return a violation as text; '' for none."""
         said = []
         for name, excess in violation.items():
             bound = self.bounds[name][excess > 0]

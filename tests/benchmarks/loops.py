@@ -69,7 +69,7 @@ class Loop:
     mechanism : kic.Mechanism
         With loops.
     of : str
-        Body or point whose G and H are asked, beside I* and P*.
+        Body or point whose G and H are requested, besides I* and P*.
     """
 
     def __init__(self, mechanism: kic.Mechanism, of: str) -> None:

@@ -196,7 +196,7 @@ def table(report: Report, seconds: float) -> None:
     """Report all benchmarks of swings."""
     report.say(
         f"Free swings of {SECONDS:g} s. Peer: Exudyn, bodies and joint forces by the trapezoidal rule with "
-        "steps of one size, which has second order; its model is made anew for each run. Error: the largest "
+        "steps of one size, which has second order; its model is built for each run. Error: the largest "
         f"distance of a point over {len(TIMES)} moments from kic's run at rtol {REFERENCE:g}, in metres; "
         "limits: how far from this the peer's runs extrapolated to small steps end. The peer has as many "
         "steps as give kic's error; in the last line of a swing kic is no worse than the peer."
