@@ -123,7 +123,9 @@ class Assemblies(Configuration):
         if self.counts.ndim > 1:
             if of is not None:
                 raise InputError(
-                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').", key="of"
+                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').",
+                    key="of",
+                    got=of,
                 )
             return self._batch_summary()
         sheet = Summary(f"{self.name}: {count} distinct assembly mode{'s' if count > 1 else ''} found")

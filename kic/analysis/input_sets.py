@@ -207,6 +207,7 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
         raise InputError(
             f"`at` must contain at least one solved configuration, got none in the batch {at.batch}.",
             key="at",
+            got=at.batch,
         )
     return at._states[members], members, at.batch
 

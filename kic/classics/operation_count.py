@@ -276,6 +276,7 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
         raise InputError(
             f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method.",
             key="at",
+            got=problem,
         )
     return at.state
 

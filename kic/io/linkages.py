@@ -476,6 +476,7 @@ def five_bar(
             f"`angles` must place the elbows within the reach of the rods, got {np.hypot(*(D - B)[:2]):g} "
             f"between elbows and rods of {p:g} and {r:g}.",
             key="angles",
+            distance=float(np.hypot(*(D - B)[:2])),
         )
     parts = _Parts(name, masses)
     for body, u, v in (("left", A, B), ("right", E, D), ("left_rod", B, C), ("right_rod", D, C)):

@@ -252,7 +252,7 @@ def source_key() -> str:
 
 
 def cache_directory() -> Path:
-    """Return the folder of the compiled kernels of this source: `KIC_CACHE_DIR`, else the user's cache."""
+    """Return the directory of the compiled kernels of this source: `KIC_CACHE_DIR`, else the user's cache."""
     root = os.environ.get("KIC_CACHE_DIR") or AppDirs("kic", False).user_cache_dir
     return Path(root) / source_key()
 

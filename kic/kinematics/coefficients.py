@@ -78,7 +78,9 @@ class Coefficients(Printable, Tabular, jets.Jet):
         height, width = len(self.rows), len(self.columns)
         if len(set(self.columns)) < width:
             raise InputError(
-                f"`columns` must be different names, got {', '.join(self.columns)}.", key="columns"
+                f"`columns` must be different names, got {', '.join(self.columns)}.",
+                key="columns",
+                got=self.columns,
             )
         if D is not None and H is None:
             raise InputError("`H` must be given with `D`, got None.", key="H")
@@ -213,6 +215,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
                     f"`others` must have the columns {', '.join(self.columns)}, got "
                     f"{', '.join(other.columns)}. Compose (@) first.",
                     key="others",
+                    got=other.columns,
                 )
             parts.append(other if other.columns == self.columns else other.columns_of(self.columns))
         rows = [row for part in parts for row in part.rows]

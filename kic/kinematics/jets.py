@@ -107,6 +107,7 @@ class Jet:
                 f"`order` must be at least {order} because {name} is needed, got coefficients of order "
                 f"{self.order}. Compute them with order={order}.",
                 key="order",
+                got=self.order,
             )
         return tensor
 

@@ -168,7 +168,9 @@ class StateSpaceBuilder:
             feeds.append(feed)
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise InputError(f"`inputs` must be distinct, got {', '.join(twice)} twice.", key="inputs")
+            raise InputError(
+                f"`inputs` must be distinct, got {', '.join(twice)} twice.", key="inputs", got=tuple(twice)
+            )
         return labels, np.concatenate(columns, axis=-1), np.concatenate(feeds, axis=-1)
 
     def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
@@ -252,6 +254,7 @@ class StateSpace(Printable):
                 f"`states` must begin with the coordinates ({', '.join(self.coordinates)}) and their rates, "
                 f"got {', '.join(self.states)}.",
                 key="states",
+                got=self.states,
             )
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)

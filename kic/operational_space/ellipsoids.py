@@ -369,7 +369,9 @@ def make_ellipsoid(
     load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):
         raise InputError(
-            f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.", key="qd"
+            f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.",
+            key="qd",
+            got=kind,
         )
     if kind == "inertia" and limits is not None:
         raise InputError(

@@ -367,7 +367,9 @@ def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
     d = directions("direction", direction, None)
     if d.ndim != 1:
         raise InputError(
-            f"`direction` must be one direction, got an array of shape {d.shape}.", key="direction"
+            f"`direction` must be one direction, got an array of shape {d.shape}.",
+            key="direction",
+            got=d.shape,
         )
     return d.tolist()
 

@@ -232,6 +232,7 @@ def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
                 f"`{key}` of the rows {', '.join(made.names)} must be numbers that broadcast to "
                 f"{shape}, got {short_repr(getattr(made, key)) if a is None else a.shape}.",
                 key=key,
+                got=getattr(made, key) if a is None else a.shape,
             )
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
         raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.", key="lower")

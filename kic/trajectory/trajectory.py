@@ -69,6 +69,7 @@ class Naming:
                     f"`{key}` must name the same coordinates as the other arguments "
                     f"({', '.join(self.names)}), got {', '.join(map(str, value))}.",
                     key=key,
+                    got=tuple(value),
                 )
             parts = []
             for name, width, _ in self._places():
@@ -132,6 +133,7 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
             f"`{key}` must be finite numbers of shape {shape}, got "
             f"{short_repr(value) if a is None else a.shape}.",
             key=key,
+            got=value if a is None else a.shape,
         )
     return a
 
@@ -147,6 +149,7 @@ def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.n
             f"Limits of `{key}` must be positive, or a lower one below an upper one"
             f"{' with 0 between them' if rest else ''}, got {short_repr(value)}.",
             key=key,
+            got=value,
         )
     return lower, upper
 

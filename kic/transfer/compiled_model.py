@@ -470,6 +470,7 @@ class CompiledModel:
             raise InputError(
                 f"`actuators` must be distinct, got {', '.join(twice)} twice. Name each once.",
                 key="actuators",
+                got=tuple(twice),
             )
         if len(labels) < self.dof:
             raise InputError(
