@@ -71,7 +71,6 @@ _MODULES = {
     "links": "body_contributions",
 }
 _ndarray = np.ndarray
-_NO_FIELDS: tuple[None, None] = None, None
 
 
 @cache
@@ -275,7 +274,11 @@ class Table:
         for shape in shapes:
             self.places.append((self.width, shape))
             self.width += prod(shape)
-        self.views = Views(self.places, self.width)
+
+    @cached_property
+    def views(self) -> Views:
+        """Views of the arrays."""
+        return Views(self.places, self.width)
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
         """Return views of the parts with the batch axes in front."""
@@ -286,35 +289,31 @@ class Views:
     """Views of arrays at places (start, shape) in the rows of tables (B, width)."""
 
     def __init__(self, places: Iterable[tuple[int, tuple[int, ...]]], width: int) -> None:
-        self._places = list(places)
-        self._names = [str(k) for k in range(len(self._places))]
+        self._places, self._strides = list(places), (8 * width, 8)
+        self._names = list(map(str, range(len(self._places))))
+        # fields of structured views are several times cheaper than slices
+        layout = {
+            "names": self._names,
+            "formats": [(np.float64, shape) for _, shape in self._places],
+            "offsets": [8 * start for start, _ in self._places],
+            "itemsize": 8 * width,
+        }
+        self._fields = np.dtype(layout)  # type: ignore[call-overload]
         take: Any = itemgetter(*self._names) if len(self._names) > 1 else self._take_each
         self._take: Callable[[np.ndarray], Sequence[np.ndarray]] = take
-        # fields of structured views are several times cheaper than slices
-        self._fields = {char: self._structure(np.dtype(char), width) for char in "dD"}
-        self._real = self._fields["d"][0]
-
-    def _structure(self, scalar: np.dtype, width: int) -> tuple[np.dtype, tuple[int, int]]:
-        """Return the dtype of a table row whose fields are the arrays, and the strides of such tables."""
-        size = scalar.itemsize
-        offsets = [size * start for start, _ in self._places]
-        formats = [(scalar, shape) for _, shape in self._places]
-        layout = {"names": self._names, "formats": formats, "offsets": offsets, "itemsize": size * width}
-        return np.dtype(layout), (size * width, size)  # type: ignore[call-overload]
 
     def _take_each(self, seen: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(seen[name] for name in self._names)
 
     def of(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
         """Return the views of a table, with the batch axes in front."""
-        fields, strides = self._fields.get(T.dtype.char, _NO_FIELDS)
-        if fields is None or T.strides != strides or not T.size:
+        if T.dtype.char != "d" or T.strides != self._strides or not T.size:
             return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self._places]
-        return self._take(_ndarray(batch, fields, T))
+        return self.of_real(T, batch)
 
     def of_real(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
         """Return the views of a contiguous table of float64 that is not empty."""
-        return self._take(_ndarray(batch, self._real, T))
+        return self._take(_ndarray(batch, self._fields, T))
 
 
 class OutputTable(Table):
