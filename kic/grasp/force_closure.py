@@ -474,7 +474,8 @@ def _closed_result(grasp: SingleGrasp, counted: np.ndarray, x: np.ndarray, margi
     whole = np.zeros(len(contacts.axis))
     whole[counted[~pinned]] = x
     if pinned.any():
-        whole[counted[pinned]] = -np.linalg.lstsq(grasp.map[:, counted[pinned]], grasp.map @ whole)[0]
+        columns = grasp.map[:, counted[pinned]]
+        whole[counted[pinned]] = -np.linalg.lstsq(columns, grasp.map @ whole, rcond=None)[0]
     twist = np.full(len(contacts.labels), np.nan)
     force = grasp.unit * whole
     return {"closed": 1, "margin": margin, "force": force, "twist": twist, "both": 0, "missing": ""}

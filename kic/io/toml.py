@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -15,11 +16,12 @@ from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kic.assembly import LOOP_TYPES
-from kic.description.description import KINDS, MechanismDescription
+from kic.description.description import KINDS, MechanismDescription, Part
 from kic.description.parts import Six
+from kic.description.units import Units
 from kic.description.validation import STRICT, Vector
 from kic.errors import FileError, KicError, ModelFileError, invalid, short_repr
-from kic.io.dh import DH, from_dh
+from kic.io.dh import DH, DHRow, from_dh
 from kic.io.files import atomic_write, kind_of, shortened
 from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
@@ -350,20 +352,19 @@ def schema() -> dict[str, Any]:
     }
     description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
     description["title"] = "kic model"
-    for part in description["$defs"].values():
-        _describe_properties(part)
+    kinds = {kind.__name__: kind for kind in (*get_args(Part), Units, DHRow, DH, OpenLoop)}
+    for name, part in description["$defs"].items():
+        _describe(part, inspect.getdoc(kinds[name]) or "")
     description["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return description
 
 
-def _describe_properties(part: dict[str, Any]) -> None:
-    """Move the parameters in the docstring of a part to its properties; of other sections keep the notes."""
-    docstring = part.get("description", "")
+def _describe(part: dict[str, Any], docstring: str) -> None:
+    """Describe a part by its docstring, and properties by its parameters; of other sections keep the notes."""
     for names, text in _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", "")):
         for name in names.split(", "):
             part["properties"][name]["description"] = " ".join(text.split())
-    if docstring:
-        part["description"] = _SECTION.sub(lambda m: m[0] if m[1] == "Notes" else "", docstring)
+    part["description"] = _SECTION.sub(lambda m: m[0] if m[1] == "Notes" else "", docstring)
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
