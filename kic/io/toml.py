@@ -360,7 +360,7 @@ def schema() -> dict[str, Any]:
 
 
 def _describe(part: dict[str, Any], docstring: str) -> None:
-    """Describe a part by its docstring, and properties by its parameters; of other sections keep the notes."""
+    """Describe a part by its docstring, and its properties by the parameters; keep the notes alone."""
     for names, text in _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", "")):
         for name in names.split(", "):
             part["properties"][name]["description"] = " ".join(text.split())
