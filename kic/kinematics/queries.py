@@ -277,7 +277,7 @@ class Table:
 
     @cached_property
     def views(self) -> Views:
-        """Views of the arrays."""
+        """Return the views of the arrays."""
         return Views(self.places, self.width)
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
