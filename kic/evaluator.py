@@ -91,7 +91,7 @@ class Layout:
         With `plain`, results are newly allocated and real.
         """
         made = Results()
-        # names differ among evaluators, so that no two share the places of attributes
+        # set through the dictionary: names differ among evaluators, so attributes could not share keys
         held = made.__dict__
         held["_layout"], held["_batch"], held["_rows"], held["_model"] = self, batch, rows, model
         table = self._table

@@ -179,7 +179,7 @@ class KernelQuery:
     def omit_frames(self, rows: Rows) -> None:
         """Mark columns whose frames do not affect any row, so that kernels do not compute them.
 
-        Only for kernels of rows. Ball joints keep their frames, because those of their columns are one.
+        Only for kernels of rows. The columns of a ball joint share one frame, which is always kept.
         """
         cols = self.plan[HEADER : HEADER + self.tree.size]
         own = (rows.items[:, ITEM] == COORDINATE) | (rows.items[:, ITEM] == LINEAR_TERM)

@@ -9,8 +9,8 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
    follows the motion through tree and loops and does not form P*.
 
 The loops are closed again at every evaluation, so constraint errors cannot drift. The result depends on time
-and unknowns alone, never on trial steps. Stages far from the anchor may be closed via an earlier stage,
-but every segment of the path is certified to stay on the branch. For an open chain in its own coordinates x
+and unknowns alone, up to rounding: stages far from the anchor may be closed via an earlier stage, but every
+segment of the path is certified to stay on the branch. For an open chain in its own coordinates x
 is the full state: quaternions of balls are integrated and normalized wherever they are used.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
