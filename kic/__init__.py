@@ -71,6 +71,7 @@ package                               contents
 `joint_forces`, `actuation`           forces in joints; redundant actuators and motors
 `operational_space`, `grasp`          tasks and redundancy; contacts and grip forces
 `linear`                              linearization, state space, vibration modes, equilibrium
+`export`                              questions as C code, and for CasADi, JAX and SymPy
 `plotting`                            drawings, plots and animations
 `trajectory`, `simulation`, `sweeps`  motions in time; grids of configurations
 `classics`                            the four short source documents in closed form
@@ -83,87 +84,129 @@ package                               contents
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# for type checkers and editors; at run time a name is imported on first use, see `_HOME`
-# ruff: noqa: F401
+# for type checkers and editors, to which `as` marks public names; at run time a name is imported on first
+# use, see `_HOME`
+# ruff: noqa: I001
 if TYPE_CHECKING:
-    from kic import trajectory
-    from kic.actuation.distribution import Distribution
-    from kic.actuation.internal_loads import InternalLoads
-    from kic.analysis.assembly_modes import Assemblies
-    from kic.analysis.input_sets import IndependentSet, IndependentSets
-    from kic.analysis.sensitivity import sensitivity
-    from kic.analysis.singularities import Singularities, Singularity
-    from kic.analysis.whole_body import CentroidalMomentum
-    from kic.configuration import Configuration
-    from kic.description.contacts import Contact
-    from kic.description.couplings import Coupling
-    from kic.description.motors import Motor
+    from kic import trajectory as trajectory
+    from kic.actuation.distribution import Distribution as Distribution
+    from kic.actuation.internal_loads import InternalLoads as InternalLoads
+    from kic.analysis.assembly_modes import AssemblyModes as AssemblyModes
+    from kic.analysis.assembly_modes import Completeness as Completeness
+    from kic.analysis.input_sets import IndependentSet as IndependentSet, IndependentSets as IndependentSets
+    from kic.analysis.sensitivity import sensitivity as sensitivity
+    from kic.analysis.singularities import Singularities as Singularities, Singularity as Singularity
+    from kic.analysis.whole_body import CentroidalMomentum as CentroidalMomentum
+    from kic.configuration import Configuration as Configuration
+    from kic.description.contacts import Contact as Contact
+    from kic.description.couplings import Coupling as Coupling
+    from kic.description.motors import Motor as Motor
     from kic.description.parts import (
-        Body,
-        CenterOfMass,
-        Distance,
-        Force,
-        Frame,
-        Joint,
-        Moment,
-        Point,
-        Spring,
+        Body as Body,
+        CenterOfMass as CenterOfMass,
+        Distance as Distance,
+        Force as Force,
+        Frame as Frame,
+        Joint as Joint,
+        Moment as Moment,
+        Point as Point,
+        Spring as Spring,
     )
-    from kic.description.units import Units
-    from kic.dynamics.contributions import Contributions
-    from kic.dynamics.drive_train import MotorDemand
-    from kic.dynamics.dynamics import Dynamics
+    from kic.description.units import Units as Units
+    from kic.dynamics.contributions import Contributions as Contributions
+    from kic.dynamics.drive_train import MotorDemand as MotorDemand
+    from kic.dynamics.dynamics import Dynamics as Dynamics
     from kic.errors import (
-        ConfigurationError,
-        FileError,
-        InertiaError,
-        InputError,
-        KicError,
-        LimitError,
-        LoopError,
-        MissingExtraError,
-        ModelError,
-        ModelFileError,
-        SimulationError,
-        SingularError,
-        UnknownNameError,
+        ConfigurationError as ConfigurationError,
+        DegreesWarning as DegreesWarning,
+        FileError as FileError,
+        InertiaError as InertiaError,
+        InputError as InputError,
+        KernelLibraryWarning as KernelLibraryWarning,
+        KicError as KicError,
+        LimitError as LimitError,
+        LoopError as LoopError,
+        MemberError as MemberError,
+        MissingExtraError as MissingExtraError,
+        ModelError as ModelError,
+        ModelFileError as ModelFileError,
+        OutOfRangeError as OutOfRangeError,
+        SimulationError as SimulationError,
+        SingularError as SingularError,
+        UnknownNameError as UnknownNameError,
     )
-    from kic.evaluator import Evaluator, MotionEvaluator, PositionSolver
-    from kic.grasp.contacts import ContactSet, contact_frames, grasp_map
-    from kic.grasp.force_closure import GraspClosure, force_closure, form_closure
-    from kic.grasp.grasp import Grasp, GraspMotion
-    from kic.grasp.grip import GripForces, grip_forces, largest_load
-    from kic.io import linkages
-    from kic.io.dh import DHRow, from_dh
-    from kic.io.library import model_names
-    from kic.io.mjcf import from_mujoco
-    from kic.io.order import JointOrder
-    from kic.io.robot_writers import UrdfText, to_mjcf, to_urdf
-    from kic.io.sdf import from_sdf
-    from kic.io.toml import load, save, schema
-    from kic.io.urdf import from_urdf
-    from kic.joint_forces.joint_forces import JointForces, Wrench
-    from kic.kinematics import products
-    from kic.kinematics.coefficients import Coefficients
-    from kic.linear.equilibrium import Equilibrium
-    from kic.linear.linearize import Linearization
-    from kic.linear.modes import Modes
-    from kic.linear.state_space import StateSpace
-    from kic.mechanism import Mechanism
-    from kic.operational_space.ellipsoids import Ellipsoid
-    from kic.operational_space.operational_space import OperationalSpace, OperationalSpaceEvaluator
-    from kic.operational_space.redundancy import RedundancyEvaluator, RedundancyResolution
-    from kic.operational_space.secondary_objectives import JointLimits, Manipulability, PreferredConfiguration
-    from kic.plotting.animate import Animation, animate
-    from kic.plotting.draw import MechanismPicture, draw
-    from kic.report.page import report_page
-    from kic.simulation import controllers
-    from kic.simulation.result import Energy, Simulation
-    from kic.simulation.simulate import simulate
-    from kic.sweeps import metrics
-    from kic.sweeps.result import Sweep
-    from kic.sweeps.sweep import sweep
-    from kic.trajectory.tracking import TrackingResult
+    from kic.evaluator import (
+        Evaluator as Evaluator,
+    )
+    from kic.export.c_source import (
+        CSource as CSource,
+    )
+    from kic.export.fmu import (
+        FMU as FMU,
+    )
+    from kic.export.numpy_function import (
+        ExportedFunction as ExportedFunction,
+    )
+    from kic.grasp.contacts import (
+        ContactSet as ContactSet,
+        contact_frames as contact_frames,
+        grasp_map as grasp_map,
+    )
+    from kic.grasp.force_closure import (
+        GraspClosure as GraspClosure,
+        force_closure as force_closure,
+        form_closure as form_closure,
+    )
+    from kic.grasp.grasp import Grasp as Grasp, GraspMotion as GraspMotion
+    from kic.grasp.grip import (
+        GripForces as GripForces,
+        grip_forces as grip_forces,
+        largest_load as largest_load,
+    )
+    from kic.io import linkages as linkages
+    from kic.io.dh import DHRow as DHRow, from_dh as from_dh
+    from kic.io.library import model_names as model_names
+    from kic.io.mjcf import from_mjcf as from_mjcf
+    from kic.io.order import JointOrder as JointOrder
+    from kic.io.robot_writers import UrdfText as UrdfText
+    from kic.io.sdf import from_sdf as from_sdf
+    from kic.io.toml import load as load, schema as schema
+    from kic.io.urdf import from_urdf as from_urdf
+    from kic.joint_forces.force_table import ForceTable as ForceTable
+    from kic.joint_forces.joint_forces import JointForces as JointForces, Wrench as Wrench
+    from kic.kinematics import products as products
+    from kic.kinematics.coefficients import Coefficients as Coefficients
+    from kic.linear.equilibrium import Equilibrium as Equilibrium
+    from kic.linear.linearize import Linearization as Linearization
+    from kic.linear.modes import Modes as Modes
+    from kic.linear.state_space import StateSpace as StateSpace
+    from kic.mechanism import Mechanism as Mechanism
+    from kic.operational_space.ellipsoids import Ellipsoid as Ellipsoid
+    from kic.operational_space.operational_space import (
+        OperationalSpace as OperationalSpace,
+    )
+    from kic.operational_space.pose import PoseMotion as PoseMotion
+    from kic.operational_space.redundancy import (
+        RedundancyResolution as RedundancyResolution,
+    )
+    from kic.operational_space.secondary_objectives import (
+        JointLimits as JointLimits,
+        Manipulability as Manipulability,
+        PreferredConfiguration as PreferredConfiguration,
+    )
+    from kic.plotting.animate import Animation as Animation
+    from kic.plotting.draw import MechanismPicture as MechanismPicture
+    from kic.simulation import controllers as controllers
+    from kic.simulation.result import Energy as Energy, Simulation as Simulation
+    from kic.simulation.sampling import (
+        ControlSamples as ControlSamples,
+        Measurement as Measurement,
+        Sampling as Sampling,
+    )
+    from kic.sweeps import metrics as metrics
+    from kic.sweeps.result import Sweep as Sweep
+    from kic.trajectory.tracking import TrackingResult as TrackingResult
+    from kic.viewer.viewer import Viewer as Viewer
 
 __version__ = "0.1.0"
 
@@ -171,7 +214,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "actuation.distribution": "Distribution",
     "actuation.internal_loads": "InternalLoads",
-    "analysis.assembly_modes": "Assemblies",
+    "analysis.assembly_modes": "AssemblyModes Completeness",
     "analysis.input_sets": "IndependentSet IndependentSets",
     "analysis.sensitivity": "sensitivity",
     "analysis.singularities": "Singularities Singularity",
@@ -186,10 +229,14 @@ _NAMES = {
     "dynamics.drive_train": "MotorDemand",
     "dynamics.dynamics": "Dynamics",
     "errors": (
-        "ConfigurationError FileError InertiaError InputError KicError LimitError LoopError "
-        "MissingExtraError ModelError ModelFileError SimulationError SingularError UnknownNameError"
+        "ConfigurationError DegreesWarning FileError InertiaError InputError KernelLibraryWarning KicError "
+        "LimitError LoopError MemberError MissingExtraError ModelError ModelFileError OutOfRangeError "
+        "SimulationError SingularError UnknownNameError"
     ),
-    "evaluator": "Evaluator MotionEvaluator PositionSolver",
+    "evaluator": "Evaluator",
+    "export.c_source": "CSource",
+    "export.fmu": "FMU",
+    "export.numpy_function": "ExportedFunction",
     "grasp.contacts": "ContactSet contact_frames grasp_map",
     "grasp.force_closure": "GraspClosure force_closure form_closure",
     "grasp.grasp": "Grasp GraspMotion",
@@ -197,12 +244,13 @@ _NAMES = {
     "io.dh": "DHRow from_dh",
     "io.library": "model_names",
     "io.linkages": "linkages",
-    "io.mjcf": "from_mujoco",
+    "io.mjcf": "from_mjcf",
     "io.order": "JointOrder",
-    "io.robot_writers": "UrdfText to_mjcf to_urdf",
+    "io.robot_writers": "UrdfText",
     "io.sdf": "from_sdf",
-    "io.toml": "load save schema",
+    "io.toml": "load schema",
     "io.urdf": "from_urdf",
+    "joint_forces.force_table": "ForceTable",
     "joint_forces.joint_forces": "JointForces Wrench",
     "kinematics.coefficients": "Coefficients",
     "kinematics.products": "products",
@@ -212,20 +260,20 @@ _NAMES = {
     "linear.state_space": "StateSpace",
     "mechanism": "Mechanism",
     "operational_space.ellipsoids": "Ellipsoid",
-    "operational_space.operational_space": "OperationalSpace OperationalSpaceEvaluator",
-    "operational_space.redundancy": "RedundancyEvaluator RedundancyResolution",
+    "operational_space.operational_space": "OperationalSpace",
+    "operational_space.pose": "PoseMotion",
+    "operational_space.redundancy": "RedundancyResolution",
     "operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
-    "plotting.animate": "Animation animate",
-    "plotting.draw": "MechanismPicture draw",
-    "report.page": "report_page",
+    "plotting.animate": "Animation",
+    "plotting.draw": "MechanismPicture",
     "simulation.controllers": "controllers",
     "simulation.result": "Energy Simulation",
-    "simulation.simulate": "simulate",
+    "simulation.sampling": "ControlSamples Measurement Sampling",
     "sweeps.metrics": "metrics",
     "sweeps.result": "Sweep",
-    "sweeps.sweep": "sweep",
     "trajectory": "trajectory",
     "trajectory.tracking": "TrackingResult",
+    "viewer.viewer": "Viewer",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)

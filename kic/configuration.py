@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.dynamics.contributions import Contributions, add_rotors
-from kic.dynamics.dynamics import Dynamics, computed_dynamics
-from kic.errors import InputError, MemberError, OutOfRangeError, invalid
-from kic.kernels.layout import WANT_INERTIA, WANT_LOADS
+from kic.dynamics.dynamics import Dynamics
+from kic.errors import InputError, OutOfRangeError, batch_indices, invalid
+from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.euler import EULER
+from kic.kinematics.euler import EULER, check_gimbal, gimbal_errors
 from kic.kinematics.state import phi_of
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import (
-    broadcast_batches,
-    check_failures,
+    as_array,
     check_finite,
-    check_order,
     map_valid_members,
     scatter,
 )
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import Transfer
 from kic.transfer.limits import SWING, swing_angle
+from kic.transfer.program import BOTH, Program, Table, Transfer, flat_members, output_motion
 from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
+    import os
+
     from scipy.spatial.transform import RigidTransform
 
     from kic.actuation.distribution import Distribution
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
+    from kic.joint_forces.force_table import ForceTable
     from kic.joint_forces.joint_forces import JointForces
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
@@ -50,9 +50,119 @@ if TYPE_CHECKING:
     from kic.operational_space.operational_space import OperationalSpace
     from kic.operational_space.redundancy import RedundancyResolution
     from kic.operational_space.weighting import Damping, Law, Weight
+    from kic.plotting.animate import Animation
+    from kic.plotting.draw import MechanismPicture
+    from kic.plotting.view import ViewName
+    from kic.viewer.viewer import Viewer
 
 
-class Configuration(Printable, Tabular):
+class Animated:
+    """Mixin of motions that can be animated.
+
+    A `Simulation` is interpolated at the times of the frames; of other motions the nearest samples are shown.
+    """
+
+    def animate(
+        self,
+        *,
+        fps: float = 25,
+        speed: float = 1.0,
+        trace: str | Iterable[str] = (),
+        view: ViewName | None = None,
+        progress: bool | None = None,
+    ) -> Animation:
+        """Animate the motion, or a batch of configurations (F,), one for each frame.
+
+        Parameters
+        ----------
+        fps : float
+            Frames per second: 1, 2, 4, 5, 10, 20, 25 or 50, which all players show evenly.
+        speed : float
+            Simulated time per second; 0.1 shows slow motion. Ignored for a batch.
+        trace : str or list of str
+            Points, frames, centres of mass and bodies whose curves are drawn as they move.
+        view : str or (2,) floats, optional
+            As in `Configuration.draw`.
+        progress : bool, optional
+            Show a progress bar while saving; by default at a terminal, if it takes long.
+
+        Returns
+        -------
+        Animation
+            With a method `save`; notebooks play it.
+
+        Raises
+        ------
+        InputError
+            If the batch has no shape (F,) or no valid member; if `fps` or `speed` is
+            invalid; if there are more than 3000 frames.
+
+        Examples
+        --------
+        >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 50, endpoint=False)})
+        >>> film = turn.animate(trace="tip")
+        >>> film.save("four-bar.gif")  # doctest: +SKIP
+        """
+        from kic.plotting.animate import animate
+
+        return animate(self, fps=fps, speed=speed, trace=trace, view=view, progress=progress)
+
+    def view(
+        self,
+        *,
+        fps: float = 25,
+        speed: float = 1.0,
+        trace: str | Iterable[str] = (),
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        visuals: str | os.PathLike[str] | None = None,
+    ) -> Viewer:
+        """Show a configuration or a motion in an interactive viewer, in the browser or inline in Jupyter.
+
+        Sliders set the coordinates, parts are dragged, and motions are played. The page is served by this
+        process and needs no network. It requires the extra ``view``.
+
+        Parameters
+        ----------
+        fps, speed
+            As in `animate`; ignored for one configuration.
+        trace : str or list of str, optional
+            Points, frames, centres of mass and bodies whose curves are shown.
+        host : str
+            Address at which the page is served; by default only this computer can open it. "0.0.0.0" allows
+            other computers.
+        port : int
+            Port of the page; the next free one if it is in use.
+        visuals : path, optional
+            URDF file from which the mechanism was read, whose visual meshes are shown too. The panel names
+            the mesh files that are not at hand.
+
+        Returns
+        -------
+        Viewer
+            With `url`, `show` (another configuration), `save` (a replay as HTML), `wait` and `stop`.
+
+        Raises
+        ------
+        MissingExtraError
+            If viser is not installed.
+        ModelFileError
+            If the file of the visual meshes cannot be read.
+        InputError
+            As `animate`; also if the host is not an address of this computer.
+
+        Examples
+        --------
+        >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 100)})
+        >>> viewer = turn.view(trace="tip")  # doctest: +SKIP
+        >>> viewer.wait()  # doctest: +SKIP
+        """
+        from kic.viewer.viewer import view
+
+        return view(self, fps=fps, speed=speed, trace=trace, host=host, port=port, visuals=visuals)
+
+
+class Configuration(Printable, Tabular, Animated):
     """Configuration of a mechanism, or a batch of configurations, with the pose of every body.
 
     `Mechanism.at` makes it. It is immutable. Its methods compute everything else, in any coordinates `wrt`.
@@ -72,6 +182,25 @@ class Configuration(Printable, Tabular):
     ((2,), [[2.0, 0.0, 0.0], [1.878, 0.479, 0.0]])
     """
 
+    _one_line = ("coordinates", "batch")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "jacobian": "coefficients(of).G, the Jacobian",
+        "hessian": "coefficients(of).H, the Hessian",
+        "mass_matrix": "dynamics().I, the mass matrix",
+        "coriolis": "dynamics().coriolis(qd)",
+        "gravity": "inverse_dynamics(), the static effort",
+        "forward_kinematics": "pose(of) or value(of)",
+        "fk": "pose(of) or value(of)",
+        "inverse_kinematics": "Mechanism.at({tool: pose}, near=…)",
+        "position": "value(of)",
+        "velocity": "coefficients(of).velocity(qd)",
+        "acceleration": "coefficients(of).acceleration(qd, qdd)",
+        "q": "value(coordinates), or phi for the tree",
+        "plot": "draw()",
+        "manipulability": 'ellipsoid("velocity", of).manipulability',
+        "center_of_mass": 'coefficients("com")',
+    }
+
     def __init__(
         self,
         model: CompiledModel,
@@ -83,9 +212,11 @@ class Configuration(Printable, Tabular):
         self._model = model
         self._states = states
         self._batch = batch
-        self._ok = ok
-        # targets of all members, solved or not, of a position problem
+        # a mask without unsolved members is not kept
+        self._ok = None if ok is None or ok.all() else ok
+        # targets of all members, solved or not, of a position problem, and the transfer that solved them
         self._aims = aims
+        self._origin = None if aims is None else aims.origin
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -95,7 +226,7 @@ class Configuration(Printable, Tabular):
     @property
     def ok(self) -> np.ndarray:
         """Mask (...) of the members that were solved."""
-        return np.ones(self.batch, dtype=bool) if self._ok is None else self._ok.copy()
+        return np.ones(self.batch, dtype=bool) if self._ok is None else np.array(self._ok)
 
     @property
     def name(self) -> str:
@@ -158,9 +289,8 @@ class Configuration(Printable, Tabular):
         except (TypeError, ValueError, OverflowError):
             which = None
         except IndexError as error:
-            raise OutOfRangeError(
-                f"`members` must be an index of the batch {self.batch}: {error}.", key="members"
-            ) from None
+            message = f"`members` must be an index of the batch {self.batch}: {error}."
+            raise OutOfRangeError(message, key="members") from None
         if which is None:
             kinds = "integers, slices, or arrays of integers or booleans"
             raise invalid("members", f"must be {kinds}", members)
@@ -183,18 +313,28 @@ class Configuration(Printable, Tabular):
             )
         return (self[k] for k in range(self.batch[0]))
 
+    def __len__(self) -> int:
+        """Return the length of the first axis of the batch."""
+        if not self.batch:
+            raise TypeError(f"One configuration of '{self.name}' has no length; only a batch has one.")
+        return self.batch[0]
+
+    def __bool__(self) -> bool:
+        """Return True, also for an empty batch."""
+        return True
+
     def _masked(self, T: np.ndarray) -> np.ndarray:
         """Set the rows of unsolved members to NaN."""
         if self._ok is not None:
             T[~self._ok.reshape(-1)] = np.nan
         return T
 
-    def value(self, name: str) -> np.ndarray:
+    def value(self, of: str | Iterable[str]) -> np.ndarray:
         """Return the values of a point, a joint, a distance or a single row.
 
         Parameters
         ----------
-        name : str
+        of : str or list of str
             For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), or "S1.swing",
             the swing of a universal or spherical joint.
 
@@ -213,24 +353,26 @@ class Configuration(Printable, Tabular):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
         """
-        base, _, row = name.partition(".") if isinstance(name, str) else ("", "", "")
-        if row == SWING and isinstance(self._model.description.parts.get(base), Joint):
+        base, _, row = of.partition(".") if isinstance(of, str) else ("", "", "")
+        if row == SWING and isinstance(self._model.description._parts.get(base), Joint):
             return self._masked(swing_angle(self._model, base, self._states)).reshape(self.batch)
-        query = self._model.rows(name, 1)
+        query = self._model.rows(of, 1)
         rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
-                f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose() "
+                f"'{of}' includes angular velocities, which have no value. Name a point, or use the pose() "
                 "of a body.",
-                name=name,
+                name=of,
             )
-        values = self._masked(self._model.values(name, self._states))
+        values = self._masked(self._model.values(of, self._states))
         values = values.reshape(*self.batch, len(rows.labels))
-        if rows.angles:
-            self._model.check_gimbal(rows, query.layout.split(query.table(self._states), self.batch)[0])
+        if rows.euler and self._states.dtype.kind != "O":
+            sines = query.arrays(self._states)[0]
+            with batch_indices(range(len(self._states)), self.batch):
+                check_gimbal(self.name, rows.labels, gimbal_errors(rows.euler, sines))
         return values[..., 0][()] if len(rows.labels) == 1 else values
 
-    def pose(self, name: str) -> RigidTransform:
+    def pose(self, of: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
 
         The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
@@ -240,7 +382,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        name : str
+        of : str
             Name of the frame or body.
 
         Returns
@@ -255,8 +397,7 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> from dataclasses import replace
-        >>> arm = replace(kic.load("horn-two-link"), frames=[kic.Frame("tool", "link2", origin=(2, 0, 0))])
+        >>> arm = kic.load("horn-two-link").add(kic.Frame("tool", "link2", origin=(2, 0, 0)))
         >>> c = arm.at([0.0, 0.5])
         >>> c.pose("tool").as_matrix().round(3)
         array([[ 0.878, -0.479,  0.   ,  1.878],
@@ -268,58 +409,42 @@ class Configuration(Printable, Tabular):
         """
         from scipy.spatial.transform import RigidTransform
 
-        self._model.require_real("pose()", "Use displacement(), which returns a matrix.")
-        return RigidTransform.from_matrix(self._pose(name))
+        self._model.require_real("pose()", "Use value() of its rows.")
+        self._require_solved("pose()")
+        return RigidTransform.from_matrix(self._pose(of))
 
-    def displacement(self, name: str) -> np.ndarray:
-        """Return the displacement of a body or frame from the reference configuration as a matrix.
+    def _displacement(self, of: str) -> np.ndarray:
+        """Return the displacement (..., 4, 4) of a body, or of a frame with it, from the reference.
 
-        Parameters
-        ----------
-        name : str
-            Name of the body; or of a frame, which is displaced with its body.
-
-        Returns
-        -------
-        (..., 4, 4) ndarray
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            As `pose`; complex numbers and symbols of the mechanism's own type are accepted.
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).displacement("link2")[:3, :3]
-        array([[1., 0., 0.],
-               [0., 1., 0.],
-               [0., 0., 1.]])
+        Unsolved members are NaN; complex numbers and symbols are those of the configuration.
         """
-        T = self._pose(name)
-        part = self._model.description.parts[name]
+        T = self._pose(of)
+        part = self._model.description._parts[of]
         if isinstance(part, Frame):  # T = displacement · [axes, origin]
             T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
             T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
         return T
 
+    def _require_solved(self, subject: str, remedy: str = "") -> None:
+        """Raise an error if a member is unsolved, for results that cannot be NaN."""
+        if self._ok is not None:
+            bad = np.argwhere(~self._ok)
+            message = (
+                f"{subject} requires solved configurations, but {len(bad)} of {self._ok.size} were not "
+                f"solved. Select the others by `ok`{remedy}."
+            )
+            raise InputError(message, key="configuration", failed=[tuple(index) for index in bad.tolist()])
+
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
-            raise InputError(
-                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it.",
-                key="configuration",
-                got=self._states.dtype,
+            message = (
+                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
             )
-        if self._ok is not None:
-            raise InputError(
-                f"pose() needs every member, but {int((~self.ok).sum())} of {self.ok.size} were not solved. "
-                "Select the others by `ok`.",
-                key="configuration",
-                failed=[tuple(index) for index in np.argwhere(~self.ok).tolist()],
-            )
-        return self._model.poses(name, self._states).reshape(*self.batch, 4, 4)
+            raise InputError(message, key="configuration", got=self._states.dtype)
+        return self._masked(self._model.poses(name, self._states)).reshape(*self.batch, 4, 4)
 
-    def euler(self, name: str, sequence: str = "xyz") -> np.ndarray:
+    def euler(self, of: str, sequence: str = "xyz") -> np.ndarray:
         """Return the Euler angles of a frame or body in the world, or of a ball joint.
 
         They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
@@ -328,7 +453,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        name : str
+        of : str
             Name of a frame; of a body, whose angles are those of its displacement from the reference
             configuration; or of a spherical or free joint, the rotation of its second body relative to the
             first.
@@ -357,11 +482,11 @@ class Configuration(Printable, Tabular):
         >>> c.euler("link6", "xyz").round(4)
         array([...])
         """
-        instance("name", name, str)
-        return self.value(f"{name}.{EULER}{instance('sequence', sequence, str)}")
+        instance("of", of, str)
+        return self.value(f"{of}.{EULER}{instance('sequence', sequence, str)}")
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        names = self.coordinates if names is None else names_of(names, "names", 1)
+        names = self.coordinates if names is None else names_of(names, "of", 1)
         return DataTable(self.name, batch_axes(self.batch), tuple(self._columns(names)))
 
     def _columns(self, names: Iterable[str]) -> Iterator[Variable]:
@@ -392,7 +517,7 @@ class Configuration(Printable, Tabular):
         g = np.array(description.gravity)
         for body in description.bodies:
             if body.mass and g.any():
-                T = self.displacement(body.name)
+                T = self._displacement(body.name)
                 U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
         for point in description.points:
             if point.mass and g.any():
@@ -405,9 +530,9 @@ class Configuration(Printable, Tabular):
             for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
                 if k:
                     U = U + k * (self.value(name) - rest) ** 2 / 2
-        return U
+        return U if self._ok is None else np.where(self._ok, U, np.nan)[()]
 
-    def kinetic_energy(self, qd: Any, wrt: str | Iterable[str] | None = None) -> np.ndarray:
+    def kinetic_energy(self, qd: Any, *, wrt: str | Iterable[str] | None = None) -> np.ndarray:
         """Return the kinetic energy ½ q̇ᵀ I* q̇ of the bodies.
 
         Parameters
@@ -431,7 +556,12 @@ class Configuration(Printable, Tabular):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
         np.float64(1.3333)
         """
-        return self.dynamics(wrt).kinetic_energy(qd)
+        return self.dynamics(wrt=wrt).kinetic_energy(qd)
+
+    def _facts(self) -> Iterator[str]:
+        yield from super()._facts()
+        if self._ok is not None:
+            yield f"{int((~self._ok).sum())} of {self._ok.size} members unsolved"
 
     def summary(self) -> Summary:
         """Return a table of the coordinates."""
@@ -453,6 +583,7 @@ class Configuration(Printable, Tabular):
     def coefficients(
         self,
         of: str | Iterable[str],
+        *,
         order: int = 2,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
@@ -460,7 +591,7 @@ class Configuration(Printable, Tabular):
         """Compute the Jacobian (G), Hessian (H) and third derivatives (D) of outputs in any coordinates.
 
         Velocities are u̇ = G q̇, accelerations ü = G q̈ + q̇ᵀ H q̇: (3-1), (3-2), or (4-65), (4-66) for fewer
-        rows than coordinates.
+        rows than coordinates. Other coordinates as rows are (4-37), (4-38).
 
         Parameters
         ----------
@@ -500,106 +631,40 @@ class Configuration(Printable, Tabular):
                [2., 1.],
                [0., 0.]])
         """
-        model = self._model
-        transfer = model.transfer_for(wrt)
-        names = of if isinstance(of, str) else names_of(of, least=1)
-        query = model.query(transfer, names, check_order(order))
-        found, ok = self._evaluate(transfer, query, failures, self._states, self.batch, self._ok)
-        table, T, batch = query.outputs, found.T, self.batch
-        parts = table.split(T, batch)
-        if ok is not None or not found.finite or table.rows.angles:
-            model.check_distances(table.rows, T, ok)
-            ok = model.check_gimbal(table.rows, parts[0], failures, ok)
-            if ok is not None:
-                T[~ok.reshape(-1)] = np.nan
-            check_finite("Coefficients", self.name, T, None if ok is None else ok.reshape(-1))
-        pivot, error = found.pivot, found.error
-        return model.assemble(
-            table.rows,
-            parts,
-            transfer,
-            None if pivot is None else pivot.reshape(batch),
-            None if error is None else error.reshape(batch),
+        program = self._model.program(wrt, of, order)
+        return program.coefficients(self._run(program, failures))
+
+    def _run(self, program: Program, failures: str) -> Table:
+        """Return the results of a program."""
+        return program.run(
+            self._states, batch=self._batch, ok=self._ok, failures=failures, origin=self._origin
         )
-
-    def _evaluate(
-        self,
-        transfer: Transfer,
-        query: Any,
-        failures: str,
-        states: np.ndarray,
-        batch: tuple[int, ...],
-        ok: np.ndarray | None,
-        force: np.ndarray | None = None,
-        rates: tuple[np.ndarray, ...] | None = None,
-    ) -> tuple[Any, np.ndarray | None]:
-        """Return the tables of a query, NaN for members without result, and the mask of the others.
-
-        Queries along motions have `rates`, each (B, m).
-        """
-        check_failures(failures)
-        if ok is None and failures == "raise":
-            try:
-                return self._table_of(transfer, query, states, force, rates), None
-            except MemberError as error:
-                error.place(range(len(states)), batch)
-                raise
-
-        def some(members: Any) -> Any:
-            own = force if force is None or len(force) == 1 else force[members]
-            motion = None if rates is None else tuple(a[members] for a in rates)
-            return self._table_of(transfer, query, states[members], own, motion)
-
-        good, found = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
-        return found.scatter(good), None if good.all() else good
-
-    def _table_of(
-        self,
-        transfer: Transfer,
-        query: Any,
-        states: np.ndarray,
-        force: np.ndarray | None,
-        rates: tuple[np.ndarray, ...] | None,
-    ) -> Any:
-        """Return the tables of a query at states (B, S), with the errors that come from solving for them."""
-        out = None if rates is None else query.result(rates, states.dtype)
-        found = transfer.evaluate(query, states, force, out)
-        inputs = self._inputs
-        if inputs is not None:
-            found.error = transfer.position_error(states, found, query, inputs)
-        return found
-
-    @property
-    def _inputs(self) -> CoordinateTransfer | None:
-        """Transfer whose equations the states were solved for; None for states that were given."""
-        aims = self._aims
-        if aims is None or self._model.has_complex_step:
-            return None
-        return self._model.closure(aims.names, aims.held).transfer
 
     def dynamics(
         self,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         motors: bool = False,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Dynamics:
         """Compute the mass matrix (I*), Christoffel symbols (P*) and loads in any coordinates.
 
-        The efforts of a motion are T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ: (3-3), or (4-40), (4-41) and (4-67) for closed
-        and redundant mechanisms.
+        The efforts of a motion are T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ: (3-3), (4-3) to (4-5) for open chains, (4-40),
+        (4-41) and (4-67) for closed and redundant mechanisms, (4-50) to (4-53) for a free body.
 
         Parameters
         ----------
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in place of those of the model.
-        failures : {"raise", "mask"}
-            As in `coefficients`.
+            Components of named forces and moments, in the axes that each has (world or body), in place of
+            those of the model.
         motors : bool
             True to add the rotors of the motors and their damping (eq 2-237). Otherwise efforts are those at
             the joints.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
 
         Returns
         -------
@@ -622,42 +687,41 @@ class Configuration(Printable, Tabular):
         array([-19.62 ,  -4.905])
         """
         if motors is not False and flag("motors", motors):
-            from kic.actuation.motor_demand import rotor_dynamics
+            return self.dynamics(wrt=wrt, applied=applied, failures=failures) + self._rotor_dynamics(
+                wrt, failures
+            )
+        program, states = self._model.program(wrt, want=BOTH), self._states
+        if applied is None and states.dtype == program.applied.dtype:
+            return program.model_of(self._run(program, failures), states)
+        states, _, force, given = self._along(program.transfer, {}, applied)
+        return program.model_of(program.run(states, applied=force, failures=failures, **given), states)
 
-            return self.dynamics(wrt, applied, failures) + rotor_dynamics(self, wrt, failures)
-        model = self._model
-        force, batch = model.loads.constant, tuple[int, ...]()
+    def _along(
+        self, transfer: Transfer, motion: dict[str, Any], applied: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None, dict[str, Any]]:
+        """Return states (B, S), motions (B, m), applied forces, and the other arguments of programs."""
+        force, ok, batches = None, self._ok, dict[str, Any]()
         if applied is not None:
-            force, batch = model.loads.applied(applied, self.name)
-        states, shape, ok = self._states, self.batch, self._ok
-        if batch:
-            shape = broadcast_batches(applied=batch, configuration=self.batch)
-            states = np.broadcast_to(self.state, (*shape, states.shape[-1])).reshape(-1, states.shape[-1])
-            ok = None if ok is None else np.broadcast_to(ok, shape)
-            force = np.broadcast_to(force, (*shape, *force.shape[-2:]))
-        force = force.reshape(len(states) if batch else 1, *force.shape[-2:])
-        dtype = np.result_type(states, force)
-        if batch or states.dtype != dtype:
-            states = np.require(states, dtype, ["C", "A", "W"])
-        transfer = model.transfer_for(wrt)
-        query = model.query(transfer, want=WANT_INERTIA | WANT_LOADS)
-        found, ok = self._evaluate(transfer, query, failures, states, shape, ok, force)
-        K = found.K
-        known = slice(None) if ok is None else ok.reshape(-1)
-        if model.cut_joint_loads:
-            model.add_cut_joint_loads(transfer, query, states, K, known)
-        parts = query.dynamics.split(K, shape)
-        if ok is not None or not found.finite or model.cut_joint_loads:
-            model.check_springs(parts[2], ok)
-            check_finite("I*, P* or loads", self.name, K, None if ok is None else ok.reshape(-1))
+            force, loaded = self._model.loads.applied(applied, self.name)
+            batches = {"applied": loaded} if loaded else {}
+        others = () if force is None else (force,)
+        states, rates, batch = flat_members(
+            transfer.size, self._batch, self._states, motion, self._model.tree.scalar, *others, **batches
+        )
+        if force is not None:
+            force = np.broadcast_to(force, (*batch, *force.shape[-2:])) if batches else force
+            force = force.reshape(len(states) if batches else 1, *force.shape[-2:])
+        if ok is not None and ok.shape != batch:
+            ok = np.broadcast_to(ok, batch)
+        return states, rates, force, {"batch": batch, "ok": ok, "origin": self._origin}
 
-        def error() -> np.ndarray:
-            e = transfer.inertia_error(model.inertia_error, states[known])
-            e = e if ok is None else scatter(e, ok)
-            return e.reshape(*shape, e.shape[-1])
+    def _rotor_dynamics(
+        self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
+    ) -> Dynamics:
+        """Return the dynamics of the rotors of the motors."""
+        from kic.actuation.motor_demand import rotor_dynamics
 
-        tensors = transfer.in_coordinates(parts, (2, 3, 1, 2))
-        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
+        return rotor_dynamics(self, wrt, failures)
 
     def motion(
         self,
@@ -665,6 +729,7 @@ class Configuration(Printable, Tabular):
         qd: Any = None,
         qdd: Any = None,
         qddd: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -698,23 +763,26 @@ class Configuration(Printable, Tabular):
         >>> velocities, accelerations
         (array([0., 2., 0.]), array([-2.,  0.,  0.]))
         """
-        from kic.evaluator import output_motion
-
-        return output_motion(self, of, qd, qdd, qddd, wrt, failures)
+        model, transfer = self._model, self._model.transfer_for(wrt)
+        names = of if isinstance(of, str) else names_of(of, least=1)
+        motion = {"qd": qd, "qdd": qdd, "qddd": qddd}
+        states, rates, _, given = self._along(transfer, motion)
+        return output_motion(model, transfer, names, states, rates, failures=failures, **given)
 
     def inverse_dynamics(
         self,
         qd: Any = None,
         qdd: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         loads: bool = True,
         motors: bool = False,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> np.ndarray:
         """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
 
-        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by Newton and Euler along the motion. Without `qdd` it is the
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by the Newton–Euler algorithm. Without `qdd` it is the
         bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
 
         Parameters
@@ -722,17 +790,17 @@ class Configuration(Printable, Tabular):
         qd, qdd : (..., M) array_like, optional
             Velocities and accelerations of the coordinates, by default zero. Plain numbers are accepted
             for one coordinate.
-        wrt, applied, failures
+        wrt, applied
             As in `dynamics`.
         loads : bool
             False to leave out gravity, forces, springs and dampers.
-        motors : bool
-            True to add the rotors of the motors, as in `dynamics`.
+        motors, failures
+            As in `dynamics`; with `motors`, the rotors are added.
 
         Returns
         -------
         (..., M) ndarray
-            (...,) if the given `qd` and `qdd` are plain numbers.
+            Efforts at the coordinates.
 
         Raises
         ------
@@ -745,24 +813,32 @@ class Configuration(Printable, Tabular):
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
 
-        With one degree of freedom, numbers give a number:
+        With one degree of freedom, numbers serve as rates and accelerations:
 
-        >>> crank = kic.load("four-bar").at(1.2)
-        >>> crank.inverse_dynamics(6.0, 0.0).round(4), crank.inverse_dynamics([6.0], [0.0]).round(4)
-        (np.float64(0.0691), array([0.0691]))
+        >>> kic.load("four-bar").at(1.2).inverse_dynamics(6.0, 0.0).round(4)
+        array([0.0691])
         """
-        from kic.evaluator import inverse_dynamics
-
-        return inverse_dynamics(self, qd, qdd, wrt, applied, failures, loads, motors)
+        want = BOTH if loads is True or flag("loads", loads) else lay.WANT_INERTIA
+        program, motion = self._model.program(wrt, want=want, along=True), {"qd": qd, "qdd": qdd}
+        rotors = None
+        if motors is not False and flag("motors", motors):
+            rotors = self._rotor_dynamics(wrt, failures)
+        states, rates, force, given = self._along(program.transfer, motion, applied)
+        T = program.efforts(states, rates, applied=force, failures=failures, **given)
+        if rotors is not None:
+            v, a = (a.reshape(*given["batch"], program.transfer.size) for a in rates)
+            T = T + rotors.inverse_dynamics(v, a)
+        return T
 
     def forward_dynamics(
         self,
         qd: Any = None,
         effort: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         motors: bool = False,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> np.ndarray:
         """Compute the accelerations that efforts cause (forward dynamics), without forming P* (2-199).
 
@@ -771,13 +847,13 @@ class Configuration(Printable, Tabular):
         qd, effort : (..., M) array_like, optional
             Velocities of the coordinates and efforts at them, by default zero. Plain numbers are accepted
             for one coordinate.
-        wrt, applied, failures, motors
+        wrt, applied, motors, failures
             As in `dynamics`.
 
         Returns
         -------
         (..., M) ndarray
-            (...,) if the given `qd` and `effort` are plain numbers.
+            Accelerations of the coordinates.
 
         Raises
         ------
@@ -790,51 +866,20 @@ class Configuration(Printable, Tabular):
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])
         """
-        from kic.evaluator import forward_dynamics
-
-        return forward_dynamics(self, qd, effort, wrt, applied, failures, motors)
-
-    def center_of_mass(
-        self,
-        bodies: str | Iterable[str] | None = None,
-        order: int = 2,
-        wrt: str | Iterable[str] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
-    ) -> Coefficients:
-        """Compute the centre of mass of the moving bodies, or of some, with its derivatives.
-
-        Parameters
-        ----------
-        bodies : str or list of str, optional
-            Bodies that count, each with its point masses; by default all that move.
-        order : {1, 2, 3}
-            Highest order.
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-        failures : {"raise", "mask"}
-            As in `coefficients`.
-
-        Returns
-        -------
-        Coefficients
-            Rows com.x, com.y, com.z with values, G, H and D.
-
-        Raises
-        ------
-        UnknownNameError, InertiaError
-            For an unknown body, or missing masses.
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).center_of_mass().values.tolist()
-        [1.0, 0.0, 0.0]
-        """
-        from kic.analysis.whole_body import center_of_mass
-
-        return center_of_mass(self, bodies, order, wrt, failures)
+        motion = {"qd": qd, "effort": effort}
+        if (motors is not False and flag("motors", motors)) or self._states.dtype.kind == "O":
+            # rotors and symbols take the tensors
+            d = self.dynamics(wrt=wrt, applied=applied, failures=failures, motors=motors)
+            size = len(d.coordinates)
+            v, T = (as_array(k, np.zeros(size) if a is None else a, size) for k, a in motion.items())
+            return d.forward_dynamics(v, T)
+        program = self._model.program(wrt, want=BOTH | lay.WANT_FORWARD, along=True)
+        states, rates, force, given = self._along(program.transfer, motion, applied)
+        a = program.efforts(states, rates, applied=force, failures=failures, **given)
+        return a
 
     def centroidal_momentum(
-        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+        self, *, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> CentroidalMomentum:
         """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
 
@@ -859,8 +904,8 @@ class Configuration(Printable, Tabular):
 
         return centroidal_momentum(self, wrt, failures)
 
-    def contributions(
-        self, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
+    def body_contributions(
+        self, *, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
         """Compute the contribution of each body to I* and P*, by linear and by angular momentum.
 
@@ -883,18 +928,20 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> c = kic.load("horn-two-link").at([0.0, 0.0]).contributions()
+        >>> c = kic.load("horn-two-link").at([0.0, 0.0]).body_contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
         """
         model = self._model
         transfer = model.transfer_for(wrt)
-        query = transfer.contributions_query(model.masses)
         good, T = map_valid_members(
-            self.ok, failures, lambda members: transfer.contributions(query, self._states[members])
+            self.ok, failures, lambda members: model.contributions(transfer, self._states[members])
         )
         check_finite("Contributions", self.name, T)
-        parts = transfer.in_coordinates(query.split(scatter(T, good), self.batch), (2, 2, 3, 3))
+        T, layout = scatter(T, good), model.contributions_query(transfer).layout
+        shape = *self.batch, len(model.masses.names)
+        rows = T.reshape(prod(shape), layout.width)
+        parts = transfer.in_coordinates(list(layout.split(rows, shape)), (2, 2, 3, 3))
         rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
         if rotors:
             parts = add_rotors(
@@ -906,11 +953,12 @@ class Configuration(Printable, Tabular):
         self,
         qd: Any = None,
         qdd: Any = None,
+        effort: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         actuators: str | Iterable[str] | None = None,
-        split: Literal["minimum norm"] | None = None,
-        effort: Any = None,
+        criterion: Literal["minimum norm"] | None = None,
         out_of_plane: bool = False,
     ) -> JointForces:
         """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
@@ -925,23 +973,24 @@ class Configuration(Printable, Tabular):
         ----------
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the coordinates; zero by default.
+        effort : (..., A) array_like, optional
+            Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
+            any. They must drive the motion; a residual of at most 1e-6 is corrected.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in place of those of the model.
+            Components of named forces and moments, in the axes that each has (world or body), in place of
+            those of the model.
         actuators : str or list of str, optional
             Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
             effort at a joint acts between its two
             bodies, one at a distance between its two points, and one at a row of a point or of a body is an
             external force or moment. There may be more actuators than degrees of freedom.
-        split : {None, "minimum norm"}
+        criterion : {None, "minimum norm"}
             Choice of undetermined components: none, or those that minimize the sum of (force · L)² + moment²
             over all joints, and over the actuators if they are redundant. Moments are about the points of the
             joints, and L is the largest extent of the reference configuration. A coupling counts with the
             largest of its efforts.
-        effort : (..., A) array_like, optional
-            Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
-            any. They must drive the motion; a residual of at most 1e-6 is corrected.
         out_of_plane : bool
             True to include forces out of the plane of a planar mechanism and moments in it. Rigid bodies do
             not determine them. By default they are 0 where no load acts on them, so that each joint has two
@@ -970,18 +1019,129 @@ class Configuration(Printable, Tabular):
         """
         from kic.joint_forces.reactions import joint_forces
 
-        return joint_forces(self, qd, qdd, wrt, applied, actuators, split, effort, out_of_plane)
+        return joint_forces(self, qd, qdd, wrt, applied, actuators, criterion, effort, out_of_plane)
+
+    def mechanical_advantage(
+        self, of: str | Iterable[str], *, wrt: str | Iterable[str] | None = None
+    ) -> np.ndarray:
+        """Return the mechanical advantage: the effort at each row per effort of each coordinate.
+
+        It is 1/G: without losses, an effort T of the coordinate exerts T/G at the row, if no other effort
+        works. It grows without bound towards a dead centre of the row, and is negative where the row moves
+        backwards.
+
+        Parameters
+        ----------
+        of : str or list of str
+            Rows, such as "tip.x" or "rocker.angle".
+        wrt : str or list of str, optional
+            The coordinates, such as a cylinder; by default the mechanism's own.
+
+        Returns
+        -------
+        (..., P, M) ndarray
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            As `coefficients`.
+
+        Examples
+        --------
+        >>> lift = kic.linkages.scissor_lift(arm=1.0, stages=2)
+        >>> lift.at({"A": 0.5}).mechanical_advantage("top.y", wrt="S").round(4)
+        array([[-0.2732]])
+        """
+        from kic.joint_forces.force_table import mechanical_advantage
+
+        return mechanical_advantage(self, of, wrt)
+
+    def transmission_angle(self, joint: str | Iterable[str]) -> np.ndarray:
+        """Return the transmission angle at a pin: the angle between the two bodies that it joins.
+
+        Parameters
+        ----------
+        joint : str or (3,) list of str
+            The pin between coupler and follower, if either has one other hinge; otherwise three hinges, with
+            the pin in the middle.
+
+        Returns
+        -------
+        (...) ndarray
+            Angle in rad, from 0 to π. π/2 is best.
+
+        Raises
+        ------
+        InputError
+            For other names, or a body with several other hinges.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> m.at({"A": [1.2, 2.2]}).transmission_angle("C").round(4)
+        array([1.5659, 2.0318])
+        """
+        from kic.joint_forces.force_table import transmission_angle
+
+        return transmission_angle(self, joint)
+
+    def force_table(
+        self,
+        qd: Any = None,
+        qdd: Any = None,
+        *,
+        of: str | Iterable[str] | None = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
+        actuators: str | Iterable[str] | None = None,
+        transmission: str | Iterable[str] | None = None,
+    ) -> ForceTable:
+        """Return the table of a drive and its load: input, load, effort, pin forces, advantage, by member.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Rates and accelerations of the coordinates; zero by default.
+        of : str or list of str, optional
+            Rows whose `mechanical_advantage` is listed.
+        wrt, applied, actuators
+            As in `joint_forces`. Loads in `applied` may differ in every member.
+        transmission : str or (3,) list of str, optional
+            Pin whose `transmission_angle` is listed.
+
+        Returns
+        -------
+        ForceTable
+            Columns "A", "load.x", "A.effort", "B.force", "tip.y.advantage", "C.transmission_angle" and so on;
+            ``to_dataframe()``, ``to_csv(path)``.
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `joint_forces` and `transmission_angle`.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar").add(kic.Force("load", "tip"))
+        >>> turn = m.path({"A": np.linspace(1.2, 7.4, 25)})
+        >>> pull = np.outer(1 + np.cos(turn.value("A")), [-5.0, 0.0, 0.0])
+        >>> turn.force_table(of="tip.x", applied={"load": pull}, transmission="C").columns[:4]
+        ('A', 'load.x', 'A.effort', 'A.force')
+        """
+        from kic.joint_forces.force_table import force_table
+
+        return force_table(self, qd, qdd, of, wrt, applied, actuators, transmission)
 
     def singularities(
-        self, inputs: str | Iterable[str] | None = None, outputs: str | Iterable[str] | None = None
+        self, *, drivers: str | Iterable[str] | None = None, of: str | Iterable[str] | None = None
     ) -> Singularities:
         """Find singular configurations between the members of a path or grid, and measure every member.
 
         Parameters
         ----------
-        inputs : str or list of str, optional
+        drivers : str or list of str, optional
             Rows that drive the mechanism, as many as its degrees of freedom; by default its coordinates.
-        outputs : str or list of str, optional
+        of : str or list of str, optional
             Rows of interest, such as those of a point, at most as many as the degrees of freedom.
 
         Returns
@@ -1000,22 +1160,22 @@ class Configuration(Printable, Tabular):
         Examples
         --------
         >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
-        >>> for one in turn.singularities(inputs="D"):
+        >>> for one in turn.singularities(drivers="D"):
         ...     print(one.summary())
         inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
         inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
         """
         from kic.analysis.singularities import Singularities
 
-        return Singularities(self, inputs, outputs)
+        return Singularities(self, drivers, of)
 
     def distribute(
         self,
         effort: Any,
+        *,
         actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
-        limits: Any = None,
-        lower: Any = None,
+        effort_limits: Any = None,
         preload: Any = None,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
@@ -1032,17 +1192,16 @@ class Configuration(Printable, Tabular):
         effort : (..., M) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
         actuators : str or list of str, optional
-            A rows where efforts act: joints (also those that are cut), distances, rows of points or bodies;
-            by default the actuators of the mechanism.
+            Rows where efforts act, (A,): joints (also those that are cut), distances, rows of points or
+            bodies; by default the actuators of the mechanism.
         criterion : str or (A,) or (..., A, A) array_like
             "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
             definite W. "least largest share" minimizes the largest share, then the next, and so on; the
             result is unique.
-        limits : float or (..., A) array_like, optional
-            Largest efforts, which are never exceeded. They may be infinite unless the criterion divides by
-            them.
-        lower : float or (..., A) array_like, optional
-            Least efforts, for example 0 for a cable; by default −limits.
+        effort_limits : float, (A,) or (2, ..., A) array_like, dict of str to those, or True, optional
+            Magnitudes, or lower and upper limits, which are never exceeded: ``{"L1": 20.0, "L2": (-9, 0)}``;
+            (2, 1) numbers are one pair for all. They may be infinite unless the criterion divides by them.
+            True stands for `Mechanism.effort_limits`.
         preload : (..., A) array_like, optional
             Efforts whose part that does no work is added, as nearly as the limits allow.
         wrt : str or list of str, optional
@@ -1070,21 +1229,23 @@ class Configuration(Printable, Tabular):
         >>> c = kic.load("walking-machine").at()
         >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
         >>> motors = ["B1", "C1", "B2", "C2"]
-        >>> c.distribute(weight, motors).effort.round(2).tolist()
+        >>> c.distribute(weight, actuators=motors).effort.round(2).tolist()
         [6.67, -5.88, -11.51, 4.04]
-        >>> d = c.distribute(weight, motors, "least largest share", limits=[40, 40, 20, 20])
+        >>> most = [40, 40, 20, 20]
+        >>> d = c.distribute(weight, actuators=motors, criterion="least largest share", effort_limits=most)
         >>> d.share.round(3).tolist()
         [0.101, 0.268, 0.444, 0.444]
         """
         from kic.actuation.distribution import distribute
 
-        return distribute(self, effort, actuators, criterion, limits, lower, preload, wrt, failures)
+        return distribute(self, effort, actuators, criterion, effort_limits, preload, wrt, failures)
 
     def internal_loads(
         self,
+        *,
         actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
-        limits: Any = None,
+        effort_limits: Any = None,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> InternalLoads:
@@ -1093,11 +1254,11 @@ class Configuration(Printable, Tabular):
         Parameters
         ----------
         actuators : str or list of str, optional
-            A rows where efforts act, as in `distribute`.
+            Rows where efforts act, (A,), as in `distribute`.
         criterion : str or (A,) or (..., A, A) array_like
             Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
-        limits : (..., A) array_like, optional
-            Largest efforts, for "limits".
+        effort_limits : optional
+            Limits as in `distribute`, for "limits".
         wrt, failures
             As in `distribute`. The space does not depend on the coordinates; the stiffness does.
 
@@ -1113,19 +1274,20 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> loads = kic.load("walking-machine").at().internal_loads(["B1", "C1", "B2", "C2"])
+        >>> loads = kic.load("walking-machine").at().internal_loads(actuators=["B1", "C1", "B2", "C2"])
         >>> print(*loads.sentences())
         Internal load 1: B1, C1 against B2, C2.
         """
         from kic.actuation.distribution import internal_loads
 
-        return internal_loads(self, actuators, criterion, limits, wrt, failures)
+        return internal_loads(self, actuators, criterion, effort_limits, wrt, failures)
 
     def actuator_dynamics(
         self,
+        *,
         actuators: str | Iterable[str] | None = None,
         criterion: Any = "minimum norm",
-        limits: Any = None,
+        effort_limits: Any = None,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
@@ -1136,7 +1298,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        actuators, criterion, limits, wrt
+        actuators, criterion, effort_limits, wrt
             As in `distribute`; limits act as weights only.
         applied : dict of str to (..., 3) array_like, optional
             As in `dynamics`.
@@ -1157,16 +1319,17 @@ class Configuration(Printable, Tabular):
         Examples
         --------
         >>> c = kic.load("two-finger-hand").at()
-        >>> c.actuator_dynamics(["A1", "B1", "A2", "B2"]).P.shape
+        >>> c.actuator_dynamics(actuators=["A1", "B1", "A2", "B2"]).P.shape
         (4, 3, 3)
         """
         from kic.actuation.distribution import actuator_dynamics
 
-        return actuator_dynamics(self, actuators, criterion, limits, wrt, applied, failures)
+        return actuator_dynamics(self, actuators, criterion, effort_limits, wrt, applied, failures)
 
     def operational_space(
         self,
-        task: str | Iterable[str],
+        of: str | Iterable[str],
+        *,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> OperationalSpace:
@@ -1174,7 +1337,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        task : str or list of str
+        of : str or list of str
             Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
@@ -1202,14 +1365,16 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.operational_space import operational_space
 
-        return operational_space(self, task, wrt, failures)
+        return operational_space(self, of, wrt, failures)
 
     def ellipsoid(
         self,
         kind: Kind,
         of: str | Iterable[str],
+        *,
         wrt: str | Iterable[str] | None = None,
-        limits: Any = None,
+        rate_limits: Any = None,
+        effort_limits: Any = None,
         length: float | None = None,
         qd: Any = None,
         load: bool = True,
@@ -1225,15 +1390,15 @@ class Configuration(Printable, Tabular):
             Rows of the task, as in `coefficients`, of one unit unless `length` is given.
         wrt : str or list of str, optional
             Coordinates of the actuators, as in `coefficients`; by default the mechanism's own.
-        limits : dict of str to float, or (M,) array_like, optional
+        rate_limits, effort_limits : float, (M,) array_like, dict of str to float, or True, optional
             Largest rate ("velocity") or effort ("force", "acceleration") of each coordinate, by which it is
             scaled. Without limits all coordinates must have one unit.
         length : float, optional
             Length that multiplies angular rows and divides moments.
         qd : (..., M) array_like, optional
-            Rates of the coordinates, for the center of "acceleration"; zero by default.
+            Rates of the coordinates, for the centre of "acceleration"; zero by default.
         load : bool
-            True if gravity, springs and applied forces shift the center of "acceleration". Otherwise efforts
+            True if gravity, springs and applied forces shift the centre of "acceleration". Otherwise efforts
             are those beyond static equilibrium.
         failures : {"raise", "mask"}
             As in `coefficients`. A singular task is not a failure.
@@ -1261,13 +1426,14 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import make_ellipsoid
 
-        return make_ellipsoid(self, kind, of, wrt, limits, length, qd, load, failures)
+        return make_ellipsoid(self, kind, of, wrt, rate_limits, effort_limits, length, qd, load, failures)
 
     def manipulability_gradient(
         self,
         of: str | Iterable[str],
+        *,
         wrt: str | Iterable[str] | None = None,
-        limits: Any = None,
+        rate_limits: Any = None,
         length: float | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> np.ndarray:
@@ -1277,7 +1443,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        of, wrt, limits, length
+        of, wrt, rate_limits, length
             As in `ellipsoid` for "velocity".
         failures : {"raise", "mask"}
             Result for members where w = 0, which has no gradient: an error that names them, or NaN.
@@ -1300,19 +1466,20 @@ class Configuration(Printable, Tabular):
         """
         from kic.operational_space.ellipsoids import gradient_at
 
-        return gradient_at(self, of, wrt, limits, length, failures)
+        return gradient_at(self, of, wrt, rate_limits, length, failures)
 
-    def resolve(
+    def resolve_redundancy(
         self,
-        task: str | Iterable[str],
+        of: str | Iterable[str],
         ud: Any = None,
         udd: Any = None,
         uddd: Any = None,
-        weight: Weight = "minimum norm",
+        *,
+        qd: Any = None,
+        criterion: Weight = "minimum norm",
         law: Law = "consistent",
         secondary: Any = None,
         damping: Damping = None,
-        qd: Any = None,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> RedundancyResolution:
@@ -1329,27 +1496,28 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        task : str or list of str
+        of : str or list of str
             Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
         ud, udd, uddd : (..., P) array_like
             Rates, accelerations and jerks of the task, up to the order wanted. Their batch broadcasts with
             that of the configuration.
-        weight : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
+        qd : (..., M) array_like, optional
+            Current rates in place of `ud`, for the law "instantaneous".
+        criterion : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
             Weight Q: the unit matrix, I*, or a constant symmetric positive definite matrix.
         law : {"consistent", "instantaneous"}
             Law of the accelerations.
         secondary : optional
             Null-space motion: `JointLimits`, `Manipulability`, `PreferredConfiguration`; rates z (..., M), or
             (z, ż) or (z, ż, z̈), zero if omitted; a callable that takes a configuration of any batch and
-            returns z; or a list of these, which are added. For accelerations a callable is differentiated by
-            the complex step, and must propagate complex numbers.
+            returns z; or a list of these, which are added. Rates of objectives and callables are projected
+            orthogonally on the null space, so that objectives decrease for any Q. For accelerations a
+            callable is differentiated by the complex step, and must propagate complex numbers.
         damping : float or (float, float), optional
             λ; or the largest λ and the manipulability w₀ below which λ² grows from 0 as (1 − w²/w₀²)² of the
             largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, without units: lengths
             among the rows are divided by the characteristic length, Q by the mean of its diagonal, as is w =
             √det. `missed` has the resulting error of the task.
-        qd : (..., M) array_like, optional
-            Current rates in place of `ud`, for the law "instantaneous".
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
@@ -1373,18 +1541,19 @@ class Configuration(Printable, Tabular):
         Examples
         --------
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
-        >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0] * 3, weight="minimum kinetic energy")
+        >>> r = c.resolve_redundancy("flange", [0.1, 0.0, 0.0], [0.0] * 3, criterion="minimum kinetic energy")
         >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
         True
         """
         from kic.operational_space.redundancy import resolve
 
         motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
-        return resolve(self, task, motion, weight, law, secondary, damping, wrt, failures)
+        return resolve(self, of, motion, criterion, law, secondary, damping, wrt, failures)
 
     def grasp(
         self,
-        held: str,
+        of: str,
+        *,
         fingers: str | Iterable[str] | None = None,
         order: int = 2,
         failures: Literal["raise", "mask"] = "raise",
@@ -1393,7 +1562,7 @@ class Configuration(Printable, Tabular):
 
         Parameters
         ----------
-        held : str
+        of : str
             The body: an object that fingers touch, or a body that stands on feet, by contacts with ground.
         fingers : str or list of str, optional
             Coordinates of the fingers or legs, as many as their degrees of freedom with open contacts; by
@@ -1426,17 +1595,113 @@ class Configuration(Printable, Tabular):
         """
         from kic.grasp.grasp import Grasp
 
-        return Grasp(self, held, fingers, order, failures)
+        return Grasp(self, of, fingers, order, failures)
+
+    def draw(self, *, names: bool = False, view: ViewName | None = None, ax: Any = None) -> MechanismPicture:
+        """Draw the mechanism to scale with standard kinematic symbols.
+
+        Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
+        across the view are to scale. Actuators are vermilion: those of the mechanism, or else its
+        coordinates. A revolute joint is drawn at its `at`; spatial joints with a common position are offset
+        along their axes. A distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
+        The first and the last member of a batch are drawn in full, at most ten evenly spaced members between
+        them are faded. Unsolved members are left out.
+
+        Parameters
+        ----------
+        names : bool
+            Label joints, points and (in italics) bodies.
+        view : str or (2,) floats, optional
+            "top", "front" (x to the right) or "side"; or azimuth about the vertical, measured from x, and
+            elevation of the viewer in degrees. Up is opposite to gravity, or z. By default chosen
+            automatically.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default a new figure with the width of a journal column.
+
+        Returns
+        -------
+        MechanismPicture
+            With methods `save`, `velocity`, `acceleration`, `forces`, `ellipsoid` and `trace`; notebooks
+            display it.
+
+        Raises
+        ------
+        InputError
+            If no member is valid, the numbers are not real, or the view is invalid.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
+        >>> picture = turn.draw().trace("tip")
+        >>> picture.save("four-bar.svg")  # doctest: +SKIP
+        """
+        from kic.plotting.draw import draw
+
+        return draw(self, names=names, view=view, ax=ax)
+
+    def to_html(
+        self,
+        of: str | Sequence[str] = (),
+        *,
+        order: int = 1,
+        wrt: str | Iterable[str] | None = None,
+        source: str | None = None,
+        repeat: str = "",
+    ) -> str:
+        """Return the report on a configuration as one self-contained HTML page.
+
+        The page contains a drawing, all tables of the report, plots over each coordinate moved alone, curves
+        of the requested points, the mobility and the model file. It has no script, needs no network and
+        supports light pages, dark pages and print. Pictures require the extra ``plot``.
+
+        Parameters
+        ----------
+        of : str or sequence of str
+            Outputs, as in `Configuration.coefficients`; none by default.
+        order : {1, 2, 3}
+            Highest order of the coefficients.
+        wrt : str or list of str, optional
+            Coordinates of the coefficients and the dynamics; by default those of the mechanism.
+        source : str, optional
+            Text of the model file; by default that of `Mechanism.save`.
+        repeat : str
+            Command that reproduces the page, shown at its end.
+
+        Returns
+        -------
+        str
+            HTML, to be encoded in UTF-8.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            If an output or coordinate does not exist, `order` is out of range, or this is a batch.
+        SingularError
+            If the coordinates cannot drive the mechanism.
+        MissingExtraError
+            If Matplotlib is not installed.
+
+        Examples
+        --------
+        >>> page = kic.load("four-bar").at({"A": 1.2}).to_html(of="tip")
+        >>> page[:15], "<script" in page
+        ('<!doctype html>', False)
+        """
+        from kic.report.page import report_page
+
+        return report_page(self, of, order=order, wrt=wrt, source=source, repeat=repeat)
 
     def linearize(
         self,
         qd: Any = None,
         qdd: Any = None,
-        wrt: str | Iterable[str] | None = None,
         effort: Any = None,
+        *,
+        wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         motors: bool = False,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Linearization:
         """Linearize the efforts about a motion: δT = K δq + C δq̇ + I* δq̈.
 
@@ -1448,16 +1713,18 @@ class Configuration(Printable, Tabular):
         ----------
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the nominal motion; zero by default.
+        effort : (..., M) array_like, or dict of str to float, optional
+            Efforts of the nominal motion, in place of `qdd`. A dict gives those of actuators by name. These
+            stay constant where the mechanism deviates, so that K has −Σ T_i H_i, and δT are further efforts.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
-        effort : (..., M) array_like, optional
-            Efforts of the nominal motion, in place of `qdd`.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in place of those of the model.
-        failures : {"raise", "mask"}
-            As in `coefficients`.
+            Components of named forces and moments, in the axes that each has (world or body), in place of
+            those of the model.
         motors : bool
             True to include the rotors of the motors and their damping, as in `dynamics`.
+        failures : {"raise", "mask"}
+            As in `coefficients`.
 
         Returns
         -------
@@ -1487,13 +1754,14 @@ class Configuration(Printable, Tabular):
         self,
         qd: Any = None,
         qdd: Any = None,
-        wrt: str | Iterable[str] | None = None,
         effort: Any = None,
+        *,
         inputs: str | Iterable[str] | None = None,
         outputs: str | Iterable[str] | None = None,
+        wrt: str | Iterable[str] | None = None,
+        applied: dict[str, Any] | None = None,
         motors: bool | None = None,
         reduced: bool = False,
-        applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> StateSpace:
         """Compute a linear state-space model of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
@@ -1502,23 +1770,25 @@ class Configuration(Printable, Tabular):
         ----------
         qd, qdd : (..., M) array_like, optional
             Nominal motion, as in `linearize`; at rest by default.
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
-            states.
-        effort : (..., M) array_like, optional
+        effort : (..., M) array_like, or dict of str to float, optional
             Efforts of the nominal motion, in place of `qdd`, as in `linearize`.
         inputs : str or list of str, optional
-            Names of motors (voltage, or torque of a plain source), of coordinates (effort), or of forces and
-            moments of the model ("push", or "push.x" alone; eq 2-227). By default all motors if they count,
-            otherwise the efforts at all coordinates.
+            Names of motors (voltage, or torque of a plain source), of coordinates or other single rows, such
+            as actuators (effort), or of forces and moments of the model ("push", or "push.x" alone; eq
+            2-227). By default all motors if they count, otherwise the efforts at all coordinates.
         outputs : str or list of str, optional
             Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
             are rates already), and "M.current" for the current of motor M. By default the coordinates.
+        wrt : str or list of str, optional
+            Coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
+            states.
+        applied
+            As in `linearize`.
         motors : bool, optional
             True to include motors with rotors and circuits; by default if the mechanism has any.
         reduced : bool
             True if currents follow voltages without delay, as for motors without inductance.
-        applied, failures
+        failures
             As in `linearize`.
 
         Returns
@@ -1542,11 +1812,12 @@ class Configuration(Printable, Tabular):
 
         return state_space(self, qd, qdd, wrt, effort, inputs, outputs, motors, reduced, applied, failures)
 
-    def drive(
+    def motor_demand(
         self,
         qd: Any,
         qdd: Any,
         qddd: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         failures: Literal["raise", "mask"] = "raise",
@@ -1562,7 +1833,8 @@ class Configuration(Printable, Tabular):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in place of those of the model.
+            Components of named forces and moments, in the axes that each has (world or body), in place of
+            those of the model.
         failures : {"raise", "mask"}
             As in `coefficients`.
 
@@ -1581,10 +1853,9 @@ class Configuration(Printable, Tabular):
 
         Examples
         --------
-        >>> from dataclasses import replace
         >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
-        >>> c = replace(kic.load("four-bar"), motors=[crank]).at({"A": 1.2})
-        >>> c.drive([6.0], [0.0]).speed
+        >>> c = kic.load("four-bar").add(crank).at({"A": 1.2})
+        >>> c.motor_demand([6.0], [0.0]).speed
         array([180.])
         """
         from kic.actuation.motor_demand import motor_demand

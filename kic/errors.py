@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from reprlib import Repr
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+_DEGREES = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*(?:deg|degrees|°)\s*")
+_LONG = re.compile(r"(?<!\w)'[^']{301,}'(?!\w)|\S{301,}")
+
+
+# largest number of characters of a message
+MESSAGE_MAX = 3000
+
+
+def shorten_words(text: str) -> str:
+    """Return a text of bounded length: long quotations and words, and then the text, keep their ends."""
+    text = _LONG.sub(lambda found: f"{found[0][:200]}…{found[0][-50:]}", text)
+    return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 501]}…{text[-500:]}"
 
 
 class KicError(Exception):
@@ -20,18 +34,53 @@ class KicError(Exception):
     **numbers
         Data of the message, which become attributes. `key` is the argument, `got` the value, shape, type or
         count that it received; `name` and `names` identify parts of the mechanism; `failed` has the
-        indices of members.
+        indices of members in the batch, as tuples, ``()`` for one configuration; `time` is the time along a
+        path.
     """
 
     def __init__(self, message: str, **numbers: Any) -> None:
+        message = shorten_words(message)
         super().__init__(message)
         self.message = message
         self.numbers = numbers
         for name, value in numbers.items():
             setattr(self, name, value)
 
+    if TYPE_CHECKING:  # the data of a message depend on the error
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __str__(self) -> str:
         return self.message
+
+    def place(self, members: Any, batch: tuple[int, ...]) -> None:
+        """Convert positions in `failed`, counted among some members, to indices of the batch."""
+        failed = self.numbers.get("failed", ())
+        # positions are numbers or indices (k,); others, and those of position problems, are placed already
+        if isinstance(self, ConfigurationError) or any(isinstance(k, tuple) and len(k) != 1 for k in failed):
+            return
+        where: list[tuple[int, ...]] = []
+        for position in failed:
+            k = position[0] if isinstance(position, tuple) else position
+            index: list[int] = []
+            left = int(members[k])
+            for size in reversed(batch):
+                left, place = divmod(left, size)
+                index.insert(0, place)
+            where.append(tuple(index))
+        if where:
+            self.numbers["failed"] = self.failed = where
+
+    def place_in_time(self, times: Any) -> None:
+        """Add the `time` of the error, from one time or those of the first axes of a batch."""
+        if "time" in self.numbers:
+            return
+        index = next((k for k in self.numbers.get("failed", ()) if isinstance(k, tuple)), ())
+        shape = getattr(times, "shape", ())
+        if len(index) >= len(shape):
+            time = float(times[index[: len(shape)]] if shape else times)
+            self.numbers["time"] = self.time = time
+            self.message = f"At t = {time:g}: {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # errors cross processes: data that cannot be pickled become text
@@ -102,20 +151,6 @@ class InertiaError(KicError, ValueError):
 class MemberError(KicError):
     """Failed members of a batch; `failed` has their indices."""
 
-    def place(self, members: Any, batch: tuple[int, ...]) -> None:
-        """Convert positions in `failed`, counted among some members, to indices of the batch."""
-        if "failed" not in self.numbers:
-            return
-        where: list[tuple[int, ...]] = []
-        for k in self.numbers["failed"]:
-            index: list[int] = []
-            left = int(members[k])
-            for size in reversed(batch):
-                left, place = divmod(left, size)
-                index.insert(0, place)
-            where.append(tuple(index))
-        self.numbers["failed"] = self.failed = where
-
 
 class SingularError(MemberError, ArithmeticError):
     """A system that is singular at a configuration; carries the singular `coordinates` and the `condition`.
@@ -137,9 +172,27 @@ def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
     """Convert members in errors raised inside to indices of the batch."""
     try:
         yield
-    except MemberError as error:
+    except KicError as error:
         error.place(members, batch)
         raise
+
+
+@contextmanager
+def at_times(times: Any) -> Iterator[None]:
+    """Add the time to errors raised inside: one time, or those (n, ...) of the first axes of a batch."""
+    try:
+        yield
+    except KicError as error:
+        error.place_in_time(times)
+        raise
+
+
+class KernelLibraryWarning(RuntimeWarning):
+    """The library of kernels cannot be used; Numba compiles them, and results are not affected."""
+
+
+class DegreesWarning(UserWarning):
+    """An angle beyond two turns in whole or half numbers, which may be meant in degrees."""
 
 
 class SimulationError(KicError, RuntimeError):
@@ -154,6 +207,16 @@ def either(words: Iterable[str], conjunction: str = "or") -> str:
     """Return words as in "a, b or c"."""
     *most, last = words
     return f"{', '.join(most)} {conjunction} {last}" if most else last
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, as in "1 row" or "2 rows"."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def coordinates_named(n: int) -> str:
+    """Return the part of a sentence on the number of coordinates that a call names."""
+    return f"{counted(n, 'coordinate')} {'was' if n == 1 else 'were'} named"
 
 
 def short_repr(value: Any) -> str:
@@ -180,10 +243,25 @@ _SHORT.maxstring = _SHORT.maxlong = 60
 _SHORT.maxother = 200
 
 
-def invalid(key: str, rule: str, got: Any, remedy: str = "", **numbers: Any) -> InputError:
+def _rule(key: str, rule: str, got: Any, remedy: str, shown: str | None) -> str:
+    """Return the message on a rule that a value violates; `shown` replaces the repr of the value."""
+    if isinstance(got, str) and (angle := _DEGREES.fullmatch(got)):
+        remedy = f"Angles are in radians: give np.deg2rad({angle[1]}). {remedy}"
+    return f"`{key}` {rule}, got {short_repr(got) if shown is None else shown}. {remedy}".rstrip()
+
+
+def invalid(
+    key: str, rule: str, got: Any, remedy: str = "", *, shown: str | None = None, **numbers: Any
+) -> InputError:
     """Make the error for an argument that violates a rule."""
-    message = f"`{key}` {rule}, got {short_repr(got)}. {remedy}".rstrip()
-    return InputError(message, key=key, got=got, **numbers)
+    return InputError(_rule(key, rule, got, remedy, shown), key=key, got=got, **numbers)
+
+
+def invalid_part(
+    label: str, key: str, rule: str, got: Any, remedy: str = "", *, shown: str | None = None, **numbers: Any
+) -> ModelError:
+    """Make the error for an argument of a part of a mechanism that violates a rule."""
+    return ModelError(f"{label}: {_rule(key, rule, got, remedy, shown)}", key=key, got=got, **numbers)
 
 
 def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:

@@ -2,51 +2,69 @@
 
 from __future__ import annotations
 
-import cmath
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from math import isfinite, prod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from kic.configuration import Configuration
 from kic.description import contacts, couplings
-from kic.description.description import MechanismDescription
+from kic.description.description import MechanismDescription, Part, added, edited, removed
 from kic.description.motors import list_motors
+from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.description.validation import STRICT
 from kic.errors import ConfigurationError, InputError
-from kic.evaluator import Evaluator, MotionEvaluator
-from kic.kernels.layout import MASS
+from kic.evaluator import Evaluator
+from kic.kernels import layout as lay
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
 from kic.numerics.display import Printable, Summary
-from kic.position import initial_states, real_configuration, solve_path, solve_position, within_limits
+from kic.position import solve_path, solve_position, within_limits
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
-    from kic.analysis.assembly_modes import Assemblies
+    from kic.analysis.assembly_modes import AssemblyModes
     from kic.analysis.input_sets import IndependentSets
     from kic.analysis.mobility import Mobility
-    from kic.evaluator import PositionSolver
+    from kic.analysis.sensitivity import ParameterSpec
+    from kic.description.contacts import Contact
+    from kic.description.couplings import Coupling
+    from kic.description.motors import Motor
+    from kic.description.parts import (
+        Body,
+        CenterOfMass,
+        Distance,
+        Force,
+        Frame,
+        Joint,
+        Moment,
+        Point,
+        Spring,
+    )
+    from kic.description.units import Units
     from kic.io.order import JointOrder
+    from kic.io.robot_writers import UrdfText
     from kic.linear.equilibrium import Equilibrium
-    from kic.operational_space.operational_space import OperationalSpaceEvaluator
-    from kic.operational_space.redundancy import RedundancyEvaluator
-    from kic.operational_space.weighting import Damping, Law, Weight
+    from kic.operational_space.weighting import Damping, Weight
+    from kic.plotting.draw import MechanismPicture
+    from kic.plotting.view import ViewName
+    from kic.simulation.motion import Effort
+    from kic.simulation.result import Simulation
+    from kic.simulation.sampling import Measurement, Sampling
+    from kic.sweeps.result import Sweep
     from kic.trajectory.tracking import TrackingResult
+    from kic.trajectory.trajectory import Trajectory
+    from kic.viewer.viewer import Viewer
 
 
-def _finite(a: np.ndarray) -> bool:
-    """Return True if every number is finite; symbols pass."""
-    if a.dtype.kind == "O":
-        return True
-    square = np.vdot(
-        a, a
-    )  # several times faster than a test of each number, which is needed only for an overflow
-    return cmath.isfinite(square) or bool(np.isfinite(a).all())
+def _size(a: np.ndarray) -> float:
+    """Return the sum of squares, faster than a test of each number; zero for symbols."""
+    return 0.0 if a.dtype.kind == "O" else abs(np.vdot(a, a))
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,11 +88,12 @@ class Mechanism(Printable, MechanismDescription):
         conditions within the tolerance.
     coordinates : sequence of str, optional
         Joints and distances that are the default coordinates; by default all joints that move, in their
-        order. The attribute is the argument, or None; `coordinate_names` has the names.
+        order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.
     actuators : sequence of str, optional
         Joints, distances, or rows of points and bodies, where efforts act; by default the coordinates. There
         may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
-        `internal_loads`, static efforts and reports use them by default. `actuator_names` has the names.
+        `internal_loads`, static efforts and reports use them by default. The attribute is the tuple of single
+        rows.
     title, about, source, drawing : str
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
     units : Units
@@ -103,6 +122,53 @@ class Mechanism(Printable, MechanismDescription):
     """
 
     __pydantic_config__ = STRICT
+    _counterparts: ClassVar[dict[str, str]] = {
+        "jacobian": "at(values).coefficients(of).G",
+        "mass_matrix": "at(values).dynamics().I",
+        "forward_kinematics": "at(values).pose(of)",
+        "fkine": "at(values).pose(of)",
+        "inverse_kinematics": "at({tool: pose}, near=…)",
+        "ikine": "at({tool: pose}, near=…)",
+        "inverse_dynamics": "at(values).inverse_dynamics(qd, qdd)",
+        "forward_dynamics": "at(values).forward_dynamics(qd, effort)",
+        "rnea": "at(values).inverse_dynamics(qd, qdd)",
+        "plot": "draw()",
+        "locked": "lock(values)",
+        "part": "the name as an index, such as m['A']",
+        "degrees_of_freedom": "dof",
+        "solve": "at(values)",
+        "close": "at(values)",
+    }
+
+    if TYPE_CHECKING:  # for users' type checkers: sequences become tuples
+
+        def __init__(
+            self,
+            name: str,
+            bodies: Iterable[Body] = (),
+            joints: Iterable[Joint] = (),
+            *,
+            points: Iterable[Point] = (),
+            distances: Iterable[Distance] = (),
+            forces: Iterable[Force] = (),
+            moments: Iterable[Moment] = (),
+            springs: Iterable[Spring] = (),
+            couplings: Iterable[Coupling] = (),
+            contacts: Iterable[Contact] = (),
+            motors: Iterable[Motor] = (),
+            frames: Iterable[Frame] = (),
+            centers: Iterable[CenterOfMass] = (),
+            gravity: Any = (0.0, 0.0, 0.0),
+            closure_tolerance: float = 0.0,
+            coordinates: str | Iterable[str] | None = None,
+            actuators: str | Iterable[str] | None = None,
+            title: str = "",
+            about: str = "",
+            source: str = "",
+            drawing: str = "",
+            units: Units = ...,
+            remarks: Iterable[str] = (),
+        ) -> None: ...
 
     @cached_property
     def _model(self) -> CompiledModel:
@@ -110,16 +176,17 @@ class Mechanism(Printable, MechanismDescription):
 
     def at(
         self,
-        inputs: Any = None,
+        values: Any = None,
+        *,
         near: Configuration | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         limits: Limits = None,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
         """Solve a configuration, or a batch of configurations, for given values; loops are closed.
 
         Parameters
         ----------
-        inputs : (..., M) array_like, dict of str to array_like, or None
+        values : (..., M) array_like, dict of str to array_like, or None
             Coordinates in the order of `coordinates`, or by name; batches broadcast. None is the reference
             configuration. A spherical joint takes a rotation vector or a SciPy `Rotation` relative to the
             reference configuration. A free joint takes x y z and a rotation vector, or a `RigidTransform`,
@@ -133,13 +200,13 @@ class Mechanism(Printable, MechanismDescription):
             the reference configuration. The path from its values to the inputs is followed by predictor steps
             of second order, and every step is checked: the solution never crosses a dead centre to another
             branch. Angles of `cuts` are known modulo full turns, and take the shorter way.
-        failures : {"raise", "mask"}
-            Result for members without solution, or with NaN or infinite input: an error that names them, or
-            NaN in every result and False in ``.ok``.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
             swings ("S1.swing"); by default none. Members beyond them have no solution. Only the
             solution is checked, not the path to it from `near`. `path` checks every member of a given path.
+        failures : {"raise", "mask"}
+            Result for members without solution, or with NaN or infinite input: an error that names them, or
+            NaN in every result and False in ``.ok``.
 
         Raises
         ------
@@ -170,7 +237,8 @@ class Mechanism(Printable, MechanismDescription):
         >>> platform.at({"platform": up}).value("L1").round(4)
         np.float64(1.0999)
         """
-        return within_limits(self._solve(inputs, near, failures), limits, failures)
+        found = self._solve(values, near, failures)
+        return found if limits is None else within_limits(found, limits, failures)
 
     def _solve(
         self, inputs: Any, near: Configuration | None, failures: Literal["raise", "mask"]
@@ -181,16 +249,18 @@ class Mechanism(Printable, MechanismDescription):
         model = self._model
         if inputs is None:
             if near is not None:
-                raise InputError(
-                    "`near` was given without inputs. Give the values of the configuration.", key="near"
-                )
+                message = "`near` was given without `values`. Give those of the configuration."
+                raise InputError(message, key="near")
             return Configuration(model, (), model.reference_state.copy())
         if not model.is_open_chain or near is not None or not only_coordinates(self, inputs):
             return solve_position(model, inputs, near, failures)
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]
         phi = a.reshape(prod(batch), a.shape[-1]).copy()
-        if _finite(phi):
+        size = _size(phi)
+        if not size < DEGREES_ANGLE_MIN**2:
+            warn_of_degrees(self, self.coordinates, phi)
+        if isfinite(size) or np.isfinite(phi).all():
             return Configuration(model, batch, states_of(model.tree, phi))
         ok = np.isfinite(phi).all(axis=-1)
         phi[~ok] = np.nan
@@ -201,24 +271,25 @@ class Mechanism(Printable, MechanismDescription):
 
     def path(
         self,
-        inputs: Any,
+        values: Any,
+        *,
         near: Configuration | None = None,
-        failures: Literal["raise", "mask"] = "raise",
         limits: Limits = None,
+        failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
         """Solve configurations along a path: each member is continued from the one before it, on its branch.
 
         Parameters
         ----------
-        inputs : (..., M) array_like, or dict of str to array_like
+        values : (..., M) array_like, or dict of str to array_like
             As in `at`; the first axis of the batch is the path, further axes are parallel paths.
         near : Configuration, optional
             Configuration from which the first member is continued; by default the reference configuration.
+        limits
+            As in `at`, checked at each member; a path ends at the first one beyond them.
         failures : {"raise", "mask"}
             Result for a path that cannot continue without a jump to another branch: an error with the member
             and the reason, or NaN from there on and False in ``.ok``.
-        limits
-            As in `at`, checked at each member; a path ends at the first one beyond them.
 
         Raises
         ------
@@ -237,31 +308,39 @@ class Mechanism(Printable, MechanismDescription):
         True
         """
         check_failures(failures)
-        direct = self._model.is_open_chain and near is None and only_coordinates(self, inputs)
+        direct = self._model.is_open_chain and near is None and only_coordinates(self, values)
         try:
-            if direct and inputs is not None:
-                found = self._solve(inputs, None, failures)
+            if direct and values is not None:
+                found = self._solve(values, None, failures)
             else:
-                found = solve_path(self._model, inputs, near, failures)
+                found = solve_path(self._model, values, near, failures)
         except ConfigurationError as error:
             if limits is not None and isinstance(done := error.numbers.get("configuration"), Configuration):
                 within_limits(done, limits, failures, path=True)
             raise
         return within_limits(found, limits, failures, path=True)
 
-    def assemblies(
+    def assembly_modes(
         self,
-        inputs: Any,
+        values: Any,
+        *,
         near: Configuration | None = None,
         starts: int = 128,
-        seed: Any = 0,
+        rng: Any = 0,
         limits: Limits = None,
-    ) -> Assemblies:
+        complete: bool = False,
+        time_limit: float | None = None,
+    ) -> AssemblyModes:
         """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
+
+        By default a quick search from random starts, which may miss some. With ``complete=True`` all complex
+        solutions of the closure equations are collected by monodromy loops of the inputs, and followed to the
+        values. The result states the evidence that none is missing. The loops are run once for a mechanism
+        and a choice of inputs; further values take milliseconds for each path.
 
         Parameters
         ----------
-        inputs : dict or (..., M) array_like
+        values : dict or (..., M) array_like
             One target or a batch of targets, as in `at`.
         near : Configuration, optional
             One configuration, the first start; solutions are sorted by the distance of their joints from it.
@@ -269,17 +348,24 @@ class Mechanism(Printable, MechanismDescription):
         starts : int
             Number of starts: `near`, and random ones. For a batch, the number at the first member; an eighth
             (at least 8) at each other, besides the solutions found at neighbours.
-        seed : int or numpy Generator
+        rng : int or numpy Generator
             Seed of the random starts.
         limits
             As in `at`. An angle may be within them modulo full turns.
+        complete : bool
+            True to collect all solutions; see `AssemblyModes.completeness`. The poses of bodies, points,
+            distances and joints may be given. Couplings of turns must have the ratio 1, and dimensions must
+            be exact (no `closure_tolerance`).
+        time_limit : float, optional
+            With ``complete=True``, the time (s) after which loops end; the result is then incomplete and says
+            so. A later call continues.
 
         Returns
         -------
-        Assemblies
-            A `Configuration` whose first batch axis has the solutions found, which may not be all. For a
-            batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
-            every result and False in ``.ok``.
+        AssemblyModes
+            Its `configuration` is a batch whose first axis has the solutions found, which may not be all. For
+            a batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
+            every result and False in ``configuration.ok``.
 
         Raises
         ------
@@ -287,31 +373,41 @@ class Mechanism(Printable, MechanismDescription):
             As for `at`; also for invalid limits.
         ConfigurationError
             If no member has a solution. The error carries the smallest residual (`residual`, a length) or, as
-            for `at`, the excess `beyond` limits of the nearest solution.
+            for `at`, the excess `beyond` limits of the nearest solution. With ``complete=True``, the result
+            is empty if none is real, and only limits raise an error.
 
         Examples
         --------
         >>> m = kic.load("four-bar")
-        >>> found = m.assemblies({"A": 1.2})
-        >>> len(found.counts), found.value("A").tolist()
+        >>> found = m.assembly_modes({"A": 1.2})
+        >>> len(found.counts), found.configuration.value("A").tolist()
         (2, [1.2, 1.2])
 
         Both elbow configurations up to the limit of reach and beyond:
 
         >>> arm = kic.load("horn-two-link")
-        >>> arm.assemblies({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0}).ok.sum(axis=0).tolist()
+        >>> found = arm.assembly_modes({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0})
+        >>> found.configuration.ok.sum(axis=0).tolist()
         [2, 2, 1, 0]
+
+        A planar platform with three legs has six complex solutions, of which two are real here:
+
+        >>> platform = kic.load("three-rrr")
+        >>> every = platform.assembly_modes([1.9, 1.2, -2.3], complete=True)
+        >>> every.completeness.generic, len(every)
+        (6, 2)
         """
         from kic.analysis.assembly_modes import find_assemblies
 
-        return find_assemblies(self._model, inputs, near, starts, seed, limits)
+        return find_assemblies(self._model, values, near, starts, rng, limits, complete, time_limit)
 
-    def follow(
+    def track(
         self,
         path: Mapping[str, Any] | Any,
         t: Any,
+        *,
         near: Configuration | None = None,
-        weight: Weight = "minimum norm",
+        criterion: Weight = "minimum norm",
         secondary: Any = None,
         damping: Damping = None,
         gain: float = 0.0,
@@ -322,10 +418,10 @@ class Mechanism(Printable, MechanismDescription):
     ) -> TrackingResult:
         """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
 
-        The rates q̇ of `Configuration.resolve` are integrated by the method of Dormand and Prince of order 8,
-        with closed loops. At every time of `t` the configuration is corrected to the path, so that the task
-        does not drift; the coordinates may, see `TrackingResult.drift`. `prepare_resolve` gives the same
-        rates step by step, for a control loop.
+        The rates q̇ of `Configuration.resolve_redundancy` are integrated by the method of Dormand and Prince
+        of order 8, with closed loops. At every time of `t` the configuration is corrected to the path, so
+        that the task does not drift; the coordinates may, see `TrackingResult.drift`. `prepare` gives the
+        same rates step by step, for a control loop.
 
         Parameters
         ----------
@@ -341,16 +437,16 @@ class Mechanism(Printable, MechanismDescription):
             Times.
         near : Configuration, optional
             Start, one configuration or a batch, near the path; by default the reference configuration.
-        weight, secondary, damping
-            As in `Configuration.resolve`. A callable gets a configuration of the batch, and at the end one
-            whose first axis is time.
+        criterion, secondary, damping
+            As in `Configuration.resolve_redundancy`. A callable gets a configuration of the batch, and at the
+            end one whose first axis is time.
         gain : float
             Feedback of the task's error between the times, 1/time: u̇ = u̇ of the path + gain · error.
         exact : bool
             True to correct configurations to the path at each time; otherwise only the gain does. With
             damping the correction is limited.
         wrt
-            As in `Configuration.resolve`.
+            As in `Configuration.resolve_redundancy`.
         tolerance : float
             Relative tolerance of the integration.
         limits
@@ -364,8 +460,8 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.resolve`; also for times that do not increase, an invalid path, or rates that
-            contradict the values.
+            As `Configuration.resolve_redundancy`; also for times that do not increase, an invalid path, or
+            rates that contradict the values.
         SingularError
             If the task becomes singular and there is no damping; it has the `time`.
         ConfigurationError
@@ -376,38 +472,15 @@ class Mechanism(Printable, MechanismDescription):
         >>> m = kic.load("three-link-arm")
         >>> c = m.at([0.4, 0.5, 0.6])
         >>> x = c.value("frame3.x")
-        >>> f = m.follow({"frame3.x": lambda t: x - 0.1 * np.sin(t)}, np.linspace(0, 2 * np.pi, 9), near=c)
+        >>> f = m.track({"frame3.x": lambda t: x - 0.1 * np.sin(t)}, np.linspace(0, 2 * np.pi, 9), near=c)
         >>> f.qd.shape, bool(abs(f.error).max() < 1e-12)
         ((9, 3), True)
         """
         from kic.trajectory.tracking import follow
 
         return follow(
-            self._model, path, t, near, weight, secondary, damping, gain, exact, wrt, tolerance, limits
+            self._model, path, t, near, criterion, secondary, damping, gain, exact, wrt, tolerance, limits
         )
-
-    def prepare_position(self, inputs: str | Iterable[str] | None = None) -> PositionSolver:
-        """Return a position solver for hot loops, from states near the solution: plain arrays in and out.
-
-        Parameters
-        ----------
-        inputs : str or list of str, optional
-            Rows whose values will be given; by default the coordinates. The three angular velocities of a
-            joint, body or frame take a rotation vector.
-
-        Returns
-        -------
-        PositionSolver
-            Call it with values (..., P) and closed states (..., S).
-
-        Raises
-        ------
-        InputError
-            For a number of rows other than the degrees of freedom, or a part of an angular velocity.
-        """
-        from kic.evaluator import PositionSolver
-
-        return PositionSolver(self._model, inputs)
 
     def _refuse(self, configuration: Configuration, inputs: np.ndarray) -> None:
         failed = [tuple(index) for index in np.argwhere(~configuration.ok).tolist()]
@@ -431,17 +504,12 @@ class Mechanism(Printable, MechanismDescription):
         """Number of degrees of freedom at the reference configuration and near it; see `mobility`."""
         return self._model.dof
 
-    @property
-    def redundant(self) -> int:
-        """Number of closure conditions that follow from the others."""
-        return self.mobility().redundant
-
-    def mobility(self, at: Configuration | None = None) -> Mobility:
+    def mobility(self, configuration: Configuration | None = None) -> Mobility:
         """Return the mobility: degrees of freedom, closure conditions, and their redundancy.
 
         Parameters
         ----------
-        at : Configuration, optional
+        configuration : Configuration, optional
             One configuration; by default the reference configuration.
 
         Returns
@@ -457,19 +525,11 @@ class Mechanism(Printable, MechanismDescription):
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
-        if at is None:
+        if configuration is None:
             return self._reference_mobility
-        model = self._model.real
-        state, batch = initial_states(
-            model, real_configuration(self._model, at) if self._model.has_complex_step else at, "at"
-        )
-        if batch:
-            raise InputError(
-                f"`at` must be one configuration, got a batch {batch}. Index it first.", key="at", got=batch
-            )
-        from kic.analysis.mobility import Mobility
+        from kic.analysis.mobility import mobility_at
 
-        return Mobility(model.closure(()), state[None], False)
+        return mobility_at(self._model, configuration)
 
     @cached_property
     def _reference_mobility(self) -> Mobility:
@@ -478,10 +538,11 @@ class Mechanism(Printable, MechanismDescription):
         model = self._model.real
         return Mobility(model.closure(()), model.reference_state)
 
-    def assemble(
+    def close_loops(
         self,
         loops: Iterable[Any],
-        start: Mapping[str, float] | None = None,
+        *,
+        near: Mapping[str, float] | None = None,
         coordinates: Iterable[str] | None = None,
     ) -> Mechanism:
         """Close loops that are open in the description, in the nearest closed configuration.
@@ -496,8 +557,9 @@ class Mechanism(Printable, MechanismDescription):
             Pairs of frames or points that coincide where a loop is closed. The third word is the type of the
             closing joint: "spherical" (the default), "revolute" about the z axis of the first frame, "fixed",
             "cylindrical", "prismatic", "universal" (the second axis is the x axis of the second frame) or
-            "planar" (along z and x of the first). Points have the axes of the world.
-        start : dict of str to float, optional
+            "planar" (along z and x of the first). Its coordinates are 0 where both frames coincide. Points
+            have the axes of the world.
+        near : dict of str to float, optional
             Values of joints from which the search starts.
         coordinates : sequence of str, optional
             Joints of the default coordinates. By default those of the description if they can drive the
@@ -532,30 +594,31 @@ class Mechanism(Printable, MechanismDescription):
         ...         kic.Joint("B", "revolute", ("crank", "coupler"), (1, 0, 0), z),
         ...         kic.Joint("C", "revolute", ("coupler", "rocker"), (3, 0, 0), z),
         ...     ],
-        ...     [kic.Point("end", "rocker", (5, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))],
+        ...     points=[kic.Point("end", "rocker", (5, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))],
         ... )
-        >>> m = chain.assemble([("end", "pin", "revolute")], start={"A": 1.0, "B": -0.5, "C": -2.0})
+        >>> m = chain.close_loops([("end", "pin", "revolute")], near={"A": 1.0, "B": -0.5, "C": -2.0})
         >>> m.dof, bool(abs(m.at().value("end") - [2, 0, 0]).max() < 1e-12)
         (1, True)
         """
         from kic.assembly import assemble
 
-        return assemble(self, loops, start, coordinates)
+        return assemble(self, loops, near, coordinates)
 
     def independent_sets(
         self,
-        at: Configuration | None = None,
-        among: str | Iterable[str] | None = None,
+        configuration: Configuration | None = None,
+        *,
+        of: str | Iterable[str] | None = None,
         count: int = 10,
     ) -> IndependentSets:
         """Find sets of coordinates that can drive the mechanism, the best conditioned first.
 
         Parameters
         ----------
-        at : Configuration, optional
+        configuration : Configuration, optional
             A configuration, or a batch over which the worst counts; unsolved members are ignored. By default
             the reference configuration.
-        among : str or list of str, optional
+        of : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
             candidate. By default the coordinates of all joints, also those that are cut, and distances that
             are coordinates or actuators. Rows without a value, such as angular velocities of spherical
@@ -586,13 +649,14 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.analysis.input_sets import independent_sets
 
-        return independent_sets(self._model, at, among, count)
+        return independent_sets(self._model, configuration, of, count)
 
     def find_equilibrium(
         self,
-        near: Configuration | None = None,
         effort: Any = None,
-        held: str | Iterable[str] = (),
+        *,
+        near: Configuration | None = None,
+        fixed: str | Iterable[str] = (),
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         motors: bool = False,
@@ -603,16 +667,18 @@ class Mechanism(Printable, MechanismDescription):
 
         Parameters
         ----------
+        effort : dict of str to float, or (f,) array_like, optional
+            Efforts at the coordinates that are not fixed; or by name, at coordinates or actuators. Zero by
+            default.
         near : Configuration, optional
             One configuration from which the search starts; by default the reference configuration.
-        effort : dict of str to float, or (f,) array_like, optional
-            Efforts at the coordinates, by name or at all that are not held; zero by default.
-        held : str or list of str
+        fixed : str or list of str
             Coordinates that keep their values; the required efforts are computed.
         wrt : str or list of str, optional
             Coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
         applied : dict of str to (3,) array_like, optional
-            Components of named forces and moments, in place of those of the model.
+            Components of named forces and moments, in the axes that each has (world or body), in place of
+            those of the model.
         motors : bool
             True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
         stable : bool
@@ -634,8 +700,8 @@ class Mechanism(Printable, MechanismDescription):
             If no equilibrium was found; it has the residual efforts (`residual`) and the configuration
             `reached`.
         SingularError
-            If a freedom moves without effort, so that the equilibrium is not isolated; it has the `free`
-            motion. Also if named coordinates cannot drive the mechanism.
+            If a degree of freedom moves without effort, so that the equilibrium is not isolated; it has the
+            `free` motion. Also if named coordinates cannot drive the mechanism.
 
         Examples
         --------
@@ -646,7 +712,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.linear.equilibrium import find_equilibrium
 
-        return find_equilibrium(self._model, near, effort, held, wrt, applied, motors, stable, limits)
+        return find_equilibrium(self._model, near, effort, fixed, wrt, applied, motors, stable, limits)
 
     @property
     def total_mass(self) -> float:
@@ -657,148 +723,775 @@ class Mechanism(Printable, MechanismDescription):
         InertiaError
             If a moving body has no mass or inertia.
         """
-        return float(self._model.masses.numbers[:, MASS].sum())
+        return float(self._model.masses.numbers[:, lay.MASS].sum())
 
     @property
     def cuts(self) -> tuple[str, ...]:
         """Tuple of the joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
 
-    def prepare(
-        self,
-        of: str | Iterable[str] = (),
-        order: int = 2,
-        dynamics: bool | Literal["inertia"] = False,
-        wrt: str | Iterable[str] | None = None,
-    ) -> Evaluator:
-        """Return an evaluator for hot loops: plain arrays in and out, with all names resolved.
+    def prepare(self, question: str | Iterable[str], **options: Any) -> Evaluator:
+        """Return an evaluator of a question for hot loops: plain arrays in and out, with all names resolved.
 
         Parameters
         ----------
-        of : str or list of str
-            Outputs, as in `Configuration.coefficients`.
-        order : {1, 2, 3}
-            Highest order.
-        dynamics : bool or "inertia"
-            True for I*, P*, load and damping; "inertia" for I* and P* alone.
-        wrt : str or list of str, optional
-            Coordinates, as in `Configuration.coefficients`.
+        question : str or list of str
+            One of "coefficients", "dynamics", "inverse_dynamics", "forward_dynamics", "motion",
+            "operational_space", "resolve_redundancy", which are methods of `Configuration`; "position",
+            which is `at` near a closed state; or "pose". ``["coefficients", "dynamics"]`` are evaluated
+            together. "pose" of a frame or body returns the position `p` of its reference point, the rows x,
+            y, z; orientation `R`, `twist` and Jacobian `G`; and ``error(target)`` to a pose: a displacement
+            and a rotation vector. `Configuration.pose` of a body is relative to the reference configuration.
+        **options
+            Keywords of the method: `of`, `order` (2 by default), `wrt`, and `loads`, which may be False for
+            I* and P* alone. For "resolve_redundancy" also `criterion`, `law`, `damping`, `order` (1 for rates
+            alone), and `effort`, which is True to compute efforts, too. For "position", `wrt` are the rows
+            whose values will be given; the three angular velocities of a joint, body or frame take a
+            rotation vector.
 
         Returns
         -------
         Evaluator
-            Call it with a state (..., S); see `Configuration.state`.
-
-        Examples
-        --------
-        >>> arm = kic.load("horn-two-link")
-        >>> f = arm.prepare(of=["tip"])
-        >>> f(arm.at([0.0, 0.0]).state).tip.G[1].tolist()
-        [2.0, 1.0]
-        """
-        return Evaluator(self._model, of, order, dynamics, wrt)
-
-    def prepare_inverse_dynamics(
-        self, wrt: str | Iterable[str] | None = None, loads: bool = True
-    ) -> MotionEvaluator:
-        """Return an evaluator of inverse dynamics for hot loops: plain arrays in and out.
-
-        Parameters
-        ----------
-        wrt, loads
-            As in `Configuration.inverse_dynamics`.
-
-        Returns
-        -------
-        MotionEvaluator
-            ``f(state, qd, qdd, out=None)`` returns efforts (..., M).
+            Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs.
 
         Raises
         ------
         UnknownNameError, InputError, InertiaError
-            As `Configuration.inverse_dynamics`.
+            As the method of the question; also for an unknown question or option.
 
         Examples
         --------
         >>> m = kic.load("four-bar")
-        >>> f, c = m.prepare_inverse_dynamics(), m.at({"A": 0.5})
+        >>> c = m.at({"A": 0.5})
+        >>> m.prepare("coefficients", of="tip")(c.state).tip.G.shape
+        (3, 1)
+        >>> f = m.prepare("inverse_dynamics")
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
         True
+        >>> state = m.prepare("position")(c.state, [0.51])
+        >>> bool(abs(m.at({"A": 0.51}).state - state).max() < 1e-12)
+        True
         """
-        return MotionEvaluator(self._model, False, wrt, loads)
+        from kic.prepared import prepare
 
-    def prepare_forward_dynamics(self, wrt: str | Iterable[str] | None = None) -> MotionEvaluator:
-        """Return an evaluator of forward dynamics for hot loops: plain arrays in and out.
+        return prepare(self._model, question, options)
+
+    def export(
+        self,
+        question: str | Iterable[str],
+        *,
+        to: str,
+        near: Configuration | None = None,
+        parameters: str | Iterable[str] = (),
+        close: bool | Literal["equations"] = False,
+        derivatives: Literal[0, 1, 2] = 0,
+        **options: Any,
+    ) -> Any:
+        """Return a question in another language or library: C, FMU, CasADi, JAX, SymPy or NumPy.
+
+        The kernels are recorded once, at one configuration, as a list of operations without branches. It
+        holds wherever the recorded pivots serve. The output "guard" is the smallest ratio of a pivot, or
+        another divisor, to its bound, which is its value at `near` times 1e-3. Where it is below one, export
+        again at a nearer configuration.
 
         Parameters
         ----------
-        wrt
-            As in `Configuration.forward_dynamics`.
+        question : str or list of str
+            A question of `prepare` other than "pose", or "actuation_map", which only `export` has.
+            "position" closes the loops; "resolve_redundancy" has no `damping` and no `effort`.
+            "actuation_map" is between motors `wrt` and joints `of`. Its inputs are values and rates of
+            motors, and efforts at joints. Its results are the joints' values, their derivative J by the
+            motors, the rate of J, motor efforts, and the reflected inertia, which ``inertia=False`` leaves
+            out.
+        to : {"c", "casadi", "fmu", "jax", "sympy", "numpy"}
+            Target. The extras `casadi` and `jax` install these packages. "fmu" is for "forward_dynamics", and
+            closes the loops in any case.
+        near : Configuration, optional
+            One configuration, which selects pivots, by default the reference configuration.
+        parameters : str or list of str, optional
+            Numbers of the description that become an input "parameters", named as in `sensitivity`, such as
+            ``["tool.mass", "gravity.y", "B.at.x"]``. Directions of axes, normals and frames, and numbers with
+            which alone the loops close, cannot be parameters.
+        close : bool or "equations"
+            True for inputs q, the values of the coordinates, and `near`, a closed state, in place of a closed
+            state. `steps` Newton steps close the loops. Further outputs are the state, its residual, and the
+            "radius" of a ball about it, in the 1-norm, that is proved to hold exactly one closed state, or
+            NaN. "branch" is such a radius about `near`. If it is a number, the state is the continuation of
+            `near`; if not, it may belong to another assembly mode. "equations" adds the outputs "closure",
+            rows that vanish on closed states, and q to a function of the state, for solvers that close the
+            loops.
+        derivatives : {0, 1, 2}
+            1 for the derivatives of results that are vectors, such as "qdd.d_q", "qdd.d_qd" and
+            "qdd.d_effort", by the inputs of a function with ``close=True``. 2 also for an input "weights",
+            one for each entry of these results, and the "gradient" and "hessian" of the weighted sum by all
+            inputs.
+        **options
+            Keywords of the question, see `prepare`; `name` of the function, an identifier; `steps`, by
+            default 5, of a function that closes the loops; for C `precision`, which is "double" or "float";
+            for CasADi `rootfinder`, such as "fast_newton", which closes the loops in place of `steps`.
 
         Returns
         -------
-        MotionEvaluator
-            ``f(state, qd, effort, out=None)`` returns accelerations (..., M).
+        CSource, casadi.Function, FMU, callable, dict or ExportedFunction
+            For C, the text of a header, a source file and a test program. For FMI 3.0, an object whose method
+            `save` writes the FMU; efforts are inputs, and coordinates and rates are states. For CasADi, a
+            function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX, a function that
+            returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are named "tip.G",
+            "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots by
+            underscores.
 
         Raises
         ------
-        UnknownNameError, InputError, InertiaError
-            As `Configuration.forward_dynamics`.
+        InputError
+            For questions, options and parameters that cannot be exported.
+        SingularError
+            If the coordinates cannot drive the mechanism at `near`.
+        MissingExtraError
+            If CasADi, JAX or SymPy is not installed.
+
+        Examples
+        --------
+        >>> m = kic.load("five-bar")
+        >>> m.export("inverse_dynamics", to="c", close=True)
+        C source of five_bar_inverse_dynamics: 837 operations, 507 lines
+
+        A mass and gravity remain variable:
+
+        >>> f = m.export("dynamics", to="numpy", parameters=["coupler.mass", "gravity.y"])
+        >>> f(m.at().state, [0.01, -386.4])["load"].round(1).tolist()
+        [-2.2, -8.1]
         """
-        return MotionEvaluator(self._model, True, wrt)
+        from kic.export.export import export
 
-    def prepare_operational_space(
-        self, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
-    ) -> OperationalSpaceEvaluator:
-        """Return an evaluator of operational-space dynamics for hot loops: plain arrays in and out.
+        given = {"near": near, "parameters": parameters, "close": close, "derivatives": derivatives}
+        return export(self, question, to, **given, **options)
 
-        Parameters
-        ----------
-        task : str or list of str
-            Rows of the task, as `of` in `Configuration.coefficients`.
-        wrt : str or list of str, optional
-            Coordinates, as in `Configuration.coefficients`.
-
-        Returns
-        -------
-        OperationalSpaceEvaluator
-            Call it with a state (..., S); see `Configuration.state`.
-        """
-        from kic.operational_space.operational_space import OperationalSpaceEvaluator
-
-        return OperationalSpaceEvaluator(self._model, task, wrt)
-
-    def prepare_resolve(
+    def simulate(
         self,
-        task: str | Iterable[str],
-        weight: Weight = "minimum norm",
-        law: Law = "consistent",
-        damping: Damping = None,
+        t: Any,
+        effort: Effort | Any = None,
+        *,
+        actuators: str | Iterable[str] | None = None,
+        controller: Callable[[float, Measurement], Any] | None = None,
+        sample_time: float | Sampling | None = None,
+        near: Configuration | Simulation | None = None,
+        qd: Any = None,
         wrt: str | Iterable[str] | None = None,
-        effort: bool = False,
-        order: Literal[1, 2] = 2,
-    ) -> RedundancyEvaluator:
-        """Return an evaluator of redundancy resolution for hot loops: plain arrays in and out.
+        prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
+        events: Callable[..., float] | Sequence[Callable[..., float]] = (),
+        limits: Limits = None,
+        voltage: Effort | Any = None,
+        current: Any = None,
+        method: str = "DOP853",
+        rtol: float = 1e-9,
+        atol: float = 1e-9,
+        max_steps: int = 1_000_000,
+        contacts: Literal["stop", "hold"] = "stop",
+        on_change_point: Literal["continue", "stop"] = "continue",
+        progress: bool | None = None,
+    ) -> Simulation:
+        """Simulate the motion under efforts, voltages or prescribed motions.
+
+        Only independent coordinates are integrated. The loops are closed at each evaluation, to machine
+        precision and without stabilization. Where the coordinates cease to drive the mechanism, others
+        replace them; the results stay in the user's coordinates.
 
         Parameters
         ----------
-        task, weight, law, damping, wrt
-            As in `Configuration.resolve`.
-        effort : bool
-            True to compute efforts, too.
-        order : {1, 2}
-            1 for rates alone.
+        t : (T,) array_like
+            Increasing times at which results are recorded, the first being the time of the start; or the end
+            time alone, for 1001 times from 0 (from the end of the earlier run), or the times of the samples
+            of a controller.
+        effort : callable or (M,) array_like, optional
+            ``effort(t, now)`` returns the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are
+            their values and rates, ``now.state`` (S,) is the closed state that evaluators and controllers
+            take. Or a controller of `kic.controllers` that gives efforts at them, or constant efforts. None:
+            no efforts. A number serves if there is one coordinate; this holds for all array arguments. A dict
+            gives a function or a number to each actuator by name, ``{"A": f, "L2": 3.0}``.
+        actuators : str or list of str, optional
+            Rows where efforts act, such as ``m.actuators``: joints, distances, or rows of points and bodies,
+            in any number; by default the coordinates. The efforts T at them act on the coordinates as GᵀT,
+            with their Jacobian G.
+        controller : callable, optional
+            Sampled controller: ``controller(t, now)`` returns the efforts (A,), which are held until the next
+            sample and added to `effort`. ``now`` is a `Measurement`: ``now.q``, ``now.qd`` are the measured
+            values and rates, ``now.effort`` the efforts within their limits that act before. Controllers of
+            `kic.controllers` serve, too. With `voltage` it may give voltages; see `Sampling`.
+        sample_time : float or Sampling, optional
+            Time between samples. A `Sampling` has further options: measured rows, delay, noise, quantization
+            and effort limits.
+        near : Configuration or Simulation, optional
+            Start: one configuration, by default the reference configuration; or an earlier run, which is
+            continued from its end and returned with its continuation.
+        qd : (M,) array_like, optional
+            Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
+        wrt : str or list of str, optional
+            The user's coordinates for efforts, rates and results; by default the mechanism's own. The three
+            angular velocities of a joint, body or frame may be among them, such as those of a free base.
+            Their orientation is integrated as a unit quaternion. Their values in the results and in `now` are
+            a rotation vector, which is at most π long and reverses there; their efforts are moments.
+        prescribed : Trajectory or dict of str to callable, optional
+            Coordinates with a given motion: a trajectory of `kic.trajectory`; or by name, where ``f(t)``
+            returns value, rate and acceleration, or is a trajectory of one coordinate. Rates and
+            accelerations must be the derivatives of the values. The motion must begin at the start.
+            Prescribed coordinates remain when other coordinates are replaced. The results contain the effort
+            of the prescribed motion, in place of `effort`. A trajectory continues beyond its ends only if it
+            rests there. Prescribed angles of joints that close a loop are slow to integrate.
+        events : callable or list of them, optional
+            ``event(t, now)`` returns a real number whose zeros are found, including those that it only
+            touches. Attributes as in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1:
+            only where it rises or falls). A zero at the start does not count, so a run can continue from
+            where an event stopped it.
+        limits : bool or dict of str to (lower, upper), optional
+            True for the limits of the description, or those of some rows and swings, as in `Mechanism.at`.
+            The run stops at a limit; at once if it starts there and moves beyond it.
+        voltage : callable or (K,) array_like, optional
+            ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
+            torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
+            `kic.controllers` that gives voltages, or constant voltages. Rotors, damping and circuits are then
+            included, and efforts are added. None: the motors are left out.
+        current : (K,) array_like, optional
+            Currents at the start, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the
+            currents of a known motion. Entries of motors without inductance are ignored: these follow the
+            voltage. Not with an earlier run.
+        method : str
+            Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (Adams, switches to
+            BDF where the motion is stiff), "Radau", "BDF" (stiff).
+        rtol, atol : float
+            Tolerances of the integrator. For lengths, `atol` is a share of the mechanism's characteristic
+            length.
+        max_steps : int
+            Largest number of steps.
+        contacts : {"stop", "hold"}
+            "stop" ends the run at the time when a closed contact would have to pull or exceed its friction
+            limit; ``stopped`` then names the contact. "hold" keeps all contacts closed. Where the loads are
+            not unique, the run continues if some admissible loads exist.
+        on_change_point : {"continue", "stop"}
+            Continue through change points, or stop there. At a change point branches of the loop closure
+            meet, for example where all links of a parallelogram are in line. A run continues on the branch on
+            which all joints move smoothly. The times are ``change_points`` of the run.
+        progress : bool, optional
+            Show a progress bar on stderr; by default if stderr is a terminal and the run is long.
 
         Returns
         -------
-        RedundancyEvaluator
-            Call it with a state (..., S) (see `Configuration.state`) and the motion of the task.
+        Simulation
+            Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy balance;
+            for motors currents, voltages and torques. A run interrupted by Ctrl-C keeps its results up to the
+            last good state, and ``stopped`` states the interruption.
+
+        Raises
+        ------
+        InputError
+            For arguments of wrong shape or type, a start that is not closed, or voltages of a mechanism
+            without motors or with dry friction in its motors.
+        SimulationError
+            If the run cannot continue: efforts, voltages or events that are not finite, inconsistent
+            prescribed motions, steps that become too small, or loops that are singular or cannot close.
+
+        Notes
+        -----
+        Circuits are fast. If L/R is far below the time scale of the motion, "Radau" and "LSODA" take longer
+        steps. Alternatively remove the inductance, ``m.replace("M", inductance=0.0)``, so that the current
+        follows at once.
+
+        A run in coordinates of an orientation, angular velocities or Euler angles, does not pass change
+        points.
+
+        Every error during the run carries the run so far as ``simulation``, with its last good state at the
+        end. This includes exceptions of the user's functions, which propagate unchanged. The partial run can
+        be saved and continued. Changes that functions make to ``now`` have no effect on the run.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> run = m.simulate(2.0)
+        >>> bool(abs(run.energy.residual).max() < 1e-7)
+        True
+
+        Switch on a motor at the crank:
+
+        >>> circuit = {"resistance": 0.5, "inductance": 1e-3, "torque_constant": 0.02}
+        >>> driven = m.add(kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, **circuit))
+        >>> run = driven.simulate(0.2, voltage=[6.0])
+        >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
+        ((1001, 1), True)
+
+        Sample a controller of two motors every millisecond, with a delay and limited torques:
+
+        >>> at = kic.Sampling(1e-3, delay=2e-4, effort_limits={"A": 2.0})
+        >>> run = m.simulate(
+        ...     0.1, controller=lambda t, now: [-now.qd[0], 0.5], actuators=["A", "D"], sample_time=at
+        ... )
+        >>> run.control.effort.shape, run.actuator_power.shape
+        ((100, 2), (101, 2))
         """
-        from kic.operational_space.redundancy import RedundancyEvaluator
+        from kic.simulation.simulate import simulate
 
-        return RedundancyEvaluator(self._model, task, weight, law, damping, wrt, effort, order)
+        return simulate(
+            self,
+            t,
+            effort,
+            actuators=actuators,
+            controller=controller,
+            sample_time=sample_time,
+            near=near,
+            qd=qd,
+            wrt=wrt,
+            prescribed=prescribed,
+            events=events,
+            limits=limits,
+            voltage=voltage,
+            current=current,
+            method=method,
+            rtol=rtol,
+            atol=atol,
+            max_steps=max_steps,
+            contacts=contacts,
+            on_change_point=on_change_point,
+            progress=progress,
+        )
 
-    def order_of(self, peer: Any) -> JointOrder:
+    def sweep(
+        self,
+        grid: Mapping[str, Any],
+        of: Any,
+        *,
+        near: Configuration | None = None,
+        limits: Limits = None,
+        executor: Any = None,
+        chunk: int | None = None,
+        progress: bool | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> Sweep:
+        """Evaluate metrics over a grid of inputs or task coordinates.
+
+        An open chain in its own coordinates reaches all cells. Otherwise each cell is closed from a
+        neighbour, beginning with the cell nearest to the start that can be reached, by the continuation of
+        `Mechanism.at`. The map therefore shows one assembly, that of the start, up to dead centres. Cells
+        beyond are not reached and have a reason. If paths around a hole in the grid lead to different
+        assemblies, the map has a seam between them. The result depends on the grid and the start alone, not
+        on the executor or the chunks.
+
+        Parameters
+        ----------
+        grid : dict of str to array_like
+            Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values
+            for axes, and single values for fixed inputs. The orientation of a body is given by its Euler
+            angles, such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
+        of : callable, str, or dict or list of them
+            Metrics: functions of a `Configuration` with a batch of n members that return n numbers, or a dict
+            of several by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or
+            "transmission", "min_singular_value", "static_effort" for those of `kic.metrics` without
+            arguments. The keys of a dict name the metrics.
+        near : Configuration, optional
+            One configuration, the start of the branch; by default the reference configuration. Open chains in
+            their own coordinates need none.
+        limits : bool or dict of str to (lower, upper), optional
+            True for the limits of the description, or those of some rows, as in `Mechanism.at`; cells beyond
+            them are not reached, nor passed through.
+        executor : concurrent.futures.Executor, optional
+            A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
+            `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
+            metrics of `kic.metrics`, or names. By default the sweep runs serially in this process.
+        chunk : int, optional
+            Number of cells in a job, 1024 by default.
+        progress : bool, optional
+            Show a progress bar on stderr; by default if stderr is a terminal and the sweep is long.
+        units : dict of str to str, optional
+            Units of your own metrics, for labels.
+
+        Returns
+        -------
+        Sweep
+            Values, `reached` and `reasons` over the grid; ``plot()``. A sweep interrupted by Ctrl-C keeps its
+            results, and ``stopped`` states the interruption.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            For an invalid grid, unknown names, a number of inputs other than the degrees of freedom, metrics
+            of another shape, metrics that other processes cannot import, or a start that is a batch or of
+            another mechanism.
+        ConfigurationError
+            If no cell can be reached from the start.
+
+        Notes
+        -----
+        Configurations where a metric raises `SingularError` or a similar member error are NaN with their
+        reason. Any other error ends the sweep and carries the results so far as ``sweep``.
+
+        Examples
+        --------
+        >>> arm = kic.load("horn-two-link")
+        >>> turn = np.linspace(-3, 3, 7)
+        >>> s = arm.sweep({"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
+        >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
+        True
+        >>> arm.sweep({"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
+        (7,)
+        """
+        from kic.sweeps.sweep import sweep
+
+        return sweep(
+            self,
+            grid,
+            of,
+            near=near,
+            limits=limits,
+            executor=executor,
+            chunk=chunk,
+            progress=progress,
+            units=units,
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the part of a name."""
+        return self._part(name)
+
+    def replace(self, part: str | None = None, /, **changes: Any) -> Self:
+        """Return the mechanism with other fields, or with other fields of one part.
+
+        Parameters
+        ----------
+        part : str, optional
+            Name of a part; by default the mechanism itself changes.
+        **changes
+            New values by field, such as ``gravity=(0, 0, 0)`` or, of a joint, ``limits=(-1, 1)``. A joint of
+            another ``type`` keeps its point and those axes that the type has. If its coordinates change, then
+            value, spring, damping and limits return to their defaults. Parts that become fixed are no longer
+            among `coordinates` and `actuators`.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part, or it has no such field.
+        ModelError
+            If the changed description contradicts itself.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar").replace("A", stiffness=2.0).replace(gravity=(0, 0, 0))
+        >>> m["A"].stiffness, m.gravity
+        ((2.0,), (0.0, 0.0, 0.0))
+        """
+        return edited(self, part, changes)
+
+    def add(self, *parts: Part) -> Self:
+        """Return the mechanism with further parts: bodies, joints, points and others.
+
+        Parameters
+        ----------
+        *parts : Body, Joint, Point, …
+            Parts to add, each to the sequence of its kind.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        InputError
+            For another object.
+        ModelError
+            If a name is taken, or the description contradicts itself.
+
+        Examples
+        --------
+        >>> m = kic.load("horn-two-link").add(kic.Frame("tool", "link2", origin=(2, 0, 0)))
+        >>> m.at([0.0, 0.0]).pose("tool").translation
+        array([2., 0., 0.])
+        """
+        return added(self, parts)
+
+    def without(self, *names: str) -> Self:
+        """Return the mechanism without some parts.
+
+        Parameters
+        ----------
+        *names : str
+            Names of the parts. Parts that refer to them must be removed, too.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such part.
+        ModelError
+            If a remaining part refers to a removed one.
+
+        Examples
+        --------
+        >>> [p.name for p in kic.load("four-bar").without("tip").points]
+        []
+        """
+        return removed(self, names)
+
+    def lock(self, values: Mapping[str, Any] | str | Iterable[str]) -> Mechanism:
+        """Return the mechanism with joints and distances fixed at values.
+
+        Parameters
+        ----------
+        values : dict of str to array_like, or names
+            Values of joints and distances, as in `at`; names alone are fixed at the reference configuration.
+            The other coordinates keep their values in the reference configuration, which moves there.
+
+        Returns
+        -------
+        Mechanism
+            With fewer degrees of freedom. A coupling locks the last of its joints. Motors of which all
+            joints are locked are left out.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            For another part, or one that is fixed.
+        ConfigurationError
+            If there is no configuration with these values.
+        ModelError
+            If locks leave a coupling with one coordinate of a joint that has several.
+
+        See Also
+        --------
+        unlock
+
+        Examples
+        --------
+        >>> arm = kic.load("panda").lock({"joint4": -1.5, "joint7": 0.3})
+        >>> arm.coordinates, arm["joint7"].type
+        (('joint1', 'joint2', 'joint3', 'joint5', 'joint6'), 'fixed')
+        """
+        from kic.locking import lock
+
+        return lock(self, values)
+
+    def unlock(self, names: str | Iterable[str] | None = None) -> Mechanism:
+        """Return the mechanism without the locks of `lock`, in its present reference configuration.
+
+        Parameters
+        ----------
+        names : str or list of str, optional
+            Joints and distances; by default all that are locked.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        InputError
+            If a name, or nothing, is locked. A change of the mechanism makes its locks permanent.
+
+        Examples
+        --------
+        >>> m = kic.load("five-bar").lock({"A": 2.0})
+        >>> m.dof, m.unlock("A").dof, m.unlock().at().value("A").round(9)
+        (1, 2, np.float64(2.0))
+        """
+        from kic.locking import unlock
+
+        return unlock(self, names)
+
+    def draw(self, *, names: bool = False, view: ViewName | None = None, ax: Any = None) -> MechanismPicture:
+        """Draw the mechanism in its reference configuration; see `Configuration.draw`."""
+        return self.at().draw(names=names, view=view, ax=ax)
+
+    def view(
+        self,
+        *,
+        trace: str | Iterable[str] = (),
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        visuals: str | os.PathLike[str] | None = None,
+    ) -> Viewer:
+        """Show the mechanism in an interactive viewer; see `Configuration.view`."""
+        return self.at().view(trace=trace, host=host, port=port, visuals=visuals)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mechanism to a file, whose suffix selects the format; TOML reads back equal.
+
+        Parameters
+        ----------
+        path : path
+            File to write: ".toml", ".urdf", or ".xml" for MJCF. An existing file is replaced.
+
+        Raises
+        ------
+        InputError
+            For another suffix.
+        ModelFileError
+            If the file cannot be written; an existing file stays unchanged.
+        ModelError
+            If the format cannot express the mechanism; see `Mechanism.to_urdf` and `Mechanism.to_mjcf`. URDF
+            has no loops.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> arm = kic.load("horn-two-link")
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.toml"
+        >>> arm.save(file)
+        >>> kic.load(file) == arm
+        True
+        """
+        from kic.io.robot_writers import save
+
+        save(self, path)
+
+    def to_urdf(self, *, strict: bool = True) -> UrdfText:
+        """Return the mechanism as the text of a URDF file, and its loops.
+
+        Links have the axes of the world in the reference configuration and their origin at their joint, and
+        coordinates keep their values. Coordinates of joints with several are joints "hip_1", "hip_2" … .
+        Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
+        ignore. Ideal motors of one joint are transmissions. Rows of bodies, such as "crank.x", are about the
+        joint of the link. The file does not have `coordinates`, `actuators` and `closure_tolerance`.
+
+        Parameters
+        ----------
+        strict : bool
+            True to raise an error for properties with an effect on results that the format cannot express.
+            False leaves them out and names them in a comment.
+
+        Returns
+        -------
+        UrdfText
+            The text, its loops, and gravity. A comment names outputs, settings and reference points of
+            bodies that are left out.
+
+        Raises
+        ------
+        ModelError
+            For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for
+            everything else that would be lost, with the `parts` that have it.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> made = m.to_urdf()
+        >>> made.loops
+        (('D_A', 'D_B', 'revolute'),)
+        >>> again = kic.from_urdf(made.text, loops=made.loops, gravity=made.gravity, near=made.near)
+        >>> bool(abs(again.at({"A": 1.2}).dynamics(wrt="A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
+        True
+        """
+        from kic.io.robot_writers import to_urdf
+
+        return to_urdf(self, strict)
+
+    def to_mjcf(self, *, strict: bool = True) -> str:
+        """Return the mechanism as the text of an MJCF file, with its loops as equality constraints.
+
+        Bodies have the axes of the world in the reference configuration and their origin at their joint, and
+        coordinates keep their values, except that a free joint has the position of its body. A closing
+        revolute joint becomes two points on its axis. Coordinates of joints with several are joints "hip.1",
+        "hip.2" …; so are those of free joints whose laws differ. Ideal motors are actuators. Rows of bodies,
+        such as "crank.x", are about the joint of the body. The file does not have `coordinates`, `actuators`
+        and `closure_tolerance`.
+
+        Parameters
+        ----------
+        strict : bool
+            True to raise an error for properties with an effect on results that the format cannot express.
+            False leaves them out and names them in a comment.
+
+        Returns
+        -------
+        str
+            The text. A comment names outputs, settings and reference points of bodies that are left out.
+
+        Raises
+        ------
+        ModelError
+            For bodies whose inertia MuJoCo does not allow, closed contacts and fixed distances; and for
+            everything else that would be lost, with the `parts` that have it.
+
+        Examples
+        --------
+        >>> kic.load("three-rrr").to_mjcf().splitlines()[0]
+        '<mujoco model="three-rrr">'
+        """
+        from kic.io.robot_writers import to_mjcf
+
+        return to_mjcf(self, strict)
+
+    def sensitivity(
+        self, of: Callable[[Mechanism], Any], parameters: ParameterSpec | Sequence[ParameterSpec]
+    ) -> np.ndarray:
+        """Return the derivative of any result with respect to dimensions, masses and angles.
+
+        Exact, by complex step: the description gets a tiny imaginary part, and everything computed from it,
+        loop closure included, carries the derivative along. Each parameter costs one complex evaluation.
+
+        Parameters
+        ----------
+        of : callable
+            Computes the result from the mechanism it is given and returns an array of any shape, such as
+            ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
+        parameters : str, dict, or list of those
+            Names of its numbers:
+
+            - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
+            - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
+              universal and planar joints also ``axis2``, of contacts ``normal``;
+            - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
+            - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
+              ``"B.rest"``, ``"B.damping"``, ``"B.armature"``; of joints with several degrees
+              of freedom ``"hip.value.2"``;
+            - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
+              ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
+
+            A dict of names to weights, such as ``{"B.at.x": 0.8, "B.at.y": 0.6}``, is one parameter that
+            moves several numbers together.
+
+        Returns
+        -------
+        (K, ...) ndarray
+            Derivatives, parameters first; NaN where the result is NaN. A single name counts as a list of one.
+
+        Raises
+        ------
+        UnknownNameError
+            For a number that the description does not have, with the candidates.
+        InputError
+            For a result that is not an array of numbers, or real although its mechanism carries a step; for
+            computations that do not support complex steps: `joint_forces`, `pose`, ``prepare("position")``,
+            and closures of rounded dimensions (closure_tolerance).
+        SingularError
+            If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes
+            it rigid, and there is no derivative.
+        KicError
+            Any error that `of` raises.
+
+        See Also
+        --------
+        kic.sensitivity : With respect to numbers from which a function makes the mechanism.
+
+        Notes
+        -----
+        The description is one assembled configuration in world coordinates. Moving a joint there keeps the
+        loop closed and changes the links on both sides of the joint. Points, centres of mass, other joints,
+        and the coordinates' values in the reference configuration stay. A single length is a dict of weights,
+        or a number of a function that builds the mechanism again. Values that `at` is given stay.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> m.sensitivity(lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"]).shape
+        (2, 3, 1)
+        """
+        from kic.analysis.sensitivity import sensitivity_to_numbers
+
+        return sensitivity_to_numbers(self, of, parameters)
+
+    def joint_order(self, peer: Any) -> JointOrder:
         """Return the maps between the coordinates of this mechanism and those of another package's model.
 
         Parameters
@@ -820,11 +1513,23 @@ class Mechanism(Printable, MechanismDescription):
 
         return JointOrder(self, peer)
 
+    def _facts(self) -> Iterator[str]:
+        bodies, joints = len(self.bodies), len(self.joints)
+        yield f"{bodies} {'body' if bodies == 1 else 'bodies'}, {joints} joint{'s' * (joints != 1)}"
+        yield f"coordinates {', '.join(self._moving_parts)}"
+
+    def _repr_html_(self) -> str:
+        return self._parts_sheet("").html()
+
     def summary(self) -> Summary:
-        """Return a table of the parts."""
+        """Return a table of the parts, with the account of the mobility if loops close."""
+        return self._parts_sheet("" if self._model.tree.open else self.mobility().summary())
+
+    def _parts_sheet(self, account: str) -> Summary:
+        """Return a table of the parts, with an account of the mobility."""
         sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
-        if not self._model.tree.open:
-            sheet.say(self.mobility().summary())
+        if account:
+            sheet.say(account)
         for kind in ("coordinates", "actuators"):
             if (named := getattr(self, kind)) is not None:
                 sheet.say(f"{kind}: {', '.join(named) or 'none'}")
@@ -836,12 +1541,18 @@ class Mechanism(Printable, MechanismDescription):
         if self.points:
             carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in self.points]
             sheet.texts("points", [p.name for p in self.points], ["body", "reference position"], carried)
-        if self.variable_distances:
+        if self._variable_distances:
             ends = [[" – ".join(d.points)] for d in self.distances if not d.fixed]
-            sheet.texts("distances", self.variable_distances, ["between"], ends)
-        if self.limits:
-            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in self.limits.values()]
-            sheet.texts("limits", list(self.limits), ["lower", "upper"], pairs)
+            sheet.texts("distances", self._variable_distances, ["between"], ends)
+        several = {
+            "limits": self.limits,
+            "effort limits": self.effort_limits,
+            "rate limits": self.rate_limits,
+        }
+        for caption, limits in several.items():
+            if limits:
+                pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in limits.values()]
+                sheet.texts(caption, list(limits), ["lower", "upper"], pairs)
         if self.frames:
             carried = [
                 [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
@@ -853,12 +1564,12 @@ class Mechanism(Printable, MechanismDescription):
         if self.centers:
             carried = [[", ".join(x.bodies or ("all",))] for x in self.centers]
             sheet.texts("centres of mass", [x.name for x in self.centers], ["bodies"], carried)
-        couplings.add_couplings(sheet, self.terms)
+        couplings.add_couplings(sheet, self._terms)
         contacts.add_contacts(sheet, self.contacts)
-        if self.fixed_distances:
-            rods = [[f"{length:.5g}"] for length in self.fixed_distances.values()]
+        if self._fixed_distances:
+            rods = [[f"{length:.5g}"] for length in self._fixed_distances.values()]
             sheet.texts(
-                "fixed distances", list(self.fixed_distances), [f"length ({self.units.length})"], rods
+                "fixed distances", list(self._fixed_distances), [f"length ({self.units.length})"], rods
             )
         list_motors(sheet, self.motors)
         return sheet

@@ -15,6 +15,7 @@ from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_from
+from kic.transfer.coordinate_transfer import TRIES_MAX
 from kic.transfer.limits import Limits, MotionLimits
 from kic.transfer.targets import BatchTargets, Targets
 
@@ -27,11 +28,12 @@ def solve_position(
     if model.has_complex_step:
         found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
         return follow_complex_step(model, targets, targets.values, found)
-    start, around = initial_states(model, near)
+    start, around = (model.reference_state[0], ()) if near is None else initial_states(model, near)
     shape = targets.batch or around
     if targets.batch and around:
-        shape = broadcast_batches(inputs=targets.batch, near=around)
-    start, target = _members(start, shape), _members(targets.values, shape)
+        shape = broadcast_batches(values=targets.batch, near=around)
+    given = start, targets.values
+    start, target = [_members(a, shape) if shape else a[None] for a in given]
     problem = _PositionProblem(closure, start, target, targets, shape, failures)
     problem.solve()
     return problem.configuration(model, str)
@@ -41,15 +43,14 @@ def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, fa
     """Return configurations along a path, the first axis of the batch. See `Mechanism.path`."""
     targets, closure = model.position_problem(inputs)
     if not targets.batch:
-        raise InputError(
-            f"A path of '{model.description.name}' needs several members: give inputs with a batch, whose "
-            "first axis is the path, or use at() for one configuration.",
-            key="inputs",
-            got=(),
+        message = (
+            f"A path of '{model.description.name}' needs several members: give values with a batch, whose "
+            "first axis is the path, or use at() for one configuration."
         )
+        raise InputError(message, key="values", got=())
     start, around = initial_states(model, near)
     length, *side = targets.batch
-    beside = broadcast_batches(inputs=tuple(side), near=around)
+    beside = broadcast_batches(values=tuple(side), near=around)
     shape = (length, *beside)
     values = targets.values.reshape(length, *(1,) * (len(beside) - len(side)), *targets.values.shape[1:])
     if model.has_complex_step:
@@ -194,21 +195,16 @@ def initial_states(
         raise invalid(argument, "must be a configuration made by at()", near)
     if near._model is not model and near._model.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
-        raise InputError(
-            f"`{argument}` must be a configuration of '{name}', got {got}.", key=argument, got=near.name
-        )
+        raise invalid(argument, f"must be a configuration of '{name}'", near.name, shown=f"{got}")
     if near._ok is not None:
         bad = int((~near.ok).sum())
         raise InputError(
-            f"`{argument}` must have configurations only, but {bad} of its {near.ok.size} members have none.",
+            f"`{argument}` must contain solved configurations only; {bad} of its {near.ok.size} members "
+            f"{'is' if bad == 1 else 'are'} unsolved.",
             key=argument,
         )
     if near._states.dtype != np.float64:
-        raise InputError(
-            f"`{argument}` must hold real numbers, got {near._states.dtype}.",
-            key=argument,
-            got=near._states.dtype,
-        )
+        raise invalid(argument, "must hold real numbers", near._states.dtype, shown=f"{near._states.dtype}")
     return near._states.reshape(*near.batch, near._states.shape[-1]), near.batch
 
 
@@ -258,7 +254,7 @@ class _PositionProblem:
             if self.reasons:
                 members = np.array([b for b in members.tolist() if b not in self.reasons], dtype=np.intp)
             start, target = self.start[members], self.target[members]
-        states, share = self.closure.track(start, target)
+        states, share = self.closure.track(start, target, tries=TRIES_MAX)
         failed = share < 1
         if failed.any():
             rest = continue_from(self.closure, start, target, states, share, self.failures == "raise")
@@ -278,7 +274,7 @@ class _PositionProblem:
         `place` returns the words for a member index.
         """
         shape = self.shape
-        aims = BatchTargets(self.targets.names, self.targets.held, self.target)
+        aims = BatchTargets(self.targets.names, self.targets.held, self.target, self.closure.transfer)
         if not self.reasons:
             return Configuration(model, shape, self.states, None, aims)
         ok = np.ones(len(self.start), dtype=bool)
@@ -296,12 +292,13 @@ class _PositionProblem:
             if told
         ]
         others = "keep the others with failures='mask'"
-        where, remedy = "", f"Correct the inputs, or {others}." if shape else "Correct the inputs."
-        if self.reached:  # some inputs are possible, and were not reached
+        where, remedy = "", f"Correct the values, or {others}." if shape else "Correct the values."
+        if self.reached:  # some values are possible, and were not reached
             where, remedy = " near the start", "Give `near=` a configuration closer to the wanted assembly, "
-            remedy += f"look with assemblies(), or {others}." if shape else "or look with assemblies()."
+            look = "look with assembly_modes()"
+            remedy += f"{look}, or {others}." if shape else f"or {look}."
         raise ConfigurationError(
-            f"'{model.description.name}' has no configuration with these inputs{where}: "
+            f"'{model.description.name}' has no configuration with these values{where}: "
             f"{'; '.join(said[:3])}{'; …' if len(said) > 3 else ''}. {remedy}",
             failed=failed,
             reasons=why,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import kic
+from kic.io.mjcf_schema import ANY, SCHEMA, TREATMENTS
 
 # file, title and packages of the pages, in the order of the layers
 LAYERS = (
@@ -25,7 +26,8 @@ LAYERS = (
     ("trajectory", "Trajectories", ("trajectory",)),
     ("simulation", "Simulation and control", ("simulation",)),
     ("sweeps", "Sweeps and metrics", ("sweeps",)),
-    ("plotting", "Pictures and reports", ("plotting", "report")),
+    ("export", "Export", ("export",)),
+    ("plotting", "Pictures, reports and viewer", ("plotting", "report", "viewer")),
     ("classics", "Classic arms", ("classics",)),
     ("errors", "Errors", ("errors",)),
 )
@@ -127,7 +129,9 @@ def equation_pages() -> dict[str, str]:
         if name is None:
             name = path
             internal.append(path)
-        lines += [f"   * - {equation}", f"     - :py:obj:`{name}`"]
+        # operators have no page of their own
+        shown = name.partition(".__")[0]
+        lines += [f"   * - {equation}", f"     - :py:obj:`{name} <{shown}>`"]
     others = {p for p in internal if not inspect.isclass(found(p.rpartition(".")[0]))}
     owners = {p.rpartition(".")[0] for p in internal if inspect.isclass(found(p.rpartition(".")[0]))}
     page = [
@@ -137,6 +141,30 @@ def equation_pages() -> dict[str, str]:
         table(sorted(others | owners), None),
     ]
     return {"equations": "\n".join(lines) + "\n", "internals": "\n".join(page)}
+
+
+def mjcf_page() -> str:
+    """Return the table of the elements and attributes of MJCF with their treatment."""
+    lines = [
+        heading("MJCF: treatment of elements and attributes", "="),
+        "`from_mjcf` reads the model that MuJoCo compiles from a file. An attribute that is not in this "
+        "table has a remark, and is an error with ``strict=True``. The table has an element once, wherever "
+        "it occurs; elements of ``<default>`` are those whose attributes they give.\n",
+    ]
+    lines += [f"* **{kind}**: {about}" for kind, about in TREATMENTS.items()]
+    lines += [
+        "",
+        ".. list-table::",
+        "   :header-rows: 1\n",
+        "   * - element",
+        "     - treatment",
+        "     - attributes",
+    ]
+    for element, kinds in SCHEMA.items():
+        for kind, names in kinds.items():
+            words = "all" if names == ANY else ", ".join(f"``{name}``" for name in names.split())
+            lines += [f"   * - ``{element}``", f"     - {kind}", f"     - {words}"]
+    return "\n".join(lines) + "\n"
 
 
 def found(path: str) -> object:
@@ -159,6 +187,7 @@ def write(folder: Path) -> None:
     others = sorted({home.split(".")[0] for home in kic._HOME.values()} - assigned)
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
     pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
+    pages["mjcf"] = mjcf_page()
     old = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.rst")}
     if old != pages:
         shutil.rmtree(folder, ignore_errors=True)

@@ -38,8 +38,8 @@ class Case:
         drawn = self.m.at()
         self.rng = np.random.default_rng(seed)
         size = 0.02 if model == "gough-stewart" else 0.05
-        way = self.rng.uniform(-size, size, len(self.m.coordinate_names))
-        self.at = np.array([float(drawn.value(q)) for q in self.m.coordinate_names]) + way
+        way = self.rng.uniform(-size, size, len(self.m.coordinates))
+        self.at = np.array([float(drawn.value(q)) for q in self.m.coordinates]) + way
         self.c = self.m.at(self.at, near=drawn)
         self.actuators, self.wrt = actuators.split(), wrt
         if wrt == ["tool", "platform.angle"]:
@@ -52,12 +52,15 @@ class Case:
         usual = np.abs(np.linalg.lstsq(self.G.T, self.demand, rcond=None)[0])
         self.limits = usual.max() * self.rng.uniform(0.7, 1.5, self.A)
 
-    def distribute(self, *args, **kwargs) -> kic.Distribution:
-        return self.c.distribute(self.demand, self.actuators, *args, wrt=self.wrt, **kwargs)
+    def distribute(self, criterion="minimum norm", **kwargs) -> kic.Distribution:
+        given = {"actuators": self.actuators, "criterion": criterion, "wrt": self.wrt}
+        return self.c.distribute(self.demand, **(given | kwargs))
 
     def least(self) -> float:
         """Return the largest share of the limits that is needed, which may exceed 1."""
-        return 1e6 * float(self.distribute("least largest share", limits=1e6 * self.limits).share.max())
+        return 1e6 * float(
+            self.distribute("least largest share", effort_limits=1e6 * self.limits).share.max()
+        )
 
     def weights(self) -> np.ndarray:
         a = self.rng.normal(size=(self.A, self.A))

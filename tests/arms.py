@@ -21,7 +21,8 @@ def arm(chain: dict, **more) -> kic.Mechanism:
         revolute = kind == "R"
         rows.append(
             kic.DHRow(
-                f"j{n + 1}", f"l{n + 1}", "revolute" if revolute else "prismatic", a[n], alpha[n],
+                f"j{n + 1}", f"l{n + 1}", type="revolute" if revolute else "prismatic",
+                a=a[n], alpha=alpha[n],
                 d=chain["s"][n] if revolute else 0.0, theta=0.0 if revolute else chain["theta"][n],
             )
         )  # fmt: skip
@@ -33,7 +34,14 @@ def arm(chain: dict, **more) -> kic.Mechanism:
                 )
             )  # fmt: skip
     hand = more.pop("hand", (0.0, 0.0, 0.0))
-    return kic.from_dh("freeman", rows, "freeman", bodies, [kic.Point("hand", f"l{size}", at=hand)], **more)
+    return kic.from_dh(
+        "freeman",
+        rows,
+        convention="freeman",
+        bodies=bodies,
+        points=[kic.Point("hand", f"l{size}", at=hand)],
+        **more,
+    )
 
 
 def frames(chain: dict, phi: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -78,15 +78,15 @@ class Tab:
             self.events.append((came["method"], came.get("params", {})))
         return came
 
-    def open(self, file: Path, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
-        """Open a file in a window of `width` pixels."""
+    def open(self, file: Path | str, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
+        """Open a file or an address in a window of `width` pixels."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setEmulatedMedia", media=media, features=scheme)
         self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )
         self.events.clear()
-        self.ask("Page.navigate", url=file.resolve().as_uri())
+        self.ask("Page.navigate", url=file if isinstance(file, str) else file.resolve().as_uri())
         while not any(name == "Page.loadEventFired" for name, _ in self.events):
             self._next()
 
@@ -100,6 +100,26 @@ class Tab:
         """Return errors and messages of the page since it was opened."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [json.dumps(what) for name, what in self.events if name in kinds]
+
+    def errors(self) -> list[str]:
+        """Return errors of scripts and failed requests, without notes and warnings."""
+        return [what for what in self.complaints() if '"error"' in what or "exceptionDetails" in what]
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        """Send "mousePressed", "mouseMoved" or "mouseReleased" at a place of the window."""
+        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+
+    def click(self, x: float, y: float) -> None:
+        """Click at a place of the window."""
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y)
+
+    def write(self, text: str) -> None:
+        """Replace the text of the input that has the focus, and press Enter."""
+        self.run("document.activeElement.select()")
+        self.ask("Input.insertText", text=text)
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
 
     def requests(self) -> list[str]:
         """Return addresses that the page requested."""
@@ -116,8 +136,10 @@ class Tab:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Tab]:
+def browser(folder: Path, webgl: bool = False) -> Iterator[Tab]:
     """Run a headless browser with a profile in `folder`, and end it afterwards."""
+    flags = [*_FLAGS, "--use-angle=swiftshader", "--enable-unsafe-swiftshader"] if webgl else _FLAGS
+    flags = [flag for flag in flags if not (webgl and flag == "--disable-gpu")]
     program = found()
     assert program
     theirs, ours = os.pipe()
@@ -127,7 +149,7 @@ def browser(folder: Path) -> Iterator[Tab]:
     while min(fds) < 5:
         fds = [os.dup(fd) for fd in fds]
     process = subprocess.Popen(
-        [sys.executable, "-c", _LAUNCH, *map(str, fds), program, *_FLAGS, f"--user-data-dir={folder}"],
+        [sys.executable, "-c", _LAUNCH, *map(str, fds), program, *flags, f"--user-data-dir={folder}"],
         pass_fds=fds,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -120,7 +120,12 @@ def ladder(count: int, lean: float = 0.0) -> kic.Mechanism:
     for k in range(1, count + 1):
         hinges += [(f"A{k}", (f"r{k - 1}", f"c{k}"), tops[k - 1]), (f"B{k}", (f"c{k}", f"r{k}"), tops[k])]
     bodies = [
-        kic.Body(name, 1.0, (p + q) / 2, ((q - p) @ (q - p) * np.eye(3) - np.outer(q - p, q - p)) / 12)
+        kic.Body(
+            name,
+            mass=1.0,
+            com=(p + q) / 2,
+            inertia=((q - p) @ (q - p) * np.eye(3) - np.outer(q - p, q - p)) / 12,
+        )
         for name, p, q in rods
     ]
     joints = [kic.Joint(name, "revolute", pair, at, axis=(0, 0, 1)) for name, pair, at in hinges]

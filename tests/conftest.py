@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
+from library_types import missing
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,3 +36,13 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setenv("KIC_VERBOSE", "0")
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def library_is_complete() -> Iterator[None]:
+    """With `KIC_TEST_LIBRARY`, fail if tests compile a kernel for types that the library does not have."""
+    yield
+    found = missing() if os.environ.get("KIC_TEST_LIBRARY") else []
+    assert not found, (
+        f"Add calls to `recorded` in kic/kernel_library/build.py, and run it with --record: {found}"
+    )

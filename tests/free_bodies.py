@@ -91,8 +91,8 @@ def equilibrium_residual(m: kic.Mechanism, c: Configuration, f: kic.JointForces,
         push(a.body, pa, pull)
         push(b.body, pb, -pull)
     for name, load in zip(f.ties, f.tie_load, strict=True):
-        if name in m.fixed_distances:  # couplings act in joints
-            a, b = (points[x] for x in m.part(name).points)
+        if name in m._fixed_distances:  # couplings act in joints
+            a, b = (points[x] for x in m[name].points)
             pa, pb = placed(c, a.body, a.at), placed(c, b.body, b.at)
             along = load * (pb - pa) / np.linalg.norm(pb - pa)
             push(a.body, pa, -along)

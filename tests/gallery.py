@@ -58,59 +58,59 @@ PIECES = (
         "four-bar",
         "A four-bar with its coupler curve, a velocity vector and names",
         'm = kic.load("four-bar"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
-        'kic.draw(m.at({"A": 2.2}), names=True).trace("tip", turn).velocity([2.0], "tip")',
+        'm.at({"A": 2.2}).draw(names=True).trace("tip", along=turn).velocity([2.0], of="tip")',
     ),
     Piece(
         "jansen-leg",
         "Theo Jansen's leg with the path of its foot",
         'm = kic.load("jansen-leg"); turn = m.path({"A": np.linspace(0, 2 * np.pi, 97)}); '
-        'kic.draw(m.at()).trace("foot", turn)',
+        'm.at().draw().trace("foot", along=turn)',
     ),
     Piece(
         "gough-stewart",
         "A Gough-Stewart platform with the names of its joints",
-        'kic.draw(kic.load("gough-stewart").at(), names=True)',
+        'kic.load("gough-stewart").at().draw(names=True)',
     ),
     Piece(
         "panda",
         "A Panda arm with the velocity ellipsoid of its flange",
         'c = kic.load("panda").at(); '
-        'kic.draw(c).ellipsoid(c.ellipsoid("velocity", ["flange.x", "flange.y", "flange.z"]))',
+        'c.draw().ellipsoid(c.ellipsoid("velocity", ["flange.x", "flange.y", "flange.z"]))',
     ),
     Piece(
         "three-finger-hand",
         "A hand of three fingers that grips a ball within friction, with the forces at the fingertips",
         'c = kic.load("three-finger-hand").at(); grasp = c.grasp("ball"); '
         "f = c.joint_forces(effort=grasp.motion(forces=grasp.grip(safety=1.5)).effort); "
-        'kic.draw(c).forces(f["tip1"]).forces(f["tip2"]).forces(f["tip3"])',
+        'c.draw().forces(f["tip1"]).forces(f["tip2"]).forces(f["tip3"])',
     ),
     Piece(
         "bricard",
         "Bricard's linkage, six hinges that move although the mobility formula predicts zero degrees of "
         "freedom",
-        'kic.draw(kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}))',
+        'kic.load("bricard").path({"theta6": np.linspace(np.pi / 2, 1.25, 4)}).draw()',
     ),
     Piece(
         "quadruped",
         "A quadruped on four feet, its twelve actuators in vermilion",
-        'kic.draw(kic.load("quadruped"))',
+        'kic.load("quadruped").draw()',
     ),
     Piece(
         "peaucellier",
         "Peaucellier's linkage, with the straight path of its tracer",
         'm = kic.load("peaucellier"); way = m.path({"C": np.linspace(0.9, 1.6, 41)}); '
-        'kic.draw(m.at()).trace("tracer", way)',
+        'm.at().draw().trace("tracer", along=way)',
     ),
     Piece(
         "workspace",
         "A map of the transmission of a five-bar over the positions of its tip, with its singular curve",
         "x, y = np.linspace(0, 40, 81), np.linspace(-10, 30, 81); "
-        'kic.sweep(kic.load("five-bar"), {"tip.x": x, "tip.y": y}, "transmission").plot()',
+        'kic.load("five-bar").sweep({"tip.x": x, "tip.y": y}, "transmission").plot()',
     ),
     Piece(
         "run",
         "Angle and rate of a freely swinging four-bar over time",
-        'm = kic.load("four-bar"); kic.simulate(m, m.at({"A": 0.5}), 3.0).plot()',
+        'm = kic.load("four-bar"); m.simulate(3.0, near=m.at({"A": 0.5})).plot()',
     ),
 )
 

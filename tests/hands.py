@@ -27,7 +27,7 @@ def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, tu
     count = [links] * len(kinds) if isinstance(links, int) else list(links)
     centre = np.array([0.1, -0.2, 0.9])
     box = random_body(rng, "box")
-    bodies = [kic.Body("box", box.mass, box.com, box.inertia, at=tuple(centre))]
+    bodies = [kic.Body("box", mass=box.mass, com=box.com, inertia=box.inertia, at=tuple(centre))]
     joints = [kic.Joint("float", "free", ("ground", "box"), at=tuple(rng.normal(size=3)))]
     contacts, points = [], []
     for k, kind in enumerate(kinds):
@@ -42,10 +42,10 @@ def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, tu
         normal = rng.normal(size=3)
         at = tuple(centre - 0.3 * normal / np.linalg.norm(normal) + 0.05 * rng.normal(size=3))
         pair = ("box", before) if turned else (before, "box")
-        contacts.append(kic.Contact(f"c{k}", kind, pair, at, tuple(normal), **BOUNDS[kind]))
+        contacts.append(kic.Contact(f"c{k}", kind, pair, at, normal=tuple(normal), **BOUNDS[kind]))
         points += [kic.Point(f"tip{k}", before, at), kic.Point(f"spot{k}", "box", at)]
     return kic.Mechanism(
-        "hand", bodies, joints, points, contacts=contacts, gravity=(0.3, -0.2, -9.81), **given
+        "hand", bodies, joints, points=points, contacts=contacts, gravity=(0.3, -0.2, -9.81), **given
     )
 
 

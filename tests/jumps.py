@@ -174,7 +174,7 @@ def mechanism(loops: list[Loop]) -> kic.Mechanism:
             other = np.cross(along, side) / np.linalg.norm(along)
             joints += [
                 kic.Joint(f"A{k}", "spherical", ends[0], tuple(loop.pin)),
-                kic.Joint(f"B{k}", "universal", ends[1], tuple(loop.end), tuple(side), tuple(other)),
+                kic.Joint(f"B{k}", "universal", ends[1], tuple(loop.end), tuple(side), axis2=tuple(other)),
             ]
     return kic.Mechanism(
         "linkages", bodies=bodies, joints=joints, points=points, distances=distances, coordinates=["O"]

@@ -93,7 +93,7 @@ class Case:
     def errors(self) -> dict[str, float]:
         """Return the errors of all results, relative to their size."""
         r = self.reference
-        k = self.c.coefficients(self.rows, 2 if r.D is None else 3, self.wrt)
+        k = self.c.coefficients(self.rows, order=2 if r.D is None else 3, wrt=self.wrt)
         d = self.c.dynamics(wrt=self.wrt)
         effort = d.inverse_dynamics(*self.rates)
         found = {
@@ -157,7 +157,7 @@ class Arm:
             for k, kind in enumerate(self.kinds)
         ]
         tip = kic.Point("tip", "b2", tuple(self.tip))
-        return kic.Mechanism("arm", self.bodies, joints, [tip], gravity=tuple(self.gravity))
+        return kic.Mechanism("arm", self.bodies, joints, points=[tip], gravity=tuple(self.gravity))
 
     def moved(self, q: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return axes, places of the joints, the tip, and poses of the bodies at exact q."""

@@ -28,8 +28,8 @@ def platform_on_distances() -> kic.Mechanism:
         "six legs",
         [body],
         [kic.Joint("float", "free", ("ground", "platform"), at=body.com)],
-        points,
-        [kic.Distance(f"L{k}", (f"B{k}", f"P{k}"), limits=STROKE) for k in range(1, 7)],
+        points=points,
+        distances=[kic.Distance(f"L{k}", (f"B{k}", f"P{k}"), limits=STROKE) for k in range(1, 7)],
         gravity=m.gravity,
         coordinates=LEGS,
     )
@@ -41,9 +41,9 @@ def boom(**more) -> kic.Mechanism:
         "boom",
         [kic.Body("arm", mass=50.0, com=(1, 0, 0), inertia=(1, 20, 20))],
         [kic.Joint("A", "revolute", ("ground", "arm"), at=(0, 0, 0), axis=(0, 0, 1), limits=(-0.2, 0.6))],
-        [kic.Point("a", "ground", (0.2, -0.8, 0)), kic.Point("b", "arm", (0.8, 0, 0)),
+        points=[kic.Point("a", "ground", (0.2, -0.8, 0)), kic.Point("b", "arm", (0.8, 0, 0)),
             kic.Point("tip", "arm", (2, 0, 0))],
-        [kic.Distance("ram", ("a", "b"), limits=(0.7, 1.4)), kic.Distance("gauge", ("a", "tip"))],
+        distances=[kic.Distance("ram", ("a", "b"), limits=(0.7, 1.4)), kic.Distance("gauge", ("a", "tip"))],
         gravity=(0, -9.81, 0),
         **{"coordinates": ["ram"]} | more,
     )  # fmt: skip

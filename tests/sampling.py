@@ -6,7 +6,7 @@ import numpy as np
 
 import kic
 from kic.configuration import Configuration
-from kic.kernels.layout import STATE
+from kic.kernels import layout as lay
 
 STEP = 1e-40
 
@@ -79,7 +79,7 @@ def random_tree(
         "random",
         bodies,
         joints,
-        points,
+        points=points,
         distances=[kic.Distance("gap", (last, "post"))],
         gravity=tuple(rng.normal(size=3)),
         **extra,
@@ -90,7 +90,7 @@ def random_posture(
     rng: np.random.Generator, mechanism: kic.Mechanism, batch: tuple[int, ...] = ()
 ) -> Configuration:
     """Return a configuration with random coordinates."""
-    return mechanism.at(rng.normal(size=(*batch, len(mechanism.coordinate_names))))
+    return mechanism.at(rng.normal(size=(*batch, len(mechanism.coordinates))))
 
 
 def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Configuration:
@@ -98,7 +98,7 @@ def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Con
     tree = c._model.tree
     states = c._states.astype(complex)
     for n in range(tree.size):
-        entry = tree.cols[n, STATE]
+        entry = tree.cols[n, lay.STATE]
         if n in tree.balls:  # q' = (1, ½ e) q: a rotation about axes of the first body
             q, e = c._states[:, entry : entry + 4], step / 2 * rates[:, n : n + 3]
             w, v = q[:, :1], q[:, 1:]

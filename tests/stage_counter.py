@@ -7,7 +7,9 @@ from kic.simulation.coordinates import Chart
 from kic.simulation.stages import Stages
 
 
-def compiled_and_plain(monkeypatch, *args, **given) -> tuple[kic.Simulation, kic.Simulation]:
+def compiled_and_plain(
+    monkeypatch, mechanism, start, t, effort=None, **given
+) -> tuple[kic.Simulation, kic.Simulation]:
     """Return a run whose right-hand sides are all compiled, and the same run in Python."""
     found = []
     original = Stages.__call__
@@ -19,10 +21,10 @@ def compiled_and_plain(monkeypatch, *args, **given) -> tuple[kic.Simulation, kic
 
     with monkeypatch.context() as patch:
         patch.setattr(Stages, "__call__", counted)
-        run = kic.simulate(*args, **given)
+        run = mechanism.simulate(t, effort, near=start, **given)
     assert found
     assert all(found)
     with monkeypatch.context() as patch:
         patch.setattr(Chart, "_stages", None)
-        plain = kic.simulate(*args, **given)
+        plain = mechanism.simulate(t, effort, near=start, **given)
     return run, plain

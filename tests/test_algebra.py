@@ -120,13 +120,13 @@ def series(rng: np.random.Generator, first: list[str], second: list[str]):
         "second",
         whole.bodies[k - 1 :],
         [kic.Joint("J", "free", ("ground", held), at=place.at), *whole.joints[k:]],
-        rest,
+        points=rest,
         gravity=whole.gravity,
     )
     # only what the second part has, has mass
     bare = [replace(b, mass=0.0, inertia=(0, 0, 0)) for b in whole.bodies[: k - 1]]
     whole = kic.Mechanism(
-        "whole", [*bare, *whole.bodies[k - 1 :]], whole.joints, whole.points, gravity=whole.gravity
+        "whole", [*bare, *whole.bodies[k - 1 :]], whole.joints, points=whole.points, gravity=whole.gravity
     )
     c = random_posture(rng, whole)
     later = [x for j in whole.joints[k:] for x in j.components]
@@ -318,7 +318,7 @@ def test_round_off_is_not_motion() -> None:
         "crank",
         [kic.Body("rod")],
         [kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
-        [kic.Point("tip", "rod", at=(0, 1, 0))],
+        points=[kic.Point("tip", "rod", at=(0, 1, 0))],
     )
     top = crank.at([np.pi]).coefficients("tip.y", order=2)
     assert 0 < abs(top.G.item()) < 1e-14
@@ -332,7 +332,7 @@ def test_round_off_is_not_motion() -> None:
     phi[4] = np.pi  # wrist stretched backwards: joints 4 and 6 are one
     with pytest.raises(kic.SingularError) as caught:
         m.at(phi).coefficients("link6").inverse()
-    assert set(caught.value.columns) == {m.coordinate_names[3], m.coordinate_names[5]}
+    assert set(caught.value.columns) == {m.coordinates[3], m.coordinates[5]}
     assert caught.value.condition > 1e12
 
 
@@ -341,14 +341,14 @@ def test_singular_members_are_named() -> None:
     tip = kic.load("horn-two-link").at(phi).coefficients(["tip.x", "tip.y"])
     with raises(kic.SingularError, columns=("shoulder", "elbow"), rows=("tip.x", "tip.y")) as caught:
         tip.inverse()
-    assert caught.value.failed.tolist() == [[0, 1], [1, 1]]
+    assert caught.value.failed == [(0, 1), (1, 1)]
     assert caught.value.rows == ("tip.x", "tip.y")
     assert tip.condition().shape == (2, 2)
     # a single configuration has no members; rows that are not involved are not named
     G = np.array([[1.0, 2, 3], [2.0, 4, 6], [1.0, 0, 1]])
     with raises(kic.SingularError, columns=("a", "b", "c"), rows=("x", "y")) as caught:
         Coefficients(["x", "y", "z"], ["a", "b", "c"], G).inverse()
-    assert caught.value.failed.shape == (1, 0)
+    assert caught.value.failed == [()]
     with raises(kic.SingularError, columns=("b",), rows=("y",)):
         Coefficients(["x", "y"], ["a", "b"], [[1.0, 0.0], [0.0, 0.0]]).inverse()
 
@@ -562,12 +562,12 @@ def test_transfer_by_any_matrix(batch) -> None:
     rng = np.random.default_rng(14)
     phi, e = names("v", 4), np.einsum
     I, P, load, B = (rng.normal(size=(*batch, *(4,) * k)) for k in (2, 3, 1, 2))
-    d = kic.Dynamics(phi, I, P, load, B)
+    d = kic.Dynamics(phi, I, P, load, damping=B)
     right = random_map(rng, phi[::-1], ("q", 3), batch, order=2)
     left = random_map(rng, ("v", 4), ("w", 5), order=1)
     A, H, L = right.G[..., ::-1, :], right.H[..., ::-1, :, :], left.G
     for other in (None, left):
-        found = d.transfer(right, other)
+        found = d.transfer(right, left=other)
         side = A if other is None else L
         want_p = e("...ik,...imn,...ma,...nb->...kab", side, P, A, A) + e(
             "...ik,...in,...nab->...kab", side, I, H
@@ -589,7 +589,7 @@ def test_transfer_by_any_matrix(batch) -> None:
         want = d.inverse_dynamics(motion.velocity(qd), motion.acceleration(qd, qdd))
         assert mismatch(found.inverse_dynamics(qd, qdd), e("...ik,...i->...k", side, want)) < 1e-12
     # a batch of directions for one model is a batch
-    wide = d.transfer(right, random_map(rng, ("v", 4), ("w", 5), (7, *(1,) * len(batch)), order=1))
+    wide = d.transfer(right, left=random_map(rng, ("v", 4), ("w", 5), (7, *(1,) * len(batch)), order=1))
     assert wide.load.shape == wide.I.shape[:-1] == (7, *batch, 5)
 
 
@@ -612,16 +612,16 @@ def test_efforts_elsewhere() -> None:
             call()
     with raises(kic.InputError, key="left"):
         d.transfer(Coefficients.identity(free))
-    kept = d.transfer(Coefficients.identity(free).columns_of("p5.y"), Coefficients.identity(d.efforts))
+    kept = d.transfer(Coefficients.identity(free).columns_of("p5.y"), left=Coefficients.identity(d.efforts))
     assert kept.efforts == d.efforts
     assert np.array_equal(kept.P[:, 0, 0], d.P[:, 1, 1])
     # brought to the free coordinates, they are those of the model in these
-    own = d.transfer(Coefficients.identity(free), Coefficients.identity(d.efforts).columns_of(free))
+    own = d.transfer(Coefficients.identity(free), left=Coefficients.identity(d.efforts).columns_of(free))
     direct = c.dynamics().transfer(inverse.columns_of(free))
     assert own.efforts == own.coordinates == direct.coordinates
     assert mismatch(own.I, direct.I) < 1e-12
     assert mismatch(own.P, direct.P) < 1e-12
-    text = repr(d)
+    text = d.summary().text()
     assert "b5.wz" in text
     assert (d + d).efforts == d.efforts
 
@@ -630,11 +630,13 @@ def test_models_in_the_same_coordinates_add() -> None:
     """A tree whose bodies are shared out among three models is their sum (eq 4-48)."""
     rng = np.random.default_rng(16)
     m = random_tree(rng, ["R", "P", "spherical", "R"], branched=True)
-    phi = rng.normal(size=(2, len(m.coordinate_names)))
+    phi = rng.normal(size=(2, len(m.coordinates)))
     parts = []
     for own in ({"b0"}, {"b1", "b3"}, {"b2"}):
         bodies = [b if b.name in own else replace(b, mass=0.0, inertia=(0, 0, 0)) for b in m.bodies]
-        parts.append(kic.Mechanism("part", bodies, m.joints, m.points, gravity=m.gravity).at(phi).dynamics())
+        parts.append(
+            kic.Mechanism("part", bodies, m.joints, points=m.points, gravity=m.gravity).at(phi).dynamics()
+        )
     names_now = parts[0].coordinates
     shuffle = Coefficients.identity(names_now).columns_of(rng.permutation(names_now).tolist())
     parts[1] = parts[1].transfer(shuffle)

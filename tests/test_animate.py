@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def turn(bars: kic.Mechanism) -> kic.Configuration:
 
 
 def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
-    film = kic.animate(turn, fps=10, trace="tip")
+    film = turn.animate(fps=10, trace="tip")
     assert len(film) == 8
     assert film.t is None
     assert np.array_equal(film.frames.phi, turn.phi)
@@ -46,7 +45,7 @@ def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
 
 
 def test_view_and_ground_are_fixed(turn) -> None:
-    film = kic.animate(turn)
+    film = turn.animate()
     canvas, posture = film._stage(None)
     limits, grounds = [], []
     for k in range(len(film)):
@@ -61,11 +60,11 @@ def test_view_and_ground_are_fixed(turn) -> None:
 
 
 def test_a_run_is_shown_in_its_time(bars) -> None:
-    run = kic.simulate(bars, bars.at({"A": 1.2}), np.linspace(0, 0.4, 101), qd=[3.0])
-    film = kic.animate(run, fps=20)
+    run = bars.simulate(np.linspace(0, 0.4, 101), near=bars.at({"A": 1.2}), qd=[3.0])
+    film = run.animate(fps=20)
     assert np.allclose(film.t, np.arange(9) / 20)
     assert np.allclose(film.frames.value("A"), run.at(np.arange(9) / 20).value("A"), atol=1e-14)
-    slow = kic.animate(run, fps=20, speed=0.1)
+    slow = run.animate(fps=20, speed=0.1)
     assert len(slow) == 81
     assert slow.t[1] == pytest.approx(0.005)
     canvas, posture = slow._stage(None)
@@ -78,7 +77,7 @@ def test_a_course_shows_its_nearest_moments(bars) -> None:
 
     way = trajectories.quintic({"A": 1.0}, {"A": 1.5}, 1.0)
     course = way.on(bars, np.linspace(0, 1, 31))
-    film = kic.animate(course, fps=10)
+    film = course.animate(fps=10)
     assert len(film) == 11
     assert np.abs(film.t - np.arange(11) / 10).max() <= 0.5 / 30 + 1e-12
     assert np.allclose(film.frames.value("A"), way(film.t).q[:, 0], atol=1e-12)
@@ -87,11 +86,11 @@ def test_a_course_shows_its_nearest_moments(bars) -> None:
 def test_members_without_configuration_are_left_out(bars) -> None:
     some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert some.ok.tolist().count(True) == 2
-    assert len(kic.animate(some)) == 2
+    assert len(some.animate()) == 2
 
 
 def test_a_notebook_plays_it(turn) -> None:
-    film = kic.animate(turn)
+    film = turn.animate()
     text = film._repr_html_()
     assert text.startswith('<img alt="four-bar, animated" src="data:image/gif;base64,R0lGOD')
     assert film._repr_html_() is not text
@@ -100,56 +99,54 @@ def test_a_notebook_plays_it(turn) -> None:
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="install ffmpeg for mp4")
 def test_films(turn, tmp_path) -> None:
-    made = kic.animate(turn).save(tmp_path / "turn.mp4").read_bytes()
+    made = turn.animate().save(tmp_path / "turn.mp4").read_bytes()
     assert made[4:8] == b"ftyp"
 
 
 def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
     with raises(kic.InputError, formats=("gif", "mp4")):
-        kic.animate(turn).save(tmp_path / "turn.avi")
+        turn.animate().save(tmp_path / "turn.avi")
     with raises(kic.InputError, key="fps", got=30):
-        kic.animate(turn, fps=30)
+        turn.animate(fps=30)
     for dpi in (0, -1, "fine", np.nan, True, 10_000):
         with raises(kic.InputError, key="dpi"):
-            kic.animate(turn).save(tmp_path / "turn.gif", dpi=dpi)
+            turn.animate().save(tmp_path / "turn.gif", dpi=dpi)
         with raises(kic.InputError, key="dpi"):
-            kic.draw(turn).save(tmp_path / "turn.png", dpi=dpi)
+            turn.draw().save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
     with raises(kic.InputError, key="trace"):
-        kic.animate(turn, trace=3)
+        turn.animate(trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
         with raises(kic.InputError, key="speed"):
-            kic.animate(turn, speed=speed)
-    with raises(kic.InputError, key="motion", got="four-bar"):
-        kic.animate("four-bar")
-    with raises(kic.InputError, key="motion", got=()):
-        kic.animate(bars.at({"A": 1.0}))
-    with raises(kic.InputError, key="motion", got=(2, 1)):
-        kic.animate(bars.at({"A": [[1.0], [1.1]]}))
+            turn.animate(speed=speed)
+    with raises(kic.InputError, key="configuration", got=()):
+        bars.at({"A": 1.0}).animate()
+    with raises(kic.InputError, key="configuration", got=(2, 1)):
+        bars.at({"A": [[1.0], [1.1]]}).animate()
     with raises(kic.InputError, key="configuration"):
-        kic.animate(bars.at({"A": np.zeros(0)}))
+        bars.at({"A": np.zeros(0)}).animate()
     with raises(kic.UnknownNameError, name="top"):
-        kic.animate(turn, trace="top")
-    long = SimpleNamespace(t=np.array([0.0, 1000.0]), configuration=bars.at({"A": [1.0, 1.1]}))
-    with raises(kic.InputError, key="motion"):
-        kic.animate(long)
+        turn.animate(trace="top")
+    long = kic.trajectory.line({"A": 1.0}, {"A": 1.1}, 1000.0).on(bars, [0.0, 1000.0])
+    with raises(kic.InputError, key="configuration"):
+        long.animate()
     from matplotlib.animation import FFMpegWriter
 
     monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
     with raises(kic.MissingExtraError, extra="ffmpeg"):
-        kic.animate(turn).save(tmp_path / "turn.mp4")
+        turn.animate().save(tmp_path / "turn.mp4")
     assert not (tmp_path / "turn.mp4").exists()
 
 
 def test_repr_mentions_save(turn) -> None:
-    made = kic.animate(turn, fps=10)
+    made = turn.animate(fps=10)
     assert repr(made) == f"<Animation of {len(made)} frames, {len(made) / 10:.1f} s; use save(file)>"
-    wide, high = kic.draw(turn).figure.get_size_inches()
-    assert repr(kic.draw(turn)) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches; use save(file)>"
-    assert len(kic.animate(turn, speed=np.float32(2.0))) == len(made)  # numbers of any kind
+    wide, high = turn.draw().figure.get_size_inches()
+    assert repr(turn.draw()) == f"<MechanismPicture of {wide:.1f} × {high:.1f} inches; use save(file)>"
+    assert len(turn.animate(speed=np.float32(2.0))) == len(made)  # numbers of any kind
 
 
 def test_without_matplotlib(turn, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with raises(kic.MissingExtraError, extra="plot"):
-        kic.animate(turn)
+        turn.animate()

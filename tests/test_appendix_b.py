@@ -131,7 +131,7 @@ def test_four_branches(batch: tuple[int, ...]) -> None:
 
 
 def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
-    """`at` and `assemblies` find the same configurations, also near workspace boundaries."""
+    """`at` and `assembly_modes` find the same configurations, also near workspace boundaries."""
     arm = ARM
     m = arm.mechanism()
     radii = np.array([0.4 + 1e-3, 0.5, 1.2, 1.9, 2.2 - 1e-3])
@@ -151,10 +151,10 @@ def test_inverse_kinematics_agrees_with_the_general_solver() -> None:
         condition = w.condition()[k]
         error = angle_distance(c.phi, branches[k]).max(axis=-1)
         assert (error < 100 * np.finfo(float).eps * condition + 1e-12).all()
-    found = m.assemblies({"wrist.x": 1.1, "wrist.y": -0.6, "wrist.z": 1.0})
+    found = m.assembly_modes({"wrist.x": 1.1, "wrist.y": -0.6, "wrist.z": 1.0})
     closed_form = arm.inverse_kinematics([1.1, -0.6, 1.0])
-    assert len(found.phi) == 4
-    distances = angle_distance(found.phi[:, None], closed_form).max(axis=-1)
+    assert len(found.configuration.phi) == 4
+    distances = angle_distance(found.configuration.phi[:, None], closed_form).max(axis=-1)
     assert (distances.min(axis=0) < 1e-9).all()
 
 
@@ -203,10 +203,10 @@ def test_boundary_solutions_are_exact() -> None:
 def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
     """Expect two singular configurations, in front of the waist and behind it."""
     P = radius * np.array([0.6, 0.48, 0.64]) + [0.0, 0.0, ARM.s11]
-    found = ARM.mechanism().assemblies(dict(zip(ARM.rows, P, strict=True)))
+    found = ARM.mechanism().assembly_modes(dict(zip(ARM.rows, P, strict=True)))
     assert len(found.counts) == 2
     assert found.singular.all()
-    distances = angle_distance(found.phi[:, None], ARM.inverse_kinematics(P)[::2]).max(axis=-1)
+    distances = angle_distance(found.configuration.phi[:, None], ARM.inverse_kinematics(P)[::2]).max(axis=-1)
     assert distances.min(axis=0).max() < 1e-3  # a search keeps half of the digits on a boundary
 
 

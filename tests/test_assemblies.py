@@ -31,141 +31,154 @@ def test_the_eight_configurations_of_an_arm_with_a_spherical_wrist(seed: int) ->
     phi = rng.uniform(-1, 1, size=6) + np.array([0.0, 0.5, -2.2, 0.0, 0.0, 0.0])
     phi[4] = np.sign(phi[4]) * (0.4 + abs(phi[4]) / 2)
     c = ARM.at(phi)
-    found = ARM.assemblies({"link6": c.pose("link6")})
-    assert found.batch == (8,)
+    found = ARM.assembly_modes({"link6": c.pose("link6")})
+    assert found.configuration.batch == (8,)
     assert found.counts.sum() <= found.starts == 128
     assert not found.singular.any()
-    assert np.abs(found.displacement("link6") - c.displacement("link6")).max() < 1e-12
+    assert np.abs(found.configuration._displacement("link6") - c._displacement("link6")).max() < 1e-12
     # the known one is among them; each has its turned wrist beside it
-    off = np.abs(wrapped(found.phi - phi)).max(axis=1)
+    off = np.abs(wrapped(found.configuration.phi - phi)).max(axis=1)
     assert off.min() < 1e-10
-    for one in found.phi:
+    for one in found.configuration.phi:
         for wrist in family(one):
-            assert np.abs(wrapped(found.phi - wrist)).max(axis=1).min() < 1e-9
+            assert np.abs(wrapped(found.configuration.phi - wrist)).max(axis=1).min() < 1e-9
     # the inner three are the four of the wrist's centre, each twice
-    inner = {tuple(np.round(wrapped(x), 6) + 0.0) for x in found.phi[:, :3]}
+    inner = {tuple(np.round(wrapped(x), 6) + 0.0) for x in found.configuration.phi[:, :3]}
     assert len(inner) == 4
     # nearest first, each angle in its closest turn
-    far = np.linalg.norm(found.phi - ARM.at().phi, axis=1)
+    far = np.linalg.norm(found.configuration.phi - ARM.at().phi, axis=1)
     assert (np.diff(far) > -1e-9).all()
-    assert np.abs(found.phi - ARM.at().phi).max() <= np.pi + 1e-12
+    assert np.abs(found.configuration.phi - ARM.at().phi).max() <= np.pi + 1e-12
 
 
 def test_the_same_seed_finds_the_same() -> None:
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
-    a, b = ARM.assemblies(pose, seed=3), ARM.assemblies(pose, seed=3)
-    assert a.state.tolist() == b.state.tolist()
+    a, b = ARM.assembly_modes(pose, rng=3), ARM.assembly_modes(pose, rng=3)
+    assert a.configuration.state.tolist() == b.configuration.state.tolist()
     assert a.counts.tolist() == b.counts.tolist()
-    few = ARM.assemblies(pose, starts=12, seed=np.random.default_rng(1))
+    few = ARM.assembly_modes(pose, starts=12, rng=np.random.default_rng(1))
     assert few.starts == 12
     assert 1 <= len(few.counts) <= 8
     near = ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
-    best = ARM.assemblies(pose, near=near)
-    assert np.abs(best.phi[0] - near.phi).max() < 1e-12
-    assert isinstance(best, Configuration)
-    assert best.coefficients("tool").G.shape == (8, 3, 6)
+    best = ARM.assembly_modes(pose, near=near)
+    assert np.abs(best.configuration.phi[0] - near.phi).max() < 1e-12
+    assert isinstance(best.configuration, Configuration)
+    assert best.configuration.coefficients("tool").G.shape == (8, 3, 6)
 
 
 def test_two_links_inside_at_and_beyond_their_reach() -> None:
     for x, y in ((1.0, 1.0), (0.3, -1.7), (1.9999, 0.0)):
-        found = TWO.assemblies({"tip.x": x, "tip.y": y})
-        assert found.batch == (2,)
+        found = TWO.assembly_modes({"tip.x": x, "tip.y": y})
+        assert found.configuration.batch == (2,)
         bend = np.arccos((x**2 + y**2) / 2 - 1)
-        assert np.sort(found.value("elbow")) == pytest.approx([-bend, bend], abs=1e-10)
+        assert np.sort(found.configuration.value("elbow")) == pytest.approx([-bend, bend], abs=1e-10)
         assert not found.singular.any()
-    edge = TWO.assemblies({"tip.x": 2.0, "tip.y": 0.0})
-    assert (edge.batch, edge.singular.tolist()) == ((1,), [True])
-    assert "1 distinct assembly mode found" in repr(edge)
-    assert "the inputs barely determine assembly mode 0: the limit of reach" in repr(edge)
-    assert np.abs(edge.phi).max() < 1e-6
+    edge = TWO.assembly_modes({"tip.x": 2.0, "tip.y": 0.0})
+    assert (edge.configuration.batch, edge.singular.tolist()) == ((1,), [True])
+    assert "1 distinct assembly mode found" in edge.summary().text()
+    assert "the values barely determine assembly mode 0: the limit of reach" in edge.summary().text()
+    assert np.abs(edge.configuration.phi).max() < 1e-6
     with raises(kic.ConfigurationError, failed=[()]) as e:
-        TWO.assemblies({"tip.x": 2.1, "tip.y": 0.0})
+        TWO.assembly_modes({"tip.x": 2.1, "tip.y": 0.0})
     assert e.value.residual == pytest.approx(0.1, abs=1e-9)
     assert e.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
 
 
 def test_limits() -> None:
     where = {"tip.x": 1.0, "tip.y": 1.0}
-    up = TWO.assemblies(where, limits={"elbow": (0.0, 2.0)})
-    assert up.phi == pytest.approx(np.array([[0.0, np.pi / 2]]), abs=1e-12)
-    both = TWO.assemblies(where, limits={"elbow": (-np.pi / 2, np.pi / 2)})  # the limits themselves belong
-    assert both.batch == (2,)
-    turned = TWO.assemblies(where, limits={"shoulder": (6.0, 8.0)})  # the same angles a turn further
-    assert np.sort(turned.value("shoulder")) == pytest.approx([2 * np.pi, 2.5 * np.pi], abs=1e-12)
-    half = TWO.assemblies(where, limits={"shoulder": (1.0, np.inf)})
-    assert half.value("elbow").max() == pytest.approx(np.pi / 2, abs=1e-12)
-    assert half.value("shoulder").min() == pytest.approx(np.pi / 2, abs=1e-12)
-    assert np.abs(half.value("tip") - [1, 1, 0]).max() < 1e-12
+    up = TWO.assembly_modes(where, limits={"elbow": (0.0, 2.0)})
+    assert up.configuration.phi == pytest.approx(np.array([[0.0, np.pi / 2]]), abs=1e-12)
+    both = TWO.assembly_modes(
+        where, limits={"elbow": (-np.pi / 2, np.pi / 2)}
+    )  # the limits themselves belong
+    assert both.configuration.batch == (2,)
+    turned = TWO.assembly_modes(where, limits={"shoulder": (6.0, 8.0)})  # the same angles a turn further
+    assert np.sort(turned.configuration.value("shoulder")) == pytest.approx(
+        [2 * np.pi, 2.5 * np.pi], abs=1e-12
+    )
+    half = TWO.assembly_modes(where, limits={"shoulder": (1.0, np.inf)})
+    assert half.configuration.value("elbow").max() == pytest.approx(np.pi / 2, abs=1e-12)
+    assert half.configuration.value("shoulder").min() == pytest.approx(np.pi / 2, abs=1e-12)
+    assert np.abs(half.configuration.value("tip") - [1, 1, 0]).max() < 1e-12
     with raises(kic.ConfigurationError, failed=[()]) as caught:
-        TWO.assemblies(where, limits={"elbow": (0.0, 1.0)})
+        TWO.assembly_modes(where, limits={"elbow": (0.0, 1.0)})
     assert caught.value.configuration.batch == (2,)
     (beyond,) = caught.value.beyond
     assert beyond == {"elbow": pytest.approx(np.pi / 2 - 1, abs=1e-9)}
     # real limits of the arm keep some of the eight
     pose = {"link6": ARM.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).pose("link6")}
     bounds = {"waist": (-2.79, 2.79), "shoulder": (-3.93, 0.79), "elbow": (-3.93, 0.79)}
-    kept, every = ARM.assemblies(pose, limits=bounds), ARM.assemblies(pose)
+    kept, every = ARM.assembly_modes(pose, limits=bounds), ARM.assembly_modes(pose)
     assert 0 < len(kept.counts) < len(every.counts) == 8
     for name, (lower, upper) in bounds.items():
-        assert (lower <= kept.value(name)).all()
-        assert (kept.value(name) <= upper).all()
+        assert (lower <= kept.configuration.value(name)).all()
+        assert (kept.configuration.value(name) <= upper).all()
 
 
 def test_assemblies_of_closed_mechanisms() -> None:
     m = kic.load("four-bar")
     for angle in (0.4, 1.2, 2.9):
-        found = m.assemblies({"A": angle})
-        assert found.batch == (2,)
-        assert found.value("A") == pytest.approx([angle] * 2, abs=1e-13)
+        found = m.assembly_modes({"A": angle})
+        assert found.configuration.batch == (2,)
+        assert found.configuration.value("A") == pytest.approx([angle] * 2, abs=1e-13)
         # the two are mirror images in the line from B to D: transmission angles of opposite sign
-        at = {k: np.array(m._model.description.part(k).at) for k in "BCD"}
+        at = {k: np.array(m._model.description._part(k).at) for k in "BCD"}
         arms = [
-            found.pose(body).rotation.apply(at[k] - at["C"])
+            found.configuration.pose(body).rotation.apply(at[k] - at["C"])
             for body, k in (("coupler", "B"), ("rocker", "D"))
         ]
         turned = np.cross(*arms)[:, 2]
         assert turned.sum() == pytest.approx(0.0, abs=1e-12)
         assert abs(turned[0]) > 1e-3
     m = kic.load("five-bar")
-    assert m.assemblies({"A": 1.2, "E": 1.5}).batch == (2,)
-    four = m.assemblies({"tip.x": 24.0, "tip.y": 24.0})
-    assert four.batch == (4,)
-    assert np.abs(four.value("tip") - [24, 24, 0]).max() < 1e-11
+    assert m.assembly_modes({"A": 1.2, "E": 1.5}).configuration.batch == (2,)
+    four = m.assembly_modes({"tip.x": 24.0, "tip.y": 24.0})
+    assert four.configuration.batch == (4,)
+    assert np.abs(four.configuration.value("tip") - [24, 24, 0]).max() < 1e-11
     signs = {
         (np.sign(a), np.sign(b))
         for a, b in zip(
-            four.value("B") - four.value("B").mean(), four.value("E") - four.value("E").mean(), strict=True
+            four.configuration.value("B") - four.configuration.value("B").mean(),
+            four.configuration.value("E") - four.configuration.value("E").mean(),
+            strict=True,
         )
     }
     assert len(signs) == 4
     # three legs, each with two elbows
     m = kic.load("three-legged-robot")
     pose = RigidTransform.from_components([0.1, 0.05, 0.0], Rotation.from_rotvec([0, 0, 0.1]))
-    eight = m.assemblies({"platform": pose})
-    assert eight.batch == (8,)
-    assert np.abs(eight.displacement("platform") - pose.as_matrix()).max() < 1e-12
+    eight = m.assembly_modes({"platform": pose})
+    assert eight.configuration.batch == (8,)
+    assert np.abs(eight.configuration._displacement("platform") - pose.as_matrix()).max() < 1e-12
     # limits of a cut joint are looked at as well
     assert m.cuts == ("C2", "C3")
-    some = m.assemblies({"platform": pose}, limits={"C2": (eight.value("C2").mean(), np.inf)})
+    some = m.assembly_modes(
+        {"platform": pose}, limits={"C2": (eight.configuration.value("C2").mean(), np.inf)}
+    )
     assert len(some.counts) == 8
-    middle = np.sort(wrapped(eight.value("C2")))[[0, -1]].mean()
-    half = m.assemblies({"platform": pose}, limits={"C2": (middle, middle + np.pi)})
+    middle = np.sort(wrapped(eight.configuration.value("C2")))[[0, -1]].mean()
+    half = m.assembly_modes({"platform": pose}, limits={"C2": (middle, middle + np.pi)})
     assert 0 < len(half.counts) < 8
 
 
 def test_every_configuration_found_is_closed() -> None:
     m = kic.load("gough-stewart")
     legs = {f"L{k}": m.at().value(f"L{k}") for k in range(1, 7)}
-    found = m.assemblies(legs)
+    found = m.assembly_modes(legs)
     closure = m._model.closure(tuple(legs))
     miss = closure.residual(
-        closure.goal(np.array([[*legs.values()]] * len(found.counts))), closure.rows(found._states)[0]
+        closure.goal(np.array([[*legs.values()]] * len(found.counts))),
+        closure.rows(found.configuration._states)[0],
     )
     assert np.abs(miss).max() < 1e-12
-    assert np.abs(found.displacement("platform")[0] - np.eye(4)).max() < 1e-9  # the drawing comes first
-    poses = found.displacement("platform")
+    assert (
+        np.abs(found.configuration._displacement("platform")[0] - np.eye(4)).max() < 1e-9
+    )  # the drawing comes first
+    poses = found.configuration._displacement("platform")
     apart = np.abs(poses[:, None] - poses).max(axis=(-1, -2)) + np.eye(len(poses))
-    states = np.abs(wrapped(found.state[:, None] - found.state)).max(axis=-1) + np.eye(len(poses))
+    states = np.abs(wrapped(found.configuration.state[:, None] - found.configuration.state)).max(
+        axis=-1
+    ) + np.eye(len(poses))
     assert len(poses) > 1
     assert states.min() > 1e-5
     assert apart.max() > 0.1
@@ -173,9 +186,9 @@ def test_every_configuration_found_is_closed() -> None:
 
 def test_uncontrolled_motion_is_reported() -> None:
     """An aligned wrist: roll and flange may trade, every start ends elsewhere."""
-    found = ARM.assemblies({"link6": ARM.at([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]).pose("link6")}, starts=40)
+    found = ARM.assembly_modes({"link6": ARM.at([0.3, 0.5, -2.2, 0.0, 0.0, 0.0]).pose("link6")}, starts=40)
     assert found.singular.any()
-    assert "or a motion remains" in " ".join(repr(found).split())
+    assert "or a motion remains" in " ".join(found.summary().text().split())
 
 
 PLACE = {"tip.x": 1.0, "tip.y": 0.0}
@@ -184,8 +197,8 @@ WRONG = [
     ({"tip.x": 1.0, "tip.y": np.nan}, {}, {"failed": [()]}),
     (PLACE, {"starts": 0}, {"key": "starts", "got": 0}),
     (PLACE, {"starts": 2.5}, {"key": "starts"}),
-    (PLACE, {"seed": "x"}, {"key": "seed", "got": "x"}),
-    (PLACE, {"seed": -1}, {"key": "seed", "got": -1}),
+    (PLACE, {"rng": "x"}, {"key": "rng", "got": "x"}),
+    (PLACE, {"rng": -1}, {"key": "rng", "got": -1}),
     (PLACE, {"limits": [1]}, {"key": "limits", "got": [1]}),
     (PLACE, {"limits": {"elbow": (2, 1)}}, {"key": "limits", "name": "elbow", "got": (2, 1)}),
     (PLACE, {"limits": {"elbow": 1}}, {"key": "limits", "name": "elbow", "got": 1}),
@@ -199,42 +212,42 @@ WRONG = [
 @pytest.mark.parametrize(("inputs", "more", "data"), WRONG)
 def test_invalid_queries_raise(inputs: dict, more: dict, data: dict) -> None:
     with raises(kic.KicError, **data):
-        TWO.assemblies(inputs, **more)
+        TWO.assembly_modes(inputs, **more)
 
 
 def test_turns_of_balls_have_no_limits() -> None:
     body, ball = kic.Body("b", at=(1, 0, 0)), kic.Joint("S", "spherical", ("ground", "b"), at=(0, 0, 0))
     m = kic.Mechanism("ball", [body], [ball])
     turn = Rotation.from_rotvec([0.1, -2.0, 0.4])
-    found = m.assemblies({"b": turn})
-    assert found.batch == (1,)
-    assert found.phi[0] == pytest.approx(turn.as_rotvec(), abs=1e-12)
+    found = m.assembly_modes({"b": turn})
+    assert found.configuration.batch == (1,)
+    assert found.configuration.phi[0] == pytest.approx(turn.as_rotvec(), abs=1e-12)
     with raises(kic.InputError, name="S.2"):
-        m.assemblies({"b": turn}, limits={"S.2": (0, 1)})
+        m.assembly_modes({"b": turn}, limits={"S.2": (0, 1)})
 
 
 def test_fewer_inputs_than_dof_raise() -> None:
     m = kic.load("panda")
     c = m.at(np.array([0.3, -0.4, 0.5, -1.8, 0.2, 1.6, 0.4]))
     with raises(kic.InputError, mobility=7, count=6):
-        m.assemblies({"link7": c.pose("link7")})
+        m.assembly_modes({"link7": c.pose("link7")})
     first = c.coordinates[2]
-    found = m.assemblies({"link7": c.pose("link7"), first: 0.5})
-    assert np.abs(found.displacement("link7") - c.displacement("link7")).max() < 1e-12
-    assert found.value(first) == pytest.approx([0.5] * len(found.counts), abs=1e-13)
-    assert np.abs(wrapped(found.phi - c.phi)).max(axis=1).min() < 1e-9
+    found = m.assembly_modes({"link7": c.pose("link7"), first: 0.5})
+    assert np.abs(found.configuration._displacement("link7") - c._displacement("link7")).max() < 1e-12
+    assert found.configuration.value(first) == pytest.approx([0.5] * len(found.counts), abs=1e-13)
+    assert np.abs(wrapped(found.configuration.phi - c.phi)).max(axis=1).min() < 1e-9
 
 
 def test_places_of_a_body_among_configurations() -> None:
     """A platform has fewer places than its legs have folds; each is reported with its configurations."""
     m = kic.load("gough-stewart")
     level = m.at()
-    found = m.assemblies(level.value(m.coordinates))
+    found = m.assembly_modes(level.value(m.coordinates))
     number = found.places("platform")
     count = int(number.max()) + 1
     assert 1 < count < len(found.counts)
     assert sorted(set(number.tolist())) == list(range(count))
-    T = found.displacement("platform")
+    T = found.configuration._displacement("platform")
     apart = np.abs(T[:, None] - T[None]).max(axis=(2, 3))
     np.testing.assert_array_equal(apart < 1e-4, number[:, None] == number)
     # bodies of a leg that folds over have more places than the platform
@@ -242,19 +255,19 @@ def test_places_of_a_body_among_configurations() -> None:
     assert len({*zip(number.tolist(), found.places(leg).tolist(), strict=True)}) > count
     text = found.summary("platform").text()
     assert f"{count} poses of 'platform'" in text
-    assert ".summary('platform')" in str(found)
+    assert ".summary('platform')" in str(found.summary())
     with raises(kic.UnknownNameError, name="eye"):
         found.places("eye")
     one = found[3]
     assert one.batch == ()
-    assert np.array_equal(one.state, found.state[3])
+    assert np.array_equal(one.state, found.configuration.state[3])
 
 
 def test_places_over_a_batch() -> None:
     m = kic.load("horn-two-link")
-    found = m.assemblies({"tip.x": [1.2, 2.0, 2.4], "tip.y": 0.0})
+    found = m.assembly_modes({"tip.x": [1.2, 2.0, 2.4], "tip.y": 0.0})
     number = found.places("link2")
-    np.testing.assert_array_equal(number < 0, ~found.ok)
+    np.testing.assert_array_equal(number < 0, ~found.configuration.ok)
     assert [sorted(column[column >= 0].tolist()) for column in number.T] == [[0, 1], [0], []]
     with raises(kic.InputError, key="of"):
         found.summary("link2")
@@ -262,8 +275,8 @@ def test_places_over_a_batch() -> None:
 
 def test_branches_that_end_report_where() -> None:
     m = kic.load("horn-two-link")
-    found = m.assemblies({"tip.x": [1.2, 1.7, 2.2], "tip.y": 0.0})
+    found = m.assembly_modes({"tip.x": [1.2, 1.7, 2.2], "tip.y": 0.0})
     for branch in found:
-        (end,) = branch.singularities(outputs=["tip.x", "tip.y"])
+        (end,) = branch.singularities(of=["tip.x", "tip.y"])
         assert end.between == ((1,), (2,))
         np.testing.assert_allclose(end.configuration.value("tip"), [2, 0, 0], atol=1e-9)

@@ -24,7 +24,7 @@ def test_three_windows_are_the_shipped_model() -> None:
         ("points", ("at",)),
     ):
         for part in getattr(shipped, kind):
-            other = made.part(part.name)
+            other = made[part.name]
             for key in keys:
                 # inertias are printed to eight digits
                 assert np.allclose(getattr(other, key), getattr(part, key), rtol=1e-7, atol=1e-12), part.name
@@ -40,5 +40,5 @@ def test_windows_close_with_one_dof(windows: int) -> None:
     assert (m.dof, len(m.cuts)) == (1, windows)
     c = m.at({"D0": m.at().value("D0") + 0.05})
     for k in range(1, windows + 1):
-        tops = [c.pose(name).apply(m.part(f"B{k}").at) for name in (f"coupler{k}", f"rocker{k}")]
+        tops = [c.pose(name).apply(m[f"B{k}"].at) for name in (f"coupler{k}", f"rocker{k}")]
         assert np.abs(tops[0] - tops[1]).max() < 1e-12

@@ -47,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, posture in SHOWN.items():
         m = kic.load(name)
         made[name] = folder / f"{name}.html"
-        made[name].write_text(kic.report_page(m.at(posture), default_outputs(m), 2), encoding="utf-8")
+        made[name].write_text(m.at(posture).to_html(default_outputs(m), order=2), encoding="utf-8")
     return made
 
 
@@ -78,7 +78,7 @@ def test_everything_is_visible(tab: Tab, pages: dict[str, Path], name: str, widt
     assert len(seen) == len(tables)
     assert all(wide > 40 and high > 30 for wide, high, *_ in seen), seen
     pictures = boxes(tab, "svg")
-    assert len(pictures) > len(m.coordinate_names)
+    assert len(pictures) > len(m.coordinates)
     for wide, high, left, right, words in pictures:
         assert wide > 200, words
         assert high > 100, words

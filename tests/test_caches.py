@@ -33,7 +33,7 @@ def test_many_names_do_not_fill_the_memory() -> None:
         if pair[0] != pair[1]:
             m._model.closure(pair)
     gc.collect()
-    caches = (m._model._row_queries, m._model._queries, m._model._transfers, m._model._closures)
+    caches = (m._model._row_queries, m._model._programs, m._model._transfers, m._model._closures)
     assert max(map(len, caches)) == CACHE_SIZE_MAX
     # what was dropped is made again
     assert (c.coefficients(asked[0], order=1).G == c.coefficients(list(asked[0]), order=1).G).all()

@@ -525,13 +525,13 @@ def test_eight_working_modes() -> None:
     """At one pose of the platform each knee bends either way, and all eight are found."""
     m = kic.load("three-rrr")
     legs, pose = legs_of(m, "ABC"), np.add([m.at().value(q) for q in POSE], [0.02, -0.01, 0.1])
-    found = m.assemblies(dict(zip(POSE, pose, strict=True)))
+    found = m.assembly_modes(dict(zip(POSE, pose, strict=True)))
     sides = product((1, -1), repeat=3)
     with mp.workdps(DIGITS):
         here = [M(float(x)) for x in pose]
         wanted = np.array([knee_angles(legs._replace(bends=s), here) for s in sides]).astype(float)
-    motors = np.stack([found.value(q) for q in m.coordinates], axis=1)
-    assert found.batch == (8,)
+    motors = np.stack([found.configuration.value(q) for q in m.coordinates], axis=1)
+    assert found.configuration.batch == (8,)
     off = np.abs(np.exp(1j * motors[:, None]) - np.exp(1j * wanted)).max(axis=2)
     assert off.min(axis=0).max() < 1e-11
     assert off.min(axis=1).max() < 1e-11
@@ -559,9 +559,9 @@ def test_assembly_modes() -> None:
         off = misfit(angles, side)
         for k in np.flatnonzero(off[:-1] * off[1:] < 0):
             places += [brentq(misfit, angles[k], angles[k + 1], args=(side,), xtol=1e-14)]
-    found = m.assemblies({q: c.value(q) for q in m.coordinates})
+    found = m.assembly_modes({q: c.value(q) for q in m.coordinates})
     first = np.array(
-        [np.angle(complex(*(hinge(m, member(found, k), "C1"))) - knees[0]) for k in range(len(found.counts))]
+        [np.angle(complex(*(hinge(m, found[k], "C1"))) - knees[0]) for k in range(len(found.counts))]
     )
     assert 2 <= len(places) <= 6
     assert np.abs(np.sort(first) - np.sort(places)).max() < 1e-10
@@ -680,7 +680,7 @@ def test_platform_is_at_rest_while_the_knees_move() -> None:
     m = kic.load("six-freedom-planar")
     c = m.at()
     other = m.at({**{q: c.value(q) for q in POSE}, "A1": 1.9, "A2": 1.3, "A3": 0.2}, near=c)
-    assert np.abs(other.displacement("platform") - c.displacement("platform")).max() < 1e-13
+    assert np.abs(other._displacement("platform") - c._displacement("platform")).max() < 1e-13
     assert np.abs(hinge(m, other, "C1") - hinge(m, c, "C1")).max() > 0.01
     with raises(kic.InputError, mobility=6, count=3):
         c.dynamics(wrt=POSE)
@@ -698,7 +698,7 @@ def open_part(m: kic.Mechanism, joints: list[str], heavy: list[str]) -> kic.Mech
     kept = [j for j in m.joints if j.name in joints]
     names = {b for j in kept for b in j.bodies}
     bodies = [
-        b if b.name in heavy else kic.Body(b.name, 0.0, b.com, (0, 0, 0), at=b.at)
+        b if b.name in heavy else kic.Body(b.name, mass=0.0, com=b.com, inertia=(0, 0, 0), at=b.at)
         for b in m.bodies
         if b.name in names
     ]
@@ -752,10 +752,10 @@ def test_the_parallel_part_in_platform_coordinates_and_the_arm_upon_it(seed: int
         next(b for b in m.bodies if b.name == name) for name in ("platform", "upper_arm", "forearm", "hand")
     ]
     arm = kic.Mechanism("arm", carried, [plane, *(j for j in m.joints if j.name in ARM)], gravity=m.gravity)
-    T = c.displacement("platform")
+    T = c._displacement("platform")
     turn = np.arctan2(T[1, 0], T[0, 0])
     s = arm.at([T[0, 3], T[1, 3], turn, *(c.value(q) for q in ARM)])
-    assert np.abs(s.displacement("hand") - c.displacement("hand")).max() < 1e-13
+    assert np.abs(s._displacement("hand") - c._displacement("hand")).max() < 1e-13
     w = ["platform.x", "platform.y", "platform.wz"]
     mine = s.coefficients([*w, *ARM], order=3)
     total = s.dynamics().transfer(mine.inverse())

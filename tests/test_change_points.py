@@ -71,7 +71,7 @@ def roughness(run: kic.Simulation) -> float:
 @pytest.mark.parametrize("rate", [-1.0, 7.0])
 def test_rows_of_parallelograms_match_the_pendulum(n: int, rate: float) -> None:
     m, t = windows(n), np.linspace(0, 1.0 if n == 40 else 3.0, 61)
-    run = kic.simulate(m, m.at(), t, qd=[rate])
+    run = m.simulate(t, near=m.at(), qd=[rate])
     angle, speed = pendulum(n, np.pi / 2, rate, t)
     # the global error of the integrator is some multiples of its tolerance 1e-9
     assert np.abs(run.q[:, 0] - angle).max() < 2e-6
@@ -93,7 +93,7 @@ def test_small_swings_about_a_change_point(start: float) -> None:
     gravity, t = (G, 0.0, 0.0), np.linspace(0, 3, 61)
     m = windows(1, gravity)
     c = m.at({"O0": start}, near=m.at())
-    run = kic.simulate(m, c, t, rtol=1e-11, atol=1e-13)
+    run = m.simulate(t, near=c, rtol=1e-11, atol=1e-13)
     angle = pendulum(1, start, 0.0, t, gravity)[0]
     assert np.abs(run.q[:, 0] - angle).max() < 1e-6 * start + 1e-10
     assert np.abs(run["O1"] - run.q[:, 0]).max() < 1e-11
@@ -101,8 +101,8 @@ def test_small_swings_about_a_change_point(start: float) -> None:
 
 
 def test_antiparallelogram_keeps_its_branch() -> None:
-    m = four_bar(2, 1, 2, 1, 1.0, -1)
-    run = kic.simulate(m, m.at(), np.linspace(0, 2, 401), qd=[6.0])
+    m = four_bar(2, 1, 2, 1, crank=1.0, side=-1)
+    run = m.simulate(np.linspace(0, 2, 401), near=m.at(), qd=[6.0])
     assert len(run.change_points) == 4
     # tan(O/2) : tan(D/2) is constant, written without poles
     x, y = run["O"] / 2, run["D"] / 2
@@ -116,7 +116,7 @@ def test_antiparallelogram_keeps_its_branch() -> None:
 @pytest.mark.parametrize("side", [1, -1])
 def test_kites_pass_the_flat_configuration(bars: tuple[float, ...], rate: float, side: int) -> None:
     m = four_bar(*bars, 1.0, side)
-    coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1.5, n), qd=[rate]) for n in (401, 1601))
+    coarse, fine = (m.simulate(np.linspace(0, 1.5, n), near=m.at(), qd=[rate]) for n in (401, 1601))
     assert fine.change_points
     assert np.abs(fine.energy.residual).max() < 1e-6 * fine.energy.kinetic.max()
     # no joint jumps or turns a corner: what is missed falls with the fifth power of the interval
@@ -140,7 +140,7 @@ def test_slider_crank_follows_either_branch(together: bool) -> None:
         kic.Joint("S", "prismatic", ("ground", "slider"), tuple(C), (1, 0, 0), value=float(C[0])),
     ]
     m = kic.Mechanism("folding", bodies=bodies, joints=joints, gravity=(0, -G, 0), coordinates=["O"])
-    run = kic.simulate(m, m.at(), np.linspace(0, 2, 41), qd=[-12.0])
+    run = m.simulate(np.linspace(0, 2, 41), near=m.at(), qd=[-12.0])
     assert len(run.change_points) >= 5
     assert np.abs(run["S"] - (0.0 if together else 2 * np.cos(run["O"]))).max() < 1e-10
     assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
@@ -171,7 +171,7 @@ def stacked() -> kic.Mechanism:
 @pytest.mark.parametrize("make", [carried, stacked])
 def test_change_points_with_two_dof(make, qd: list[float]) -> None:
     m = make()
-    run = kic.simulate(m, m.at(), np.linspace(0, 3, 61), qd=qd)
+    run = m.simulate(np.linspace(0, 3, 61), near=m.at(), qd=qd)
     assert len(run.change_points) >= 5
     for a, b in (("O0", "O1"), ("W0", "W1")):
         if make is stacked or a == "O0":
@@ -208,10 +208,10 @@ def one_leg() -> kic.Mechanism:
 def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float) -> None:
     """A falling quadruped: its four legs reach a change point together, where two ranks are lost."""
     whole, part, t = kic.load("quadruped"), one_leg(), np.linspace(0, 0.32, 33)
-    down = part.at().coefficients(["swing_fl", "knee_fl"], 1, wrt=["X", "Z"]).G @ [0.0, rate]
-    qd = [dict(swing=down[0], knee=down[1], spread=0.0)[n.split("_")[0]] for n in whole.coordinate_names]
-    run = kic.simulate(whole, whole.at(), t, qd=qd, rtol=rtol, atol=rtol, contacts="hold")
-    leg = kic.simulate(part, part.at(), t, qd=down, rtol=1e-11, atol=1e-12, contacts="hold")
+    down = part.at().coefficients(["swing_fl", "knee_fl"], order=1, wrt=["X", "Z"]).G @ [0.0, rate]
+    qd = [dict(swing=down[0], knee=down[1], spread=0.0)[n.split("_")[0]] for n in whole.coordinates]
+    run = whole.simulate(t, near=whole.at(), qd=qd, rtol=rtol, atol=rtol, contacts="hold")
+    leg = part.simulate(t, near=part.at(), qd=down, rtol=1e-11, atol=1e-12, contacts="hold")
     limit = 1e4 * rtol + 1e-9
     assert len(run.change_points) == len(leg.change_points) > 0
     assert np.abs(np.subtract(run.change_points, leg.change_points)).max() < limit
@@ -225,24 +225,72 @@ def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float)
 def test_motions_beside_a_change_point_do_not_pass_it() -> None:
     """Legs that are not in step turn sharply near the change point of all four."""
     m = kic.load("quadruped")
-    run = kic.simulate(m, m.at(), 0.3, qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], contacts="hold")
+    run = m.simulate(0.3, near=m.at(), qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], contacts="hold")
     assert run.change_points == ()
     assert run.closure.max() < 1e-11
     assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
 
 
+def unloaded(m: kic.Mechanism) -> kic.Mechanism:
+    """Return a mechanism without weight: integrators want steps far longer than its loops allow."""
+    return replace(m, gravity=(0, 0, 0))
+
+
+def restarted(kind: str, **settings) -> kic.Simulation:
+    """Return a run whose integrator is restarted by one kind of place."""
+    if kind == "change points":
+        m = windows(3, (0, 0, 0))
+        return m.simulate(np.linspace(0, 2, 21), near=m.at([0.9]), qd=[-3.0], **settings)
+    if kind == "change points under weight":
+        m = windows(1)
+        return m.simulate(np.linspace(0, 1.5, 31), near=m.at(), qd=[-4.0], **settings)
+    if kind == "changes of coordinates":
+        m = unloaded(four_bar(2.0, 1.5, 1.0, 1.4, crank=1.2, side=1))
+        return m.simulate([0, 1, 2], near=m.at(), qd=[3.0], **settings)
+    if kind == "contacts":
+        m = one_leg()
+        run = m.simulate([0, 0.28], near=m.at(), qd=[0.4, 0.4], **settings)
+        assert run.stopped
+        return m.simulate([run.t[-1], 0.28], near=run, contacts="hold", **settings)
+    assert kind == "events"
+    m = unloaded(kic.load("four-bar"))
+
+    def twentieth(t: float, now: kic.simulating.motion.Snapshot) -> float:
+        return float(np.sin(20 * np.pi * t))
+
+    twentieth.terminal = True
+    run = m.simulate([0, 0.4], near=m.at(), qd=[2.0], events=twentieth, **settings)
+    while run.t[-1] < 0.4:
+        run = m.simulate([run.t[-1], 0.4], near=run, events=twentieth, **settings)
+    return run
+
+
+@pytest.mark.parametrize(
+    "kind", ["change points", "change points under weight", "changes of coordinates", "contacts", "events"]
+)
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-9])
+def test_no_integrator_creeps_where_it_is_restarted(kind: str, rtol: float) -> None:
+    """Steps of other methods are at most a multiple of those of DOP853, which depends on their orders."""
+    methods = ("DOP853", "RK45", "LSODA", "BDF") + ("RK23", "Radau") * (rtol > 1e-8)
+    runs = [restarted(kind, method=method, rtol=rtol, atol=rtol, max_steps=3000) for method in methods]
+    for method, run in zip(methods, runs, strict=True):
+        assert run.steps <= 40 * runs[0].steps, method
+        # the global error of the integrator is some multiples of its tolerance
+        assert np.abs(run.q[-1] - runs[0].q[-1]).max() < 1e4 * rtol, method
+
+
 @pytest.mark.parametrize("method", ["RK45", "LSODA", "Radau"])
 def test_every_integrator_passes_change_points(method: str) -> None:
     m, t = windows(3), np.linspace(0, 1.5, 31)
-    run = kic.simulate(m, m.at(), t, qd=[-4.0], method=method, rtol=1e-7, atol=1e-7)
+    run = m.simulate(t, near=m.at(), qd=[-4.0], method=method, rtol=1e-7, atol=1e-7)
     assert np.abs(run.q[:, 0] - pendulum(3, np.pi / 2, -4.0, t)[0]).max() < 1e-4
     assert len(run.change_points) == 3
 
 
 def test_prescribed_crank_passes_change_points() -> None:
     m = windows(1)
-    run = kic.simulate(
-        m, m.at(), np.linspace(0, 3, 31), prescribed={"O0": lambda t: (np.pi / 2 - 2 * t, -2.0, 0.0)}
+    run = m.simulate(
+        np.linspace(0, 3, 31), near=m.at(), prescribed={"O0": lambda t: (np.pi / 2 - 2 * t, -2.0, 0.0)}
     )
     assert np.allclose(run.change_points, [np.pi / 4, 3 * np.pi / 4], atol=1e-6)
     weight = 2 * G * np.cos(run.q[:, 0])
@@ -251,8 +299,8 @@ def test_prescribed_crank_passes_change_points() -> None:
 
 def test_stop_at_change_points(tmp_path) -> None:
     m, t = windows(1), np.linspace(0, 3, 31)
-    whole = kic.simulate(m, m.at(), t, qd=[-4.0])
-    run = kic.simulate(m, m.at(), t, qd=[-4.0], on_change_point="stop")
+    whole = m.simulate(t, near=m.at(), qd=[-4.0])
+    run = m.simulate(t, near=m.at(), qd=[-4.0], on_change_point="stop")
     assert "by a change point" in run.stopped
     assert run.change_points == (run.t[-1],)
     assert run.q[-1, 0] == pytest.approx(0, abs=1e-6)
@@ -260,7 +308,7 @@ def test_stop_at_change_points(tmp_path) -> None:
         run.save(tmp_path / "run.npz")
         run = kic.Simulation.load(tmp_path / "run.npz")
         rest = [run.t[-1], *t[t > run.t[-1]]]
-        run = kic.simulate(m, run, rest, on_change_point="stop")
+        run = m.simulate(rest, near=run, on_change_point="stop")
         assert np.allclose(run.change_points, whole.change_points[: k + 1], atol=1e-6)
     assert np.abs(run["O1"] - run["O0"]).max() < 1e-10
 
@@ -268,10 +316,10 @@ def test_stop_at_change_points(tmp_path) -> None:
 @pytest.mark.parametrize("off", [1e-2, 1e-6])
 def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
     """The coupler is slightly too long: near the flat configuration there is a gap, or a sharp turn."""
-    m = four_bar(2, 1, 2 + off, 1, 1.0, 1)
+    m = four_bar(2, 1, 2 + off, 1, crank=1.0, side=1)
     start, t = m.at(), np.linspace(0, 0.6, 31)
     try:
-        run = kic.simulate(m, start, t, qd=[-4.0], max_steps=40)
+        run = m.simulate(t, near=start, qd=[-4.0], max_steps=40)
     except kic.SimulationError as error:
         run = error.simulation
     assert run.change_points == ()
@@ -281,7 +329,7 @@ def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
 
 @pytest.mark.parametrize(("off", "meets"), [(0.0, True), (1e-10, False), (1e-6, False)])
 def test_branch_is_found_only_where_branches_meet(off: float, meets: bool) -> None:
-    m = four_bar(2, 1, 2 + off, 1, 0.3, 1)
+    m = four_bar(2, 1, 2 + off, 1, crank=0.3, side=1)
     c = m.at()
     chart = Chart(Motion(m._model, ("O",), None, {}), ("O",), c.state, np.array([c.value("O")]))
     assert chart.seek_branch(np.array([-1.0])) == meets
@@ -289,7 +337,7 @@ def test_branch_is_found_only_where_branches_meet(off: float, meets: bool) -> No
 
 def test_sarrus_linkage_passes_its_flat_configuration() -> None:
     m = kic.load("sarrus")
-    coarse, fine = (kic.simulate(m, m.at(), np.linspace(0, 1, n), qd=[0.5]) for n in (401, 1601))
+    coarse, fine = (m.simulate(np.linspace(0, 1, n), near=m.at(), qd=[0.5]) for n in (401, 1601))
     assert len(fine.change_points) == 3
     assert roughness(fine) < roughness(coarse) / 100
     assert np.abs(fine.energy.residual).max() < 1e-6 * fine.energy.kinetic.max()

@@ -34,14 +34,14 @@ def test_prescribed_coordinates_stay_in_all_charts(speed: float) -> None:
 
     runs = []
     for other in ("E", "B", "C"):
-        rate = c.coefficients(["A", "E"], 1, wrt=["A", other]).G
+        rate = c.coefficients(["A", "E"], order=1, wrt=["A", other]).G
         qd = np.linalg.solve(rate, [0.3, speed])
-        runs.append(kic.simulate(m, c, t, qd=qd, wrt=["A", other], prescribed={"A": way}, **TIGHT))
+        runs.append(m.simulate(t, near=c, qd=qd, wrt=["A", other], prescribed={"A": way}, **TIGHT))
     run = runs[0]
     assert run.charts > 1
     assert run.t[-1] == 6
     # it came through places where A and E cannot drive the mechanism
-    G = run.configuration.coefficients("E", 1, wrt=["A", "B"]).G[:, 0, 1]
+    G = run.configuration.coefficients("E", order=1, wrt=["A", "B"]).G[:, 0, 1]
     assert G.min() < 0 < G.max()
     assert np.abs(run["A"] - [way(x)[0] for x in t]).max() < 1e-12
     assert np.abs(run.qd[:, 0] - [way(x)[1] for x in t]).max() < 1e-12
@@ -72,7 +72,7 @@ def test_efforts_at_free_coordinates_with_prescribed_ones() -> None:
         # what is given at a prescribed coordinate counts for nothing
         return np.array([7.0, 0.05 * np.cos(3 * t)])
 
-    run = kic.simulate(m, c, t, qd=[0.3, 2.0], prescribed=ways, effort=push, **TIGHT)
+    run = m.simulate(t, near=c, qd=[0.3, 2.0], prescribed=ways, effort=push, **TIGHT)
     assert run.charts > 1
     assert run.effort[:, 1] == pytest.approx(0.05 * np.cos(3 * t))
     assert np.abs(run.effort[:, 0] - 7).min() > 1e-3
@@ -83,10 +83,10 @@ def test_prescribed_coordinate_stops_at_its_dead_centre() -> None:
     m = kic.load("four-bar")
     begin = float(m.at().value("C"))
     with raises(kic.SimulationError, key="prescribed", names=("C",)) as e:
-        kic.simulate(m, m.at(), 4.0, wrt="C", prescribed={"C": lambda t: (begin - t * t / 2, -t, -1.0)})
+        m.simulate(4.0, near=m.at(), wrt="C", prescribed={"C": lambda t: (begin - t * t / 2, -t, -1.0)})
     kept = e.value.simulation
     assert kept.t[-1] > 0.5
-    last = kept.configuration.coefficients("A", 1, wrt="C").G[-1, 0, 0]
+    last = kept.configuration.coefficients("A", order=1, wrt="C").G[-1, 0, 0]
     assert abs(last) > 5  # the crank runs away from the angle that shall lead it
 
 
@@ -104,13 +104,13 @@ def test_angles_of_cut_joints_are_not_integrated(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Chart, "__call__", counted)
     c, t = m.at(), np.linspace(0, 1, 21)
     ratio = c.coefficients("D", order=1).G[0, 0]
-    run = kic.simulate(m, c, t, qd=[3 * ratio], wrt="D", effort=[0.3], **TIGHT)
+    run = m.simulate(t, near=c, qd=[3 * ratio], wrt="D", effort=[0.3], **TIGHT)
     assert ("D",) not in used
     assert run.coordinates == ("D",)
     assert run.q.shape == (21, 1)
-    push = m.prepare(of=["D"], order=1)
-    own = kic.simulate(
-        m, c, t, qd=[3.0], effort=lambda t, now: push(now.state).D.G.T @ [0.3], wrt="A", **TIGHT
+    push = m.prepare("coefficients", of=["D"], order=1)
+    own = m.simulate(
+        t, near=c, qd=[3.0], effort=lambda t, now: push(now.state).D.G.T @ [0.3], wrt="A", **TIGHT
     )
     assert mismatch(run["tip"], own["tip"]) < 1e-9
     assert np.abs(run.q[:, 0] - own["D"]).max() < 1e-9

@@ -66,7 +66,9 @@ def mechanism_of(parameters: dict) -> kic.Mechanism:
         for k, link in enumerate(parameters["links"], 1)
     ]
     ends = [kic.Point(f"end{k}", f"link{k}", at=(0, 0, 0)) for k in range(1, len(rows) + 1)]
-    return kic.from_dh("puma", rows, "standard", bodies, ends, gravity=parameters["gravity"])
+    return kic.from_dh(
+        "puma", rows, convention="standard", bodies=bodies, points=ends, gravity=parameters["gravity"]
+    )
 
 
 def closed_form(parameters: dict, **other) -> ThreeLinkPuma:
@@ -239,7 +241,7 @@ def test_closed_form_of_symbols() -> None:
 def source_sums(m: kic.Mechanism, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
     """Return the sums (30)-(33) for a serial arm of revolute joints, with the limits of erratum C5."""
     n, c = len(q), m.at(q)
-    transforms = [c.displacement(b.name) for b in m.bodies]
+    transforms = [c._displacement(b.name) for b in m.bodies]
     z = [T[:3, :3] @ j.axis / np.linalg.norm(j.axis) for T, j in zip(transforms, m.joints, strict=True)]
     # a joint axis is that of its second body relative to the first
     z = [v if j.bodies[1] == b.name else -v for v, j, b in zip(z, m.joints, m.bodies, strict=True)]
@@ -316,9 +318,9 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     if m.cuts:
         start = np.concatenate([reference.value(x).reshape(-1) for x in reference.coordinates])
     c = m.at(start + 0.01 * rng.normal(size=(*batch, len(start))))
-    M = len(reference.dynamics(wrt).coordinates)
+    M = len(reference.dynamics(wrt=wrt).coordinates)
     qd, qdd = rng.normal(size=(2, *batch, M))
-    arm, whole = split(c, wrt), c.dynamics(wrt)
+    arm, whole = split(c, wrt=wrt), c.dynamics(wrt=wrt)
     assert arm.batch == batch
     assert arm.coordinates == whole.coordinates
     assert relative_error(arm.D_tran + arm.D_rot, whole.I) < 1e-12
@@ -495,7 +497,7 @@ def test_effort_deviation_of_one_configuration() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     deviation = arm.without("G").effort_deviation(np.zeros(6), np.zeros(6))
     assert deviation.n_configurations == 1
-    assert "errors over 1 configuration\n" in repr(deviation)
+    assert "errors over 1 configuration\n" in deviation.summary().text()
     assert deviation.max_error.shape == (6,)
     assert relative_error(deviation.relative[1:], np.ones(5)) < 1e-12
     assert deviation.relative[0] == 0
@@ -510,21 +512,21 @@ def test_effort_deviation_of_symbols_raises() -> None:
 
 def test_summaries(motion) -> None:
     arm, qd, qdd = motion
-    text = repr(arm.simplified())
+    text = arm.simplified().summary().text()
     assert "dropped: D_rot among joint1" in text
     assert "D_tran (translational mass matrix)" in text
     assert "batch (41,)" in text
-    assert "empty batch" in repr(split(kic.load("lee-puma").at(np.zeros((0, 6)))))
+    assert "empty batch" in str(split(kic.load("lee-puma").at(np.zeros((0, 6)))).summary())
     deviation = arm.without("H_rot").effort_deviation(qd, qdd)
-    lines = repr(deviation).splitlines()
+    lines = deviation.summary().text().splitlines()
     assert lines[0] == "dropped: H_rot"
     assert [float(x) for x in lines[-1].split()[1:]] == pytest.approx(
         [x[5] for x in (deviation.max_error, deviation.rms_error, deviation.max_effort, deviation.relative)],
         rel=1e-4,
     )
-    assert "dropped: nothing" in repr(arm.effort_deviation(qd, qdd))
+    assert "dropped: nothing" in arm.effort_deviation(qd, qdd).summary().text()
     comparison = arm.compare_parts(qd, qdd)
-    assert all(part in repr(comparison) for part in PARTS)
+    assert all(part in comparison.summary().text() for part in PARTS)
     for shown in (arm, deviation, comparison):
         assert "<table>" in shown._repr_html_()
 
@@ -590,7 +592,7 @@ def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
     ):
         c = m.at([0.3, 0.5]) if wrt else m.at()
         with raises(kic.InputError, key="mechanism") as caught:
-            split(c, wrt).simplified(1)
+            split(c, wrt=wrt).simplified(1)
         assert obstacle in caught.value.got
 
 
@@ -640,7 +642,7 @@ def test_counting_scalar_counts_an_expression() -> None:
     assert OperationCount(1) + OperationCount(0, 2) == OperationCount(1, 2)
     with pytest.raises(TypeError):
         OperationCount() + 1
-    assert "cosines" in repr(expected)
+    assert "cosines" in expected.summary().text()
     assert "<table>" in expected._repr_html_()
     assert repr(x) == "CountingScalar(2.0)"
 
@@ -681,7 +683,7 @@ def test_operation_table() -> None:
     assert differences.tolist() == [12] * 4
     assert (table.products[:, 3] > table.products[:, 4]).all()
     assert (table.sums[:, 3] > table.sums[:, 4]).all()
-    text = repr(table)
+    text = table.summary().text()
     assert "101348" in text
     assert "kic inverse dynamics" in text
     assert "<table>" in table._repr_html_()
@@ -728,15 +730,20 @@ def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
         query = query | {"of": [m.bodies[0].name, m.points[0].name]}
     count, counted = run_counted(m, at=c, **query)
     inverse_dynamics = query["dynamics"] == "inverse_dynamics"
-    dynamics = True if inverse_dynamics else query["dynamics"]
-    result = m.prepare(**(query | {"dynamics": dynamics}))(c.state)
+    options = {key: x for key, x in query.items() if key != "dynamics"}
+    asked = ["coefficients"] * ("of" in options) + ["dynamics"] * bool(query["dynamics"])
+    if query["dynamics"]:
+        options["loads"] = query["dynamics"] != "inertia"
+    result = m.prepare(asked, **options)(c.state)
     compiled = [a[0] for a in (result._rows, result._model) if a.size]
     assert len(counted) == len(compiled) + inverse_dynamics
     for mine, expected in zip(counted, compiled, strict=False):
         assert relative_error(mine, expected) < 1e-12
     if inverse_dynamics:
         ones = np.ones(len(counted[-1]))
-        assert relative_error(counted[-1], c.dynamics(query.get("wrt")).inverse_dynamics(ones, ones)) < 1e-12
+        assert (
+            relative_error(counted[-1], c.dynamics(wrt=query.get("wrt")).inverse_dynamics(ones, ones)) < 1e-12
+        )
     assert count == count_operations(m, at=c, **query)
     assert count.multiplications > 0
 
@@ -790,8 +797,8 @@ def test_count_with_dependent_closure_equations_raises() -> None:
         points=[kic.Point("tip", "b", at=(2, 0, 0))],
         coordinates=["A"],
     )
-    found = flat.assemblies([0.5])
-    configuration = Configuration(flat._model, (), found._states[:1])
+    found = flat.assembly_modes([0.5])
+    configuration = Configuration(flat._model, (), found.configuration._states[:1])
     assert configuration.coefficients("tip").G.shape == (3, 1)
     with raises(kic.InputError, key="mechanism"):
         count_operations(flat, of="tip", at=configuration)

@@ -105,7 +105,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
         expected = c.coefficients(name, order=3)
         for x in ("values", "G", "H", "D"):
             assert mismatch(getattr(closed, x), getattr(expected, x)) < 1e-12
-    bodies, contributions = leg.dynamics_by_body(q), c.contributions()
+    bodies, contributions = leg.dynamics_by_body(q), c.body_contributions()
     assert contributions.bodies == Leg.bodies
     assert bodies.I.shape == (*batch, 5, 3, 3)
     assert mismatch(bodies.I, contributions.I_linear + contributions.I_angular) < 1e-12

@@ -438,16 +438,16 @@ def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
         assert arm.solution_count(tip) == count
         if not count:
             with pytest.raises(kic.ConfigurationError):
-                m.assemblies(inputs, starts=16)
+                m.assembly_modes(inputs, starts=16)
             with raises(kic.ConfigurationError, key="tip"):
                 arm.inverse_kinematics(tip)
             continue
-        found = m.assemblies(inputs, starts=32)
+        found = m.assembly_modes(inputs, starts=32)
         assert len(found.counts) == count
         assert found.singular.all() == (count == 1)
         tolerance = 1e-3 if count == 1 else 1e-9  # a search keeps half of the digits on a boundary
         for branch in arm.inverse_kinematics(tip):
-            assert angle_distance(found.phi, branch).max(axis=-1).min() < tolerance
+            assert angle_distance(found.configuration.phi, branch).max(axis=-1).min() < tolerance
         assert (arm.inverse_kinematics(tip)[0] == arm.inverse_kinematics(tip)[1]).all() == (count == 1)
 
 
@@ -462,14 +462,14 @@ def test_three_link_solution_count_agrees_with_a_search(arm: ThreeLink) -> None:
         inputs = {"tip.x": x, "tip.y": y, "link3.angle": phi}
         if not count:
             with pytest.raises(kic.ConfigurationError):
-                m.assemblies(inputs, starts=16)
+                m.assembly_modes(inputs, starts=16)
             continue
-        found = m.assemblies(inputs, starts=32)
+        found = m.assembly_modes(inputs, starts=32)
         assert len(found.counts) == count
         assert found.singular.all() == (count == 1)
         tolerance = 1e-3 if count == 1 else 1e-9  # a search keeps half of the digits on a boundary
         for branch in arm.inverse_kinematics([x, y, phi]):
-            assert angle_distance(found.phi, branch).max(axis=-1).min() < tolerance
+            assert angle_distance(found.configuration.phi, branch).max(axis=-1).min() < tolerance
 
 
 def test_boundary_solutions_are_exact() -> None:

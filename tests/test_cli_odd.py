@@ -19,14 +19,15 @@ ODD = (
     "", " ", "x", "nan", "-inf", "1e400", "9" * 5000, "a" * 5000, "A=", "=1", "A=1", "A=1deg", "A=x", "A=nan",
     "A=1e300", "A=1,B=2", ",", "..", "/", "/dev/full", "/no/such/x", "dir.toml", "empty.toml", "binary.toml",
     "\\", "$x^$", "%s", "{}", "\udcff", "-1", "0", "-", "--", "tip", "tip.x", "tip.x=1", "A=0..1", "A=..",
-    "x.png", "/no/x.gif", "x" * 300 + ".png", "top", "1,2", "nan,nan", "A=1°", "\n",
+    "a\0b", "a\0.toml", "a\0.png", "a\0.npz", "a\0.csv", "x.png", "/no/x.gif", "x" * 300 + ".png", "top",
+    "1,2", "nan,nan", "A=1°", "\n",
 )  # fmt: skip
 OPTIONS = {
     "report": ("--at", "--near", "--of", "--wrt", "--order", "--html"),
     "draw": ("--at", "--near", "-o", "--move", "--trace", "--view", "--dpi"),
     "mobility": ("--at", "--near"),
     "linearize": ("--at", "--near", "--effort", "--wrt"),
-    "simulate": ("--at", "--near", "--rate", "--effort", "--voltage", "--wrt", "--of", "--save"),
+    "simulate": ("--at", "--near", "--qd", "--effort", "--voltage", "--wrt", "--of", "--save"),
     "check": (), "list": (), "schema": (), "completion": (), "nonsense": (),
 }  # fmt: skip
 ENVIRONMENTS = ({}, {}, {"KIC_THREADS": "x"}, {"KIC_VERBOSE": "x"}, {"COLUMNS": "x"}, {"COLUMNS": "-5"})
@@ -67,7 +68,7 @@ def test_odd_arguments(command: str, folder: Path) -> None:
         (["report", "a" * 5000 + ".toml"], "File name too long"),
         (["report", "four-bar", "--html", ""], "`path` must name a file, got ''"),
         (["simulate", "four-bar", "--for", "0.01", "--save", ""], ""),
-        (["draw", "four-bar", "-o", ""], "A picture is saved as"),
+        (["draw", "four-bar", "-o", ""], "must name a file, got ''"),
     ],
 )
 def test_names_that_are_none(arguments: list[str], message: str, folder: Path) -> None:
@@ -128,6 +129,6 @@ def test_names_are_escaped_in_pages() -> None:
     title = r"C:\models \g<1> $a_$ \1 <script>"
     units = kic.Units(length=r"$\frac$")
     odd = replace(m, name=title, joints=joints, points=points, units=units, coordinates=("$x^$",))
-    page = kic.report_page(odd.at(), of="$y_$")
+    page = odd.at().to_html(of="$y_$")
     assert r"C:\models \g&lt;1&gt; $a_$ \1 &lt;script&gt;" in page
     assert "<script" not in page

@@ -28,7 +28,7 @@ class Around:
     """Configurations (M, 6) closed again after a small step of one input at a time."""
 
     def __init__(self, m: kic.Mechanism, c: Configuration, names: list[str]) -> None:
-        u, size = c.coefficients([j.name for j in m.joints], 3, names), len(names)
+        u, size = c.coefficients([j.name for j in m.joints], order=3, wrt=names), len(names)
         rates = [np.abs(T).reshape(-1, size).max(axis=0) ** (1 / k) for k, T in enumerate(u.tensors, 1)]
         self.step = STEP / np.maximum(1, np.max(rates, axis=0))
         steps = (self.step * np.eye(size))[:, :, None] * OFFSETS
@@ -85,10 +85,10 @@ def test_loops_close_at_the_reference_configuration(name: str) -> None:
     for c, move in [(m.at(), 0), *((configuration(name, k)[1], case.moves[k]) for k in (0, 1))]:
         for joint in m.joints:
             assert gap(c, joint) < 1e-12 * max(1, size), joint.name
-        for rod, drawn in m.fixed_distances.items():
+        for rod, drawn in m._fixed_distances.items():
             one, two = (p for d in m.distances if d.name == rod for p in d.points)
             assert np.linalg.norm(c.value(one) - c.value(two)) == pytest.approx(drawn, abs=1e-12)
-        for terms in m.terms.values():
+        for terms in m._terms.values():
             assert abs(sum(ratio * (c.value(q) - m.at().value(q)) for q, ratio in terms)) < 1e-11
         read = np.array([c.value(q) - m.at().value(q) for q in m.coordinates])
         assert np.abs(read - move).max() < 1e-12
@@ -131,7 +131,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
         assert np.abs(d.P - d.P.swapaxes(1, 2)).max() < 1e-12 * largest
         gradient = np.moveaxis(near.slope(near.postures.dynamics(wrt=wrt).I), 0, -1)
         assert np.abs(d.inertia_gradient() - gradient).max() < 1e-7 * largest
-        shares = c.contributions(wrt=wrt)
+        shares = c.body_contributions(wrt=wrt)
         assert mismatch((shares.I_linear + shares.I_angular).sum(axis=0), d.I) < 1e-12
         power = (shares.P_linear + shares.P_angular).sum(axis=0)
         assert np.abs((power + power.swapaxes(1, 2)) / 2 - d.P).max() < 1e-11 * largest
@@ -159,12 +159,15 @@ def test_inverse_path_returns(name: str, place: int) -> None:
     (m, c), case = configuration(name, place), EVERY[name]
     own = list(m.coordinates)
     for names in (other.split() for other in (*case.wrt, case.quasi) if other):
-        there, back = c.coefficients(names, 3, own), c.coefficients(own, 3, names)
+        there, back = c.coefficients(names, order=3, wrt=own), c.coefficients(own, order=3, wrt=names)
         trip, most = there @ back, np.abs(there.G).max()
         assert np.abs(trip.G - np.eye(case.dof)).max() < 1e-11
         assert np.abs(trip.H).max() < 1e-10 * max(1, np.abs(back.H).max()) * most
         assert np.abs(trip.D).max() < 1e-10 * max(1, np.abs(back.D).max()) * most
-        u, v = c.coefficients(case.of.split(), 3, own), c.coefficients(case.of.split(), 3, names)
+        u, v = (
+            c.coefficients(case.of.split(), order=3, wrt=own),
+            c.coefficients(case.of.split(), order=3, wrt=names),
+        )
         assert agree(there.inverse(), back, GHD, 1e-10)
         assert agree(u @ back, v, GHD, 1e-10)
         moved, asked = c.dynamics().transfer(back), c.dynamics(wrt=names)
@@ -183,9 +186,11 @@ def linked(m: kic.Mechanism) -> kic.Mechanism:
             one, two = d.points
             along = at[two] - at[one]
             across = np.linalg.svd(along[None])[2][1:]
-            rods.append(kic.Body(f"{d.name} bar", 0.0, (at[one] + at[two]) / 2, (0, 0, 0)))
+            rods.append(kic.Body(f"{d.name} bar", mass=0.0, com=(at[one] + at[two]) / 2, inertia=(0, 0, 0)))
             pairs = (body[one], rods[-1].name), (rods[-1].name, body[two])
-            joints.append(kic.Joint(f"{d.name} in", "universal", pairs[0], at[one], *across))
+            joints.append(
+                kic.Joint(f"{d.name} in", "universal", pairs[0], at[one], across[0], axis2=across[1])
+            )
             joints.append(kic.Joint(f"{d.name} out", "spherical", pairs[1], at[two]))
     free = [d for d in m.distances if not d.fixed]
     return replace(m, bodies=[*m.bodies, *rods], joints=joints, distances=free)
@@ -200,7 +205,7 @@ def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
     assert turned.dof == m.dof
     e, of = turned.at({q: c.value(q) for q in m.coordinates}), case.of.split()
     for wrt in (list(m.coordinates), case.wrt[0].split()):
-        a, b = c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt)
+        a, b = c.coefficients(of, order=3, wrt=wrt), e.coefficients(of, order=3, wrt=wrt)
         valued = np.isfinite(a.values)
         assert np.abs(b.values - a.values)[valued].max() < 1e-12 * max(1, np.abs(a.values[valued]).max())
         assert agree(b, a, GHD, 1e-10)
@@ -238,11 +243,11 @@ def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort)
         assert np.abs(rows @ (u.values - v.values)).max() < 1e-11
         J.append(rows @ (v.G - u.G))
         bias.append(rows @ np.einsum("pmn,m,n->p", v.H - u.H, phid, phid))
-    for rod in m.fixed_distances:
+    for rod in m._fixed_distances:
         u = o.coefficients(rod)
         J.append(u.G)
         bias.append(np.einsum("pmn,m,n->p", u.H, phid, phid))
-    for terms in m.terms.values():
+    for terms in m._terms.values():
         J.append(np.zeros((1, len(phid))))
         J[-1][0, [d.coordinates.index(q) for q, _ in terms]] = [ratio for _, ratio in terms]
         bias.append(np.zeros(1))
@@ -313,7 +318,7 @@ INPUTS = [
     ({"A": 1.2}, {"mobility": 2, "count": 1}),
     ({"A": 1.2, "B": 0, "E": 1.5}, {"mobility": 2, "count": 3}),
     ({"tip": (24.0, 25.0, 0.0)}, {"mobility": 2, "count": 3}),
-    ([1.0, 1.5, 0.0], {"key": "inputs", "got": (3,), "expected": (2,)}),
+    ([1.0, 1.5, 0.0], {"key": "values", "got": (3,), "expected": (2,)}),
     ({"coupler": np.zeros(6), "A": 1.2}, {"name": "coupler"}),
 ]
 
@@ -350,7 +355,7 @@ def test_batches_of_which_some_are_out_of_reach() -> None:
     assert caught.value.failed == [(0, 1)]
     c = m.at(where, failures="mask")
     assert c.ok.tolist() == caught.value.configuration.ok.tolist() == [[True, False], [True, True]]
-    d, D = c.dynamics(wrt=[*where]), c.coefficients("link1", 3, [*where]).D
+    d, D = c.dynamics(wrt=[*where]), c.coefficients("link1", order=3, wrt=[*where]).D
     for T in (c.value("A1"), D, d.P, d.load):
         assert np.isnan(T[0, 1]).all()
         assert np.isfinite(T[c.ok]).all()
@@ -358,10 +363,13 @@ def test_batches_of_which_some_are_out_of_reach() -> None:
 
 def test_antiparallel_closure_is_detected() -> None:
     """A door on a ball and a hinge: turned over it would also fit the hinge's perpendicularities."""
-    leaf, tip = kic.Body("leaf", 1.0, (0.5, 0, 0), (1, 1, 1)), kic.Point("tip", "leaf", (1, 0, 0.3))
+    leaf, tip = (
+        kic.Body("leaf", mass=1.0, com=(0.5, 0, 0), inertia=(1, 1, 1)),
+        kic.Point("tip", "leaf", (1, 0, 0.3)),
+    )
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
     hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
-    m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
+    m = kic.Mechanism("door", [leaf], [ball, hinge], points=[tip], coordinates=["ball"])
     assert (m.dof, m.cuts) == (1, ("hinge",))
     assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
     with raises(kic.ConfigurationError, failed=[()]):
@@ -380,12 +388,12 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
     offered = re.search(r"Add `coordinates = (\[.*?\])`, or any", str(caught.value))
     assert offered
     driven = replace(bare, coordinates=json.loads(offered[1]))
-    assert len(driven.coordinate_names) == driven.dof == caught.value.mobility
-    G = driven.at().coefficients(list(driven.coordinate_names)).G
+    assert len(driven.coordinates) == driven.dof == caught.value.mobility
+    G = driven.at().coefficients(list(driven.coordinates)).G
     assert abs(G - np.eye(driven.dof)).max() < 1e-9
     # an error lists all of them, as before
     with raises(kic.InputError, mobility=mechanism.dof):
-        bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinate_names))
+        bare.at().coefficients(mechanism.bodies[0].name, wrt=list(bare.coordinates))
 
 
 def test_fixed_mechanisms_need_no_coordinates() -> None:

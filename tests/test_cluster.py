@@ -20,16 +20,16 @@ def test_dask_cluster_gives_the_same_sweep() -> None:
         kic.metrics.inverse_condition_number("tip.x", "tip.y"),
         "static_effort",
     ]
-    here = kic.sweep(m, grid, asked)
+    here = m.sweep(grid, asked)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        there = kic.sweep(m, grid, asked, executor=client.get_executor(), chunk=100)
-        with raises(kic.InputError, key="metric"):
-            kic.sweep(m, grid, lambda c: c.value("tip.x"), executor=client.get_executor())
+        there = m.sweep(grid, asked, executor=client.get_executor(), chunk=100)
+        with raises(kic.InputError, key="of"):
+            m.sweep(grid, lambda c: c.value("tip.x"), executor=client.get_executor())
         pids = client.run(__import__("os").getpid)
     assert len(set(pids.values())) == 2
     assert (there.reached == here.reached).all()

@@ -45,9 +45,10 @@ def test_prescribed_coordinates_agree_with_python_stages(method, monkeypatch) ->
     given = {"E": swinging(float(start.value("E")), 0.8)}
     # methods with step control by other quantities agree to their tolerance
     limits = {"rtol": 1e-8, "atol": 1e-10, "method": method}
-    args = m, start, SPACING, [2.0, 5.0], [0.5, 0.8]
+    rates = [0.5, 0.8]
+    args = m, start, SPACING, [2.0, 5.0]
     check(
-        *compiled_and_plain(monkeypatch, *args, prescribed=given, **limits),
+        *compiled_and_plain(monkeypatch, *args, qd=rates, prescribed=given, **limits),
         1e-9 if method != "LSODA" else 1e-6,
     )
     # the only other coordinate, too: nothing is left to integrate but the energies
@@ -61,7 +62,7 @@ def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordina
     first = float(start.value("E"))
     args = m, start, np.linspace(0, 0.9, 10)
     given = {"qd": [3.0, -1.0], "prescribed": {"E": lambda t: (first - t, -1.0, 0.0)}, "rtol": 1e-9}
-    runs = [kic.simulate(*args, effort=effort, **given) for effort in (None, [0.0, 5.0])]
+    runs = [m.simulate(args[2], effort, near=start, **given) for effort in (None, [0.0, 5.0])]
     assert runs[0].charts > 1
     for key in ("q", "qd", "qdd", "effort"):
         assert np.abs(getattr(runs[1], key) - getattr(runs[0], key)).max() <= 1e-9, key
@@ -70,7 +71,7 @@ def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordina
 
 def test_prescribed_coordinates_of_open_chain_agree_with_python_stages(monkeypatch) -> None:
     m = kic.load("horn-three-link")
-    start, names = m.at(), m.coordinate_names
+    start, names = m.at(), m.coordinates
     given = {names[1]: swinging(float(start.value(names[1])), 0.5)}
     effort = np.linspace(-1, 1, len(names))
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, effort, prescribed=given))
@@ -98,23 +99,23 @@ def test_motors_and_prescribed_coordinate_agree_with_python_stages(monkeypatch) 
 @pytest.mark.parametrize("name", ["gough-stewart", "puma560", "top"])
 def test_effort_functions_agree_with_python_stages(name: str, monkeypatch) -> None:
     m = top((0.3, 0.3, 0.5)) if name == "top" else kic.load(name)
-    size = len(m.coordinate_names)
+    size = len(m.coordinates)
 
     def effort(t: float, now) -> np.ndarray:
         now.q[:] = now.q + 1.0  # without effect on the run
         return np.linspace(-0.2, 0.1, size) * np.cos(t) - 0.1 * now.qd
 
     rates = np.linspace(0.1, 0.3, size)
-    check(*compiled_and_plain(monkeypatch, m, m.at(), SPACING, effort, rates))
+    check(*compiled_and_plain(monkeypatch, m, m.at(), SPACING, effort, qd=rates))
 
 
 @pytest.mark.parametrize(("name", "rate"), [("four-bar", 4.0), ("gough-stewart", 0.5)])
 def test_long_steps_agree_with_python_stages(name: str, rate: float, monkeypatch) -> None:
     """Stages far from the last good state are closed by way of others."""
     m = kic.load(name)
-    rates = np.full(len(m.coordinate_names), rate)
-    args = m, m.at(), np.linspace(0, 0.4, 5), None, rates
-    run, plain = compiled_and_plain(monkeypatch, *args, rtol=1e-5, atol=1e-5)
+    rates = np.full(len(m.coordinates), rate)
+    args = m, m.at(), np.linspace(0, 0.4, 5)
+    run, plain = compiled_and_plain(monkeypatch, *args, qd=rates, rtol=1e-5, atol=1e-5)
     check(run, plain, 1e-7)
     assert run.steps == plain.steps
     assert rate * 0.4 / run.steps > 0.04
@@ -129,7 +130,7 @@ def test_compiled_stages_raise_errors_of_functions() -> None:
         return [0.1]
 
     with pytest.raises(ZeroDivisionError, match="of the user") as caught:
-        kic.simulate(m, m.at(), SPACING, effort)
+        m.simulate(SPACING, near=m.at(), effort=effort)
     assert caught.value.simulation.t[-1] <= 0.1
     with pytest.raises(kic.SimulationError):
-        kic.simulate(m, m.at(), SPACING, lambda t, now: [np.nan if t > 0.1 else 0.1])
+        m.simulate(SPACING, near=m.at(), effort=lambda t, now: [np.nan if t > 0.1 else 0.1])

@@ -111,8 +111,8 @@ def test_degenerate_configurations(kinds: str, value: float) -> None:
             )
             for n in range(4)
         ],
-        [kic.Point("p3", "b3", at=(0, 0, 0)), kic.Point("post", "ground", at=(1.0, 0, 0))],
-        [kic.Distance("gap", ("p3", "post"))],
+        points=[kic.Point("p3", "b3", at=(0, 0, 0)), kic.Point("post", "ground", at=(1.0, 0, 0))],
+        distances=[kic.Distance("gap", ("p3", "post"))],
     )
     check_orders(flat, flat.at(np.full(4, value)))
 

@@ -1,16 +1,21 @@
-"""Controllers: error dynamics in the dynamics of open and closed mechanisms."""
+"""Controllers: closed-loop identities in the dynamics of open and closed mechanisms."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from raising import raises
 from sampling import mismatch
 from scipy.integrate import solve_ivp
+from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
+from kic import controllers as co
 from kic import trajectory as tr
-from kic.simulation import controllers
+from kic.simulation.reference import Reference
 
 # mechanism, where it is, rows that are led, coordinates of q̇ and efforts
 CASES = {
@@ -41,6 +46,8 @@ class Case:
         self.t = tr.septic(*ends, 1.0)
         self.kp, self.kd, self.ka = (np.diag(rng.uniform(1, 3, size)) + 0.1 for _ in range(3))
         self.qd, self.qdd = rng.normal(size=(2, size))
+        self.q = np.array([self.c.value(x) for x in self.wrt or self.c.coordinates])
+        self.measured = SimpleNamespace(q=self.q, qd=self.qd, qdd=self.qdd, state=self.c.state)
         self.want = self.t(T)
         self.error = self.want.q - y
         self.u = self.c.coefficients(self.rows, order=3, wrt=self.wrt)
@@ -51,69 +58,335 @@ class Case:
 @every_case
 def test_computed_torque_gives_linear_error_dynamics(name: str) -> None:
     case = Case(name)
-    effort = controllers.computed_torque(*case.args, case.kp, case.kd, wrt=case.wrt)(T, case.c.state, case.qd)
+    effort = co.ComputedTorque(*case.args, case.kp, case.kd, wrt=case.wrt)(T, case.measured)
     qdd = case.c.dynamics(wrt=case.wrt).forward_dynamics(case.qd, effort)
     led = case.want.qdd + case.kd @ case.rate + case.kp @ case.error
     assert mismatch(case.u.acceleration(case.qd, qdd), led) < 1e-9
-    same = controllers.resolved_acceleration(*case.args, case.kp, case.kd, wrt=case.wrt)
-    assert mismatch(same(T, case.c.state, case.qd), qdd) < 1e-9
+    same = co.ResolvedAcceleration(*case.args, case.kp, case.kd, wrt=case.wrt)
+    assert mismatch(same(T, case.measured), qdd) < 1e-9
+
+
+@every_case
+def test_measurements_without_state(name: str) -> None:
+    """A closed state is found from measured coordinates, near the one of the last call."""
+    case = Case(name)
+    control = co.ComputedTorque(*case.args, 2.0, 1.0, wrt=case.wrt)
+    control.start(near=case.c)
+    for _ in range(2):
+        pair = control(T, (case.q.tolist(), case.qd.tolist()))
+        assert mismatch(pair, control(T, case.measured)) < 1e-9
 
 
 @every_case
 def test_resolved_rates_and_jerks(name: str) -> None:
     case = Case(name)
-    rate = controllers.resolved_rate(*case.args, case.kp, wrt=case.wrt)(T, case.c.state)
+    rate = co.ResolvedRate(*case.args, case.kp, wrt=case.wrt)(T, case.measured)
     assert mismatch(case.u.velocity(rate), case.want.qd + case.kp @ case.error) < 1e-10
-    jerk = controllers.resolved_jerk(*case.args, case.kp, case.kd, case.ka, wrt=case.wrt)
-    qddd = jerk(T, case.c.state, case.qd, case.qdd)
+    jerk = co.ResolvedJerk(*case.args, case.kp, case.kd, case.ka, wrt=case.wrt)
+    qddd = jerk(T, case.measured)
     second = case.want.qdd - case.u.acceleration(case.qd, case.qdd)
     led = case.want.qddd + case.ka @ second + case.kd @ case.rate + case.kp @ case.error
     assert mismatch(case.u.jerk(case.qd, case.qdd, qddd), led) < 1e-9
 
 
 @every_case
-def test_pd_gravity_balances_static_loads(name: str) -> None:
+def test_gravity_compensation_balances_static_loads(name: str) -> None:
     case = Case(name)
-    control = controllers.pd_gravity(*case.args, case.kp, case.kd, wrt=case.wrt)
+    control = co.GravityCompensation(*case.args, case.kp, case.kd, wrt=case.wrt)
     load = case.c.dynamics(wrt=case.wrt).load
     force = case.kp @ case.error + case.kd @ case.rate
-    assert mismatch(control(T, case.c.state, case.qd), case.u.G.T @ force - load) < 1e-11
+    assert mismatch(control(T, case.measured), case.u.G.T @ force - load) < 1e-11
+    assert mismatch(co.GravityCompensation(case.m, wrt=case.wrt)(T, case.measured), -load) < 1e-11
+    slowed = co.GravityCompensation(case.m, kd=2.0, wrt=case.wrt)(T, case.measured)
+    assert mismatch(slowed, -load - 2.0 * case.qd) < 1e-11
     stay = dict(zip(case.rows, (case.want.q - case.error).tolist(), strict=True))
-    hold = controllers.pd_gravity(case.m, tr.line(stay, stay), 5.0, 1.0, wrt=case.wrt)
+    hold = co.GravityCompensation(case.m, stay, 5.0, 1.0, wrt=case.wrt)
     still = np.zeros_like(case.qd)
-    qdd = case.c.dynamics(wrt=case.wrt).forward_dynamics(still, hold(9.0, case.c.state, still))
-    assert np.abs(qdd).max() < 1e-8
+    effort = hold(9.0, SimpleNamespace(q=case.q, qd=still, state=case.c.state))
+    assert np.abs(case.c.dynamics(wrt=case.wrt).forward_dynamics(still, effort)).max() < 1e-8
 
 
-@every_case
-def test_batches(name: str) -> None:
-    case = Case(name)
-    f = controllers.computed_torque(*case.args, 2.0, [1.0] * len(case.qd), wrt=case.wrt)
-    one = f(T, case.c.state, case.qd)
-    for batch in ((), (3,), (2, 1), (0,)):
-        state = np.broadcast_to(case.c.state, batch + case.c.state.shape)
-        many = f(np.full(batch, T), state, np.broadcast_to(case.qd, batch + case.qd.shape))
-        assert many.shape == (*batch, len(case.qd))
-        assert not many.size or mismatch(many, np.broadcast_to(one, many.shape)) < 1e-13
+# mechanism, rows or bodies; redundant and square, open and closed
+TASKS: dict[str, tuple[str, Any, list[str]]] = {
+    "panda pose": ("panda", [0.1, 0.3, -0.2, -1.5, 0.3, 1.8, 0.2], ["link7"]),
+    "panda point": ("panda", [0.1, 0.3, -0.2, -1.5, 0.3, 1.8, 0.2], ["flange"]),
+    "panda orientation and height": (
+        "panda", [0.1, 0.3, -0.2, -1.5, 0.3, 1.8, 0.2],
+        ["flange.z", "link7.wx", "link7.wy", "link7.wz"],
+    ),
+    "platform pose": ("gough-stewart", None, ["platform"]),
+    "platform rows": ("gough-stewart", None, ["platform.x", "platform.y", "L1"]),
+}  # fmt: skip
+every_task = pytest.mark.parametrize("name", TASKS)
+
+
+class Task:
+    """A configuration off a moving reference of a task."""
+
+    def __init__(self, name: str) -> None:
+        model, at, of = TASKS[name]
+        self.m, rng = kic.load(model), np.random.default_rng(5)
+        self.c = self.m.at(at)
+        M = len(self.m.coordinates)
+        self.qd, self.q = rng.normal(size=M), np.array([self.c.value(x) for x in self.c.coordinates])
+        self.measured = SimpleNamespace(q=self.q, qd=self.qd, state=self.c.state)
+        self.u = self.c.coefficients(of, order=2)
+        P = len(self.u.rows)
+        self.qdd_task, self.qd_task, self.error = rng.normal(size=(3, P)) * 0.1
+        self.kp, self.kd = np.diag(rng.uniform(1, 3, P)) + 0.1, np.diag(rng.uniform(1, 3, P)) + 0.2
+        # desired minus actual is `error`
+        self.reference, k = {}, 0
+        turned = []
+        for part in of:
+            n = len(self.c.coefficients(part, order=1).rows)
+            rows = slice(k, k + n)
+            e, v, a, k = self.error[rows], self.qd_task[rows], self.qdd_task[rows], k + n
+            if part.endswith((".wx", ".wy", ".wz")):
+                turned.append(rows.start)
+                continue
+            if n == 6:
+                now = self.c.pose(part)
+                p = self.c.coefficients([f"{part}.{x}" for x in "xyz"], order=1).values + e[:3]
+                value: Any = (p, (Rotation.from_rotvec(e[3:]) * now.rotation).as_matrix())
+            else:
+                value = self.c.coefficients(part, order=1).values + e
+            self.reference[part] = lambda t, given=(value, v, a): given
+        if turned:
+            e, v, a = (x[turned] for x in (self.error, self.qd_task, self.qdd_task))
+            aim = Rotation.from_rotvec(e) * self.c.pose("link7").rotation
+            self.reference["link7"] = lambda t: (aim, v, a)
+        self.rate = self.qd_task - self.u.G @ self.qd
+        self.space = self.c.operational_space(of)
+
+    def accelerations(self, effort: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the accelerations of the coordinates and of the task."""
+        qdd = self.c.forward_dynamics(self.qd, effort)
+        return qdd, self.u.acceleration(self.qd, qdd)
+
+
+@every_task
+def test_operational_space_control_decouples_task_and_null_space(name: str) -> None:
+    """Task errors decay linearly whatever moves in the null space; T = GᵀF + NᵀT₀ with Λ, μ and p."""
+    case = Task(name)
+    a = case.qdd_task + case.kd @ case.rate + case.kp @ case.error
+    args = case.m, case.reference, case.kp, case.kd
+    plain = co.OperationalSpaceControl(*args)(T, case.measured)
+    assert mismatch(case.accelerations(plain)[1], a) < 1e-9
+    M, P = len(case.q), len(a)
+    if M == P:
+        assert mismatch(plain, case.space.effort(case.space.force(case.qd, a))) < 1e-10
+        return
+    first = case.m.coordinates[2]
+    assert mismatch(co.OperationalSpaceControl(*args, null_damping=0.0)(T, case.measured), plain) < 1e-12
+    bent = kic.PreferredConfiguration({first: 0.4}, gain=2.0)
+    limits = kic.JointLimits({case.m.coordinates[0]: (0.0, 2.0)}, gain=1.5)
+    control = co.OperationalSpaceControl(*args, secondary=[bent, limits], null_damping=8.0)
+    effort = control(T, case.measured)
+    qdd, udd = case.accelerations(effort)
+    assert mismatch(udd, a) < 1e-9
+    z = bent.rates(case.c, None, ()) + limits.rates(case.c, None, ())
+    G, d = case.u.G, case.c.dynamics()
+    null = 8.0 * (z - np.linalg.pinv(G) @ (G @ z) - case.qd)
+    assert mismatch(case.space.projector @ qdd, case.space.projector @ null) < 1e-9
+    T0 = d.inverse_dynamics(case.qd, null)
+    assert mismatch(effort, case.space.effort(case.space.force(case.qd, a), T0)) < 1e-9
+
+
+@every_task
+def test_impedance_gives_stiffness_damping_and_inertia(name: str) -> None:
+    """Λ ë + D ė + K e = −f; with an apparent inertia M ë + D ė + K e = −f."""
+    case = Task(name)
+    P = len(case.error)
+    f = np.linspace(-1.0, 2.0, P)
+    M = np.diag(np.linspace(1.0, 2.0, P)) + 0.1
+    soft = co.Impedance(case.m, case.reference, case.kp, case.kd)
+    shaped = co.Impedance(case.m, case.reference, case.kp, case.kd, inertia=M, sensor=lambda t, measured: f)
+    for control, inertia in ((soft, case.space.Lambda), (shaped, M)):
+        # the environment pushes with f at the rows
+        effort = control(T, case.measured) + case.u.G.T @ f
+        later = case.qdd_task - case.accelerations(effort)[1]
+        assert mismatch(inertia @ later + case.kd @ case.rate + case.kp @ case.error, -f) < 1e-8
+
+
+def test_admittance_displaces_its_reference_exactly() -> None:
+    """δ follows the linear equation under a constant force; turned references have the stated rates."""
+    m = kic.load("panda")
+    c = m.at(TASKS["panda pose"][1])
+    pose, f = c.pose("link7"), np.array([3.0, -2.0, 1.0, 0.2, 0.1, -0.3])
+    inertia, damping, stiffness = np.linspace(1, 2, 6), np.linspace(5, 9, 6), np.linspace(20, 40, 6)
+    control = co.Admittance(
+        m, {"link7": pose}, inertia, damping, stiffness, 400.0, 40.0, sensor=lambda t, measured: f
+    )
+    measured = (c.phi, np.zeros(7))
+    run = solve_ivp(
+        lambda t, x: np.concatenate([x[6:], (f - damping * x[6:] - stiffness * x[:6]) / inertia]),
+        (0, 0.4), np.zeros(12), "DOP853", rtol=1e-11, atol=1e-13,
+    )  # fmt: skip
+    for t in (0.0, 0.1, 0.25, 0.4):
+        control(t, measured)
+    assert np.abs(control._x[:12] - run.y[:, -1]).max() < 1e-9
+    # twist and its rate are the derivatives of the displaced orientation
+    want, h = control._desired(0.4, measured), 1e-3
+    around = [control._desired(0.4 + k * h, measured) for k in range(5)]
+    turns = [Rotation.from_matrix(d.R[0] @ want.R[0].T).as_rotvec() for d in around]
+    rate = (-25 * turns[0] + 48 * turns[1] - 36 * turns[2] + 16 * turns[3] - 3 * turns[4]) / (12 * h)
+    assert np.abs(rate - want.qd[3:]).max() < 1e-9
+    rates = [d.qd for d in around]
+    later = (-25 * rates[0] + 48 * rates[1] - 36 * rates[2] + 16 * rates[3] - 3 * rates[4]) / (12 * h)
+    assert np.abs(later - want.qdd).max() < 1e-8
+    with raises(kic.InputError, key="t") as caught:
+        control(0.1, measured)
+    assert all(remedy in str(caught.value) for remedy in ("controller=", "sample_time=", "start()"))
+    control.start(near=c)
+    control(0.1, measured)
+    assert not control._x[:12].any()
+
+
+def test_sensors_return_forces_of_the_environment_on_the_mechanism() -> None:
+    """The environment holds the tip with f: all controllers with a sensor stay, or press less, alike."""
+    m, at = kic.load("three-link-arm"), ([0.4, 0.5, 0.6], [0.0, 0.0, 0.0])
+    c = m.at(at[0])
+    x = float(c.value("frame3.x"))
+    G, load = c.coefficients("frame3.x", order=1).G, c.dynamics().load
+    # the tip pulls with 12 along x and the environment pulls back, by the equation of rest
+    wall = {"frame3.y": float(c.value("frame3.y"))}
+    more: dict[str, Any] = {"null_damping": 1.0, "sensor": lambda t, measured: [-12.0]}
+    press = co.HybridForcePosition(m, wall, {"frame3.x": 12.0}, 1.0, 1.0, gain=3.0, **more)
+    assert mismatch(press(0.0, at), 12.0 * G[0] - load) < 1e-9
+    soft = co.Impedance(m, {"frame3.x": x}, 60.0, 1.0, inertia=2.0, **more)
+    drawn = m.at(at[0]).forward_dynamics(at[1], soft(0.0, at) - 12.0 * G[0])
+    assert G[0] @ drawn == pytest.approx(-12.0 / 2.0)
+    # forces of inertia 2 at the reference: both yield towards the force
+    light = co.Admittance(m, {"frame3.x": x}, 2.0, 1.0, 60.0, 1.0, 1.0, **more)
+    assert light._desired(0.0, at).qdd == pytest.approx([-12.0 / 2.0])
+
+
+def test_hybrid_control_presses_with_the_wanted_force() -> None:
+    """A three-link arm whose tip slides on a wall: the constraint force is that of the reference."""
+    m, rng = kic.load("three-link-arm"), np.random.default_rng(2)
+    c = m.at([0.4, 0.5, 0.6])
+    qd = rng.normal(size=3)
+    u = c.coefficients(["frame3.x", "frame3.y"], order=2)
+    qd -= np.linalg.pinv(u.G[:1])[:, 0] * (u.G[0] @ qd)  # along the wall x = const
+    y = float(c.value("frame3.y"))
+    motion = {"frame3.y": lambda t: (y + 0.02, 0.3, -0.4)}
+    force = {"frame3.x": lambda t: 12.0 + t}
+    control = co.HybridForcePosition(m, motion, force, kp=30.0, kd=7.0, null_damping=5.0)
+    effort = control(0.5, (c.phi, qd))
+    # accelerations and force of the wall of the arm in contact, by the augmented equations
+    d, G, H = c.dynamics(), u.G[:1], u.H[:1]
+    bias = d.inverse_dynamics(qd, np.zeros(3))
+    system = np.block([[d.I, -G.T], [G, np.zeros((1, 1))]])
+    known = np.concatenate([effort - bias, -np.einsum("pmn,m,n->p", H, qd, qd)])
+    *qdd, wall = np.linalg.solve(system, known)
+    assert wall == pytest.approx(-12.5, rel=1e-10)
+    want = -0.4 + 7.0 * (0.3 - u.G[1] @ qd) + 30.0 * 0.02
+    assert u.acceleration(qd, np.array(qdd))[1] == pytest.approx(want, rel=1e-10)
+    felt = co.HybridForcePosition(
+        m, motion, force, 30.0, 7.0, null_damping=5.0, gain=2.0, sensor=lambda t, measured: [-10.5]
+    )
+    assert mismatch(felt(0.5, (c.phi, qd)) - effort, 2.0 * (12.5 - 10.5) * G[0]) < 1e-9
+
+
+def test_poles_of_the_regulator() -> None:
+    """K is that of the Riccati equation, and the closed loop has the poles of A − B K."""
+    for name, at, actuators in (("horn-two-link", [0.4, 0.9], None), ("five-bar", None, None)):
+        m = kic.load(name)
+        c = m.at(at)
+        control = co.LQR(m, [100.0, 50.0, 1.0, 2.0], [0.1, 0.2], near=c, actuators=actuators)
+        ss, q = c.state_space(motors=False), np.array([c.value(x) for x in c.coordinates])
+        closed = ss.A - ss.B @ control.K
+        assert np.linalg.eigvals(closed).real.max() < 0
+        # derivatives of the closed loop in the nonlinear equations of motion
+        h, found = 1e-6, np.zeros((4, 4))
+        for k in range(4):
+            ends = []
+            for sign in (1, -1):
+                x = np.concatenate([q, np.zeros(2)])
+                x[k] += sign * h
+                now = m.at(x[:2], near=c)
+                ends.append(np.append(x[2:], now.forward_dynamics(x[2:], control(0.0, (x[:2], x[2:])))))
+            found[:, k] = (ends[0] - ends[1]) / (2 * h)
+        poles = [np.sort_complex(np.linalg.eigvals(a)) for a in (found, closed)]
+        assert mismatch(*poles) < 1e-6
+
+
+def test_regulator_of_an_underactuated_mechanism() -> None:
+    """A cart balances its pendulum, also with held efforts; away from equilibrium it cannot rest."""
+    m = kic.Mechanism(
+        "cart-pole",
+        [
+            kic.Body("cart", mass=2.0, com=(0, 0, 0), inertia=(1.0, 1.0, 1.0)),
+            kic.Body("pole", mass=0.5, com=(0, 0, 0.6), inertia=(0.02, 0.02, 0.001)),
+        ],
+        [
+            kic.Joint("x", "prismatic", ("ground", "cart"), at=(0, 0, 0), axis=(1, 0, 0)),
+            kic.Joint("hinge", "revolute", ("cart", "pole"), at=(0, 0, 0), axis=(0, 1, 0)),
+        ],
+        gravity=(0, 0, -9.81),
+    )
+    control = co.LQR(m, 1.0, 0.1, actuators="x")
+    assert control.K.shape == (1, 4)
+    run = m.simulate([0.0, 4.0, 8.0], near=m.at([0.2, 0.15]), effort=control, actuators="x")
+    assert np.abs(run.q[-1]).max() < 1e-2
+    assert control(0.0, ([0.1, 0.1], [0.0, 0.0])).shape == (1,)
+    short: dict[str, Any] = {"t": [0.0, 0.01], "near": m.at([0.2, 0.15])}
+    sampled = m.simulate(**short, controller=control, sample_time=0.005, actuators="x")
+    assert sampled.control.effort.shape == (2, 1)
+    for given in ({"effort": control}, {"controller": control, "sample_time": 0.005}):
+        with raises(kic.InputError, key="actuators", got=("x",), expected=("x", "hinge")):
+            m.simulate(**short, **given)
+    held = co.LQR(m, 1.0, 0.1, actuators="x", sample_time=0.01)
+    ss = m.at([0.0, 0.0]).state_space(inputs="x").discretize(0.01)
+    assert np.abs(np.linalg.eigvals(ss.A - ss.B @ held.K)).max() < 1
+    with raises(kic.InputError, key="near", name="hinge"):
+        co.LQR(m, 1.0, 0.1, near=m.at([0.0, 0.3]), actuators="x")
 
 
 def test_simulated_error_matches_the_linear_solution() -> None:
     """The simulated arm starts off its trajectory; e follows the linear equation, (1 + 5 t) exp(−5 t)."""
     m = kic.load("horn-two-link")
     t = tr.quintic([0.2, 0.5], [1.0, 1.2], 1.0)
-    control = controllers.computed_torque(m, t, 25.0, 10.0)
+    control = co.ComputedTorque(m, t, 25.0, 10.0)
     off = np.array([0.3, -0.2])
 
     def moves(time: float, x: np.ndarray) -> np.ndarray:
-        qd = x[2:]
-        effort = control(time, x[:2], qd)
-        return np.concatenate([qd, m.at(x[:2]).dynamics().forward_dynamics(qd, effort)])
+        effort = control(time, (x[:2], x[2:]))
+        return np.concatenate([x[2:], m.at(x[:2]).dynamics().forward_dynamics(x[2:], effort)])
 
     start = np.concatenate([t(0.0).q - off, t(0.0).qd])
     times = np.linspace(0, 1, 11)
     run = solve_ivp(moves, (0, 1), start, "DOP853", times, rtol=1e-10, atol=1e-12)
     exact = off * ((1 + 5 * times) * np.exp(-5 * times))[:, None]
     assert np.abs(t(times).q - run.y[:2].T - exact).max() < 1e-8
+
+
+@pytest.mark.parametrize(("model", "body"), [("panda", "link7"), ("gough-stewart", "platform")])
+def test_simulated_pose_follows_its_trajectory(model: str, body: str) -> None:
+    """Position and orientation follow a moving pose, and the null space to preferred values."""
+    m = kic.load(model)
+    c = m.at(TASKS["panda pose"][1] if model == "panda" else None)
+    pose = c.pose(body)
+    place = c.coefficients([f"{body}.{x}" for x in "xyz"], order=1).values
+    path = tr.quintic(place, place + np.array([0.05, -0.04, 0.06]), 0.4)
+    turns = [pose.rotation, Rotation.from_rotvec([0.1, 0.2, -0.1]) * pose.rotation]
+    turn = tr.rotation(Rotation.concatenate(turns), duration=0.4)
+    more: dict[str, Any] = {}
+    if model == "panda":
+        more = {"secondary": kic.PreferredConfiguration({"joint3": 0.0}, gain=4.0), "null_damping": 16.0}
+    control = co.OperationalSpaceControl(m, {body: (path, turn)}, kp=400.0, kd=40.0, **more)
+    run = m.simulate([0.0, 0.2, 0.4, 2.0], near=c, effort=control, rtol=1e-10, atol=1e-10)
+    for k, t in enumerate(run.t):
+        now = run.configuration[k].pose(body)
+        there = RigidTransform.from_components(
+            path(t, beyond="hold").q, turn(float(t), beyond="hold").rotation
+        )
+        off = now.rotation * there.rotation.inv()
+        found = run.configuration[k].coefficients([f"{body}.{x}" for x in "xyz"], order=1).values
+        assert np.abs(found - there.translation).max() < 1e-8
+        assert off.magnitude() < 1e-8
+    if model == "panda":
+        assert abs(run.q[-1, 2]) < abs(run.q[0, 2])
 
 
 def test_errors_modulo_full_turns() -> None:
@@ -123,12 +396,52 @@ def test_errors_modulo_full_turns() -> None:
 
     def led(name: str, turns: float) -> np.ndarray:
         to = {name: c.value(name) + 0.1 + 2 * np.pi * turns}
-        return controllers.resolved_rate(m, tr.line(to, to), 1.0)(0.0, c.state)
+        return co.ResolvedRate(m, tr.line(to, to), 1.0)(0.0, ([c.value("A")], [0.0]))
 
     assert m.cuts == ("D",)
     assert mismatch(led("D", 0), led("D", -3)) < 1e-12
     assert led("A", 0) == pytest.approx([0.1])
     assert led("A", 1) == pytest.approx([0.1 + 2 * np.pi])
+
+
+TURNS = Rotation.from_rotvec([[0.0, 0.0, 0.0], [0.3, 0.2, 1.0], [0.9, 0.2, 1.0]])
+PLACE = tr.quintic([0.4, 0.0, 0.5], [0.5, 0.1, 0.4], 1.0)
+
+
+@pytest.mark.parametrize("turns", [TURNS[:2], TURNS])
+def test_references_of_poses(turns: Rotation) -> None:
+    """Pairs, rotations alone, and functions give the same orientation, and its rates; ends are held."""
+    m, turn = kic.load("panda"), tr.rotation(turns, duration=1.0)
+    pair = Reference(m._model, {"link7": (PLACE, turn)})
+    alone = Reference(m._model, {"flange": PLACE, "link7": turn})
+    timed = Reference(
+        m._model,
+        {"link7": lambda t: (
+            (PLACE(t, beyond="hold").q, turn(t, beyond="hold").rotation),
+            np.append(PLACE(t, beyond="hold").qd, turn(t, beyond="hold").w),
+            np.append(PLACE(t, beyond="hold").qdd, turn(t, beyond="hold").wd),
+        )},
+    )  # fmt: skip
+    assert (pair.size, alone.size, timed.size) == (6, 6, 6)
+    for t in (-0.5, 0.0, 0.3, 0.7, 1.0, 1.5):
+        rotation, w, wd, _ = turn(t, beyond="hold")
+        q, qd, qdd, _ = PLACE(t, beyond="hold")
+        for reference in (pair, alone, timed):
+            now = reference(t)
+            assert np.abs(now.R[0] - rotation.as_matrix()).max() < 1e-14
+            assert np.abs(now.q[:3] - q).max() < 1e-14
+            assert np.abs(now.qd - np.append(qd, w)).max() < 1e-11
+            assert np.abs(now.qdd - np.append(qdd, wd)).max() < 1e-11
+
+
+def test_public_names() -> None:
+    assert dir(co) == sorted(co.__all__, key=dir(co).index)
+    assert set(dir(co)) == set(co.__all__)
+    assert "np" not in dir(co)
+    assert issubclass(co.LQR, co.Control)
+    assert co.Impedance(ARM, AT, 1.0, 1.0).rows == ("tip.x", "tip.y")
+    assert co.ResolvedRate(ARM, TIP, 1.0).rows == ("tip.x", "tip.y")
+    assert co.GravityCompensation(ARM).rows == ()
 
 
 BALL = kic.Mechanism(
@@ -137,20 +450,74 @@ BALL = kic.Mechanism(
     [kic.Joint("hip", "spherical", ("ground", "rod"), at=(0, 0, 0))],
 )
 ARM, STAY = kic.load("horn-two-link"), tr.line([0.0, 0.0], [0.0, 0.0])
+PANDA = kic.load("panda")
 TIP = tr.line({"tip.x": 1.0, "tip.y": 0.0}, {"tip.x": 1.5, "tip.y": 0.0})
+AT = {"tip.x": 1.0, "tip.y": 1.0}
+HELD = ARM.at([0.3, 0.2])
 ERRORS = [
-    ({"key": "trajectory"}, lambda: controllers.resolved_rate(ARM, [0.0, 0.0], 1.0)),  # type: ignore[arg-type]
-    ({"key": "kp"}, lambda: controllers.resolved_rate(ARM, STAY, [1.0, 2.0, 3.0])),
-    ({"key": "kd"}, lambda: controllers.computed_torque(ARM, STAY, 1.0, np.nan)),
-    ({"key": "trajectory", "got": 1}, lambda: controllers.resolved_rate(
+    ({"key": "trajectory"}, lambda: co.ResolvedRate(ARM, [0.0, 0.0], 1.0)),  # type: ignore[arg-type]
+    ({"key": "reference"}, lambda: co.ComputedTorque(ARM, [0.0, 0.0], 1.0, 1.0)),
+    ({"key": "kp"}, lambda: co.ResolvedRate(ARM, STAY, [1.0, 2.0, 3.0])),
+    ({"key": "kd"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, np.nan)),
+    ({"key": "trajectory", "got": 1}, lambda: co.ResolvedRate(
         ARM, tr.line({"tip.x": 0.0}, {"tip.x": 1.0}), 1.0)),
-    ({"key": "trajectory", "got": 2}, lambda: controllers.pd_gravity(
+    ({"key": "reference", "got": 1}, lambda: co.ComputedTorque(ARM, {"tip.x": 1.0}, 1.0, 1.0)),
+    ({"key": "reference", "dof": 2}, lambda: co.Impedance(ARM, {"tip": [1.0, 1.0, 0.0]}, 1.0, 1.0)),
+    ({"key": "reference", "name": "tip"}, lambda: co.GravityCompensation(
         ARM, tr.line({"tip": [0.0, 0.0]}, {"tip": [0.0, 1.0]}), 1.0, 1.0)),
-    ({"key": "trajectory", "names": ("hip.1", "hip.2", "hip.3")},
-        lambda: controllers.computed_torque(BALL, tr.line([0.0] * 3, [0.1] * 3), 1.0, 1.0)),
-    ({"name": "wrist"}, lambda: controllers.resolved_rate(ARM, tr.line({"wrist": 0.0}, {"wrist": 1.0}), 1.0)),
-    ({"names": ("tip.x", "tip.y")}, lambda: controllers.resolved_rate(ARM, TIP, 1.0)(
-        0.0, ARM.at([0.3, 0.0]).state)),
+    ({"key": "reference", "names": ("hip.1",)},
+        lambda: co.ComputedTorque(BALL, tr.line([0.0] * 3, [0.1] * 3), 1.0, 1.0)),
+    ({"name": "wrist"}, lambda: co.ResolvedRate(ARM, tr.line({"wrist": 0.0}, {"wrist": 1.0}), 1.0)),
+    ({"names": ("tip.x", "tip.y")}, lambda: co.ResolvedRate(ARM, TIP, 1.0)(0.0, ([0.3, 0.0], [0.0, 0.0]))),
+    ({"key": "measured"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0)(0.0, [0.0, 0.0])),
+    ({"key": "measured"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0)(0.0, ([0.0], [0.0]))),
+    ({"key": "measured"}, lambda: co.ResolvedJerk(ARM, STAY, 1.0, 1.0, 1.0)(0.0, ([0.0] * 2, [0.0] * 2))),
+    ({"key": "reference", "name": "link7"}, lambda: co.Impedance(PANDA, {"link7": [1.0] * 6}, 1.0, 1.0)),
+    ({"key": "reference", "name": "link7"}, lambda: co.Impedance(
+        PANDA, {"link7": lambda t: (Rotation.identity(), [1.0])}, 1.0, 1.0)(0.0, (np.zeros(7), np.zeros(7)))),
+    ({"key": "reference", "name": "flange"}, lambda: co.Impedance(
+        PANDA, {"flange": lambda t: [0.0, 0.0, 0.0]}, 1.0, 1.0)(0.0, (np.zeros(7), np.zeros(7)))),
+    ({"key": "reference", "name": "flange"}, lambda: co.Impedance(
+        PANDA, {"flange": PANDA.at().pose("link7")}, 1.0, 1.0)),
+    ({"key": "reference"}, lambda: co.Impedance(PANDA, {3: [0.0, 0.0, 0.0]}, 1.0, 1.0)),
+    ({"key": "t"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0)("x", ([0.0] * 2, [0.0] * 2))),
+    ({"key": "secondary"}, lambda: co.OperationalSpaceControl(
+        PANDA, {"flange": [0.3, 0.0, 0.5]}, 1.0, 1.0, secondary=3.0, null_damping=1.0)),
+    ({"key": "null_damping"}, lambda: co.OperationalSpaceControl(
+        PANDA, {"flange": [0.3, 0.0, 0.5]}, 1.0, 1.0, secondary=kic.Manipulability())),
+    ({"key": "null_damping", "dof": 2}, lambda: co.OperationalSpaceControl(
+        ARM, AT, 1.0, 1.0, null_damping=1.0)),
+    ({"key": "null_damping"}, lambda: co.OperationalSpaceControl(
+        PANDA, {"flange": [0.3, 0.0, 0.5]}, 1.0, 1.0, null_damping=-1.0)),
+    ({"key": "null_damping"}, lambda: co.OperationalSpaceControl(
+        PANDA, {"flange": [0.3, 0.0, 0.5]}, 1.0, 1.0, secondary=kic.Manipulability(), null_damping=0.0)),
+    ({"key": "kp"}, lambda: co.GravityCompensation(ARM, AT)),
+    ({"key": "reference"}, lambda: co.GravityCompensation(ARM, kp=100.0, kd=10.0)),
+    ({"key": "kd"}, lambda: co.GravityCompensation(ARM, kd=[1.0, 1.0, 1.0])),
+    ({"key": "kp"}, lambda: co.ComputedTorque(ARM, STAY, -1.0, 1.0)),
+    ({"key": "kd"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, [1.0, -1.0])),
+    ({"key": "kp"}, lambda: co.ComputedTorque(ARM, STAY, [[1.0, 3.0], [0.0, 1.0]], 1.0)),
+    ({"key": "kp"}, lambda: co.ResolvedRate(ARM, STAY, -1.0)),
+    ({"key": "ka"}, lambda: co.ResolvedJerk(ARM, STAY, 1.0, 1.0, -1.0)),
+    ({"key": "stiffness"}, lambda: co.Impedance(ARM, AT, -1.0, 1.0)),
+    ({"key": "damping"}, lambda: co.Impedance(ARM, AT, 1.0, -1.0)),
+    ({"key": "kd_force"}, lambda: co.HybridForcePosition(
+        ARM, {"tip.x": 1.0}, {"tip.y": 1.0}, 1.0, 1.0, kd_force=-1.0)),
+    ({"key": "sensor"}, lambda: co.Impedance(ARM, AT, 1.0, 1.0, inertia=1.0)),
+    ({"key": "inertia"}, lambda: co.Admittance(
+        ARM, AT, -1.0, 1.0, 1.0, 1.0, 1.0, sensor=lambda t, x: [0.0, 0.0])),
+    ({"key": "sensor"}, lambda: co.Admittance(ARM, AT, 1.0, 1.0, 1.0, 1.0, 1.0, sensor=lambda t, x: [0])(
+        0.0, ([0.3, 0.4], [0.0, 0.0]))),
+    ({"key": "force"}, lambda: co.HybridForcePosition(ARM, {"tip.x": 1.0}, {"tip.x": 1.0}, 1.0, 1.0)),
+    ({"key": "gain"}, lambda: co.HybridForcePosition(
+        ARM, {"tip.x": 1.0}, {"tip.y": 1.0}, 1.0, 1.0, sensor=lambda t, x: [0.0])),
+    ({"key": "Q"}, lambda: co.LQR(ARM, -1.0, 1.0, near=HELD)),
+    ({"key": "R"}, lambda: co.LQR(ARM, 1.0, [1.0, 2.0, 3.0], near=HELD)),
+    ({"key": "R"}, lambda: co.LQR(ARM, 1.0, 0.0, near=HELD)),
+    ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=HELD, sample_time=-1.0)),
+    ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=1e9)),
+    ({"key": "actuators"}, lambda: co.LQR(ARM, 1.0, 1.0, actuators="tip.x")),
+    ({"key": "actuators"}, lambda: co.LQR(ARM, 1.0, 1.0, near=HELD, actuators=[ARM.coordinates[0]] * 2)),
 ]  # fmt: skip
 
 
@@ -158,3 +525,47 @@ ERRORS = [
 def test_invalid_arguments_raise(data: dict, call) -> None:
     with raises(kic.KicError, **data):
         call()
+
+
+CONTROLS = [
+    lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0),
+    lambda: co.GravityCompensation(ARM),
+    lambda: co.Impedance(ARM, {"tip.x": lambda t: (1.0, 0.0, 0.0)}, 1.0, 1.0),
+    lambda: co.Admittance(ARM, AT, 1.0, 1.0, 1.0, 1.0, 1.0, sensor=lambda t, measured: [0.0, 0.0]),
+    lambda: co.LQR(ARM, 1.0, 1.0, near=HELD),
+    lambda: co.ResolvedRate(ARM, STAY, 1.0),
+]
+
+
+@pytest.mark.parametrize("make", CONTROLS)
+@pytest.mark.parametrize("t", [np.nan, np.float64("nan"), [0.0]])
+def test_times_must_be_numbers(make, t) -> None:
+    control = make()
+    assert np.isfinite(control(0.0, ([0.3, 0.4], [0.0, 0.0]))).all()
+    with raises(kic.InputError, key="t"):
+        control(t, ([0.3, 0.4], [0.0, 0.0]))
+
+
+# nearly rotations: scaled, mirrored, rounded to five digits, zero, huge
+WRONG = [
+    *(3 * np.eye(3), np.diag([1.0, 1.0, -1.0]), -np.eye(3), TURNS[1].as_matrix().round(5)),
+    *(np.zeros((3, 3)), np.full((3, 3), 1e200)),
+]
+
+
+@pytest.mark.parametrize("R", WRONG)
+def test_matrices_that_are_no_rotations_raise(R: np.ndarray) -> None:
+    """Constants once, functions at each call, and targets of poses, also one member of a batch."""
+    p, at, good = [0.3, 0.0, 0.5], (TASKS["panda pose"][1], np.zeros(7)), TURNS[1].as_matrix()
+    with raises(kic.InputError, key="reference", name="link7"):
+        co.Impedance(PANDA, {"link7": (p, R)}, 1.0, 1.0)
+    moved = co.Impedance(PANDA, {"link7": lambda t: ((p, R if t else good), [0.0] * 6, [0.0] * 6)}, 1.0, 1.0)
+    moved(0.0, at)
+    with raises(kic.InputError, key="reference", name="link7"):
+        moved(1.0, at)
+    now, T = PANDA.prepare("pose", of="link7")(PANDA.at().state), np.eye(4)
+    T[:3, :3] = R
+    assert now.error((p, good)).shape == (6,)
+    for target in ((p, R), (p, np.array([good, R])), T, np.array([np.eye(4), T]), np.eye(4)[::-1]):
+        with raises(kic.InputError, key="target"):
+            now.error(target)

@@ -40,7 +40,7 @@ def test_curves_of_efforts_and_joint_forces():
 def test_metrics_are_found_by_their_argument():
     arm = kic.load("horn-two-link")
     w = kic.metrics.min_singular_value()
-    s = kic.sweep(arm, {"shoulder": 0.0, "elbow": [0.5, 1.0]}, [w, "static_effort", "tip.x"])
+    s = arm.sweep({"shoulder": 0.0, "elbow": [0.5, 1.0]}, [w, "static_effort", "tip.x"])
     assert np.array_equal(s[w], s["min_singular_value"])
     assert np.array_equal(s["static_effort"], s["largest static effort"])
     assert s["tip.x"].shape == (2,)
@@ -84,9 +84,11 @@ def test_files_of_other_kinds_are_identified(content, reader, tmp_path):
 
 
 def test_a_planar_body_takes_one_moment_of_inertia():
-    assert kic.Body("rod", 1.0, (0, 0, 0), 0.1) == kic.Body("rod", 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    assert kic.Body("rod", mass=1.0, com=(0, 0, 0), inertia=0.1) == kic.Body(
+        "rod", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.1)
+    )
     with pytest.raises(kic.ModelError) as caught:
-        kic.Body("rod", 1.0, (0, 0, 0), (0, 0, 0.1))
+        kic.Body("rod", mass=1.0, com=(0, 0, 0), inertia=(0, 0, 0.1))
     assert "inertia = 0.1" in caught.value.message
 
 

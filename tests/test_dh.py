@@ -44,8 +44,8 @@ def random_rows(rng: np.random.Generator, kinds: str) -> list[kic.DHRow]:
     numbers = rng.uniform(-2, 2, (len(kinds), 4))
     words = {"R": "revolute", "P": "prismatic"}
     return [
-        kic.DHRow(f"j{i}", f"l{i}", words[kind], *row)
-        for i, (kind, row) in enumerate(zip(kinds, numbers.tolist(), strict=True))
+        kic.DHRow(f"j{i}", f"l{i}", type=words[kind], a=a, alpha=alpha, d=d, theta=theta)
+        for i, (kind, (a, alpha, d, theta)) in enumerate(zip(kinds, numbers.tolist(), strict=True))
     ]
 
 
@@ -82,7 +82,7 @@ def test_frames_of_random_rows(kinds: str, convention: str) -> None:
         local = rng.normal(size=(len(rows), 3))
         points = [kic.Point(f"p{i}", row.body, tuple(local[i])) for i, row in enumerate(rows)]
         points.append(kic.Point("base", "ground", (0.1, 0.2, 0.3)))
-        m = kic.from_dh("random", rows, convention, points=points)
+        m = kic.from_dh("random", rows, convention=convention, points=points)
         assert m.at().phi == pytest.approx(drawn(rows), abs=0)
         assert m.at().value("base").tolist() == [0.1, 0.2, 0.3]
         start = link_frames(rows, convention, drawn(rows))
@@ -100,11 +100,13 @@ def test_standard_rows_are_freeman_rows_shifted_by_one_link() -> None:
     standard = random_rows(rng, "RPRRPR")
     before = [(0.0, 0.0), *((row.a, row.alpha) for row in standard)]
     freeman = [
-        kic.DHRow(row.joint, row.body, row.type, a, alpha, row.d, row.theta)
+        kic.DHRow(row.joint, row.body, type=row.type, a=a, alpha=alpha, d=row.d, theta=row.theta)
         for row, (a, alpha) in zip(standard, before[:-1], strict=True)
     ]
     tool = along_x(*before[-1]) @ [0.3, -0.2, 0.5, 1.0]
-    one = kic.from_dh("one", standard, "standard", points=[kic.Point("hand", "l5", (0.3, -0.2, 0.5))])
+    one = kic.from_dh(
+        "one", standard, convention="standard", points=[kic.Point("hand", "l5", (0.3, -0.2, 0.5))]
+    )
     two = kic.from_dh("two", freeman, points=[kic.Point("hand", "l5", tuple(tool[:3]))])
     phi = rng.normal(size=(4, 6))
     a, b = (m.at(phi).coefficients("hand", order=3) for m in (one, two))
@@ -122,10 +124,12 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
         r -= r.mean(axis=0)
         inertia = (np.eye(3) * (r**2).sum(-1)[:, None, None] - r[:, :, None] * r[:, None]).sum(0)
         at, com, place = rng.normal(size=(3, 3))
-        bodies.append(kic.Body(row.body, 6.0, tuple(com), tuple(map(tuple, inertia)), at=tuple(at)))
+        bodies.append(
+            kic.Body(row.body, mass=6.0, com=tuple(com), inertia=tuple(map(tuple, inertia)), at=tuple(at))
+        )
         points.append(kic.Point(f"p_{row.body}", row.body, tuple(place), mass=0.3))
     given = dict(bodies=bodies[::-1], points=points, gravity=(1.0, -9.0, 2.0))
-    m = kic.from_dh("arm", rows, convention, **given)
+    m = kic.from_dh("arm", rows, convention=convention, **given)
     assert [body.name for body in m.bodies] == ["l0", "l1", "l2", "l3"]
     for i, T in enumerate(link_frames(rows, convention, drawn(rows))):
         R, p = T[:3, :3], T[:3, 3]
@@ -139,14 +143,14 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
         assert world == pytest.approx(R @ local @ R.T, abs=1e-13)
     redrawn = [
         kic.DHRow(
-            row.joint, row.body, row.type, row.a, row.alpha,
+            row.joint, row.body, type=row.type, a=row.a, alpha=row.alpha,
             d=row.d if row.type == "revolute" else row.d + 0.7,
             theta=row.theta if row.type == "prismatic" else row.theta - 1.9,
         )
         for row in rows
     ]  # fmt: skip
     phi = rng.normal(size=(3, 4))
-    one, two = m.at(phi), kic.from_dh("arm", redrawn, convention, **given).at(phi)
+    one, two = m.at(phi), kic.from_dh("arm", redrawn, convention=convention, **given).at(phi)
     names = [body.name for body in bodies] + [point.name for point in points]
     a, b = one.coefficients(names, order=3), two.coefficients(names, order=3)
     for letter in "GHD":
@@ -164,7 +168,7 @@ def test_links_without_a_body_have_no_mass_given() -> None:
 
 
 def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
-    rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", "prismatic", a=1.0, d=0.5)]
+    rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", type="prismatic", a=1.0, d=0.5)]
     same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, d=r.d) for r in rows)
     assert kic.from_dh("arm", rows) == kic.from_dh("arm", same)
     assert kic.from_dh("arm", rows, gravity=(0, 0, -1)).gravity == (0.0, 0.0, -1.0)
@@ -189,10 +193,10 @@ def test_right_angles_are_exact(convention: str) -> None:
         quarters = rng.integers(-5, 6, (6, 2)) * (pi / 2)
         lengths = rng.integers(-3, 4, (6, 2)).astype(float)
         rows = [
-            kic.DHRow(f"j{i}", f"l{i}", "revolute", a, alpha, s, theta)
+            kic.DHRow(f"j{i}", f"l{i}", type="revolute", a=a, alpha=alpha, d=s, theta=theta)
             for i, ((a, s), (alpha, theta)) in enumerate(zip(lengths, quarters, strict=True))
         ]
-        m = kic.from_dh("square", rows, convention, points=[kic.Point("tip", "l5", (1, 2, 3))])
+        m = kic.from_dh("square", rows, convention=convention, points=[kic.Point("tip", "l5", (1, 2, 3))])
         for joint in m.joints:
             assert sorted(map(abs, joint.axis)) == [0.0, 0.0, 1.0]
             assert all(x == round(x) for x in joint.at)
@@ -271,7 +275,7 @@ UR5E = [
 
 def test_a_published_table_gives_the_product_of_its_matrices() -> None:
     rows = [kic.DHRow(f"j{k}", f"l{k}", a=a, d=d, alpha=t) for k, (a, d, t) in enumerate(UR5E, 1)]
-    flange = kic.Frame("flange", "l6", (0, 0, 0))
+    flange = kic.Frame("flange", "l6", origin=(0, 0, 0))
     arm = kic.from_dh("ur5e", rows, convention="standard", frames=[flange])
     for q in (np.zeros(6), np.array([0.3, -1.2, 1.5, -0.7, 0.9, 2.1])):
         T = np.eye(4)
@@ -288,4 +292,4 @@ def test_a_published_table_gives_the_product_of_its_matrices() -> None:
 
 def test_modified_is_the_common_name_of_freemans_rows() -> None:
     rows = [kic.DHRow("A", "upper", d=0.2), kic.DHRow("B", "fore", a=1.0, alpha=0.3, d=0.1)]
-    assert kic.from_dh("arm", rows, "modified") == kic.from_dh("arm", rows, "freeman")
+    assert kic.from_dh("arm", rows, convention="modified") == kic.from_dh("arm", rows, convention="freeman")

@@ -39,7 +39,7 @@ def test_closed_forms_solve_the_equations_with_multipliers(name: str) -> None:
     vector, matrix = s.rng.uniform(0.1, 10, s.A), s.weights()
     laws = [
         ("minimum norm", np.eye(s.A), {}),
-        ("limits", np.diag(1 / (1e6 * s.limits) ** 2), {"limits": 1e6 * s.limits}),
+        ("limits", np.diag(1 / (1e6 * s.limits) ** 2), {"effort_limits": 1e6 * s.limits}),
         (vector, np.diag(vector), {}),
         (matrix, matrix, {}),
     ]
@@ -67,7 +67,7 @@ def test_no_other_efforts_are_smaller(name: str) -> None:
     s = Case(name, 2)
     W = s.weights()
     T = s.distribute(W).effort
-    N = s.c.internal_loads(s.actuators, wrt=s.wrt).basis
+    N = s.c.internal_loads(actuators=s.actuators, wrt=s.wrt).basis
     others = T + s.rng.normal(size=(200, N.shape[1])) @ N.T
     least, found = E("i,ij,j", T, W, T), E("bi,ij,bj->b", others, W, others)
     assert (found >= least * (1 - 1e-13)).all()
@@ -80,7 +80,7 @@ def test_the_model_seen_from_the_actuators(name: str) -> None:
     d = s.c.dynamics(wrt=s.wrt)
     printed = np.linalg.solve(s.G.T @ s.G, s.G.T).T
     limit = 1e-15 * np.linalg.cond(s.G) ** 2 + 1e-12
-    seen = s.c.actuator_dynamics(s.actuators, wrt=s.wrt)
+    seen = s.c.actuator_dynamics(actuators=s.actuators, wrt=s.wrt)
     assert (seen.efforts, seen.coordinates) == (tuple(s.actuators), d.coordinates)
     assert mismatch(seen.I, printed @ d.I) < limit
     assert mismatch(seen.P, E("qk,kab->qab", printed, d.P)) < limit
@@ -89,8 +89,8 @@ def test_the_model_seen_from_the_actuators(name: str) -> None:
     assert seen.holonomic == d.holonomic
     qd, qdd = s.rng.normal(size=(2, s.M))
     W = s.weights()
-    for criterion, more in (("minimum norm", {}), ("limits", {"limits": 1e6 * s.limits}), (W, {})):
-        seen = s.c.actuator_dynamics(s.actuators, criterion, wrt=s.wrt, **more)
+    for criterion, more in (("minimum norm", {}), ("limits", {"effort_limits": 1e6 * s.limits}), (W, {})):
+        seen = s.c.actuator_dynamics(actuators=s.actuators, criterion=criterion, wrt=s.wrt, **more)
         s.demand = d.inverse_dynamics(qd, qdd)
         assert mismatch(seen.inverse_dynamics(qd, qdd), s.distribute(criterion, **more).effort) < limit
 
@@ -103,8 +103,11 @@ def test_dampers_and_applied_forces_go_along() -> None:
     qd, qdd = np.random.default_rng(0).normal(size=(2, 3))
     for applied in (None, {"push": (30.0, 1.0, 0.0)}):
         T = c.dynamics(wrt=TRUNK, applied=applied).inverse_dynamics(qd, qdd)
-        seen = c.actuator_dynamics(motors, wrt=TRUNK, applied=applied)
-        assert mismatch(seen.inverse_dynamics(qd, qdd), c.distribute(T, motors, wrt=TRUNK).effort) < 1e-12
+        seen = c.actuator_dynamics(actuators=motors, wrt=TRUNK, applied=applied)
+        assert (
+            mismatch(seen.inverse_dynamics(qd, qdd), c.distribute(T, actuators=motors, wrt=TRUNK).effort)
+            < 1e-12
+        )
     assert np.abs(seen.damping).max() > 0.1
 
 
@@ -156,9 +159,9 @@ def test_two_fingered_hand_as_in_the_source() -> None:
     qd, qdd = s.rng.normal(size=(2, 3))
     demand = by_hand.inverse_dynamics(qd, qdd)
     left = G @ np.linalg.inv(G.T @ G)  # (4-86)
-    seen = s.c.actuator_dynamics(s.actuators, wrt=OBJECT)
+    seen = s.c.actuator_dynamics(actuators=s.actuators, wrt=OBJECT)
     assert mismatch(seen.inverse_dynamics(qd, qdd), left @ demand) < 1e-11  # (4-87)
-    assert mismatch(s.c.distribute(demand, s.actuators, wrt=OBJECT).effort, left @ demand) < 1e-11
+    assert mismatch(s.c.distribute(demand, actuators=s.actuators, wrt=OBJECT).effort, left @ demand) < 1e-11
 
 
 # --- within limits -----------------------------------------------------------------------------------------
@@ -197,9 +200,9 @@ def test_within_limits_it_is_the_best_of_all_sets_of_bounds_met(name: str, seed:
     want = enumerated(s.G, W, s.demand, lower, limits)
     if want is None:
         with pytest.raises(kic.LimitError):
-            s.distribute(criterion, limits=limits, lower=lower)
+            s.distribute(criterion, effort_limits=[lower, limits])
         return
-    d = s.distribute(criterion, limits=limits, lower=lower)
+    d = s.distribute(criterion, effort_limits=[lower, limits])
     assert mismatch(d.effort, want) < 1e-11 * np.linalg.cond(s.G) * np.linalg.cond(W)
     assert s.missed(d.effort) < 1e-12
     assert (d.effort <= limits).all()
@@ -214,7 +217,7 @@ def test_limits_are_met_in_these_samples() -> None:
             continue
         for seed in range(3):
             s = Case(name, seed)
-            met += int(s.distribute(limits=1.05 * s.least() * s.limits).at_limit.sum())
+            met += int(s.distribute(effort_limits=1.05 * s.least() * s.limits).at_limit.sum())
     assert met > 15
 
 
@@ -224,7 +227,7 @@ def test_twelve_motors_within_limits_satisfy_the_kkt_conditions(seed: int) -> No
     s = Case("arms", seed)
     limits = s.limits * s.least() * 1.1
     W = s.weights()
-    d = s.distribute(W, limits=limits)
+    d = s.distribute(W, effort_limits=limits)
     free = ~d.at_limit
     assert d.at_limit.sum() >= 1
     assert s.missed(d.effort) < 1e-12
@@ -249,16 +252,16 @@ def test_cables_only_pull() -> None:
     )  # fmt: skip
     c, cables = m.at([0.0, 0.0]), ["to_a", "to_b", "to_c"]
     # a cable that pulls shortens its distance: efforts are ≤ 0
-    pull = {"lower": -100.0, "limits": -1.0}
-    d = c.distribute([0.0, 0.0], cables, **pull)
+    pull = {"effort_limits": dict.fromkeys(cables, (-100.0, -1.0))}
+    d = c.distribute([0.0, 0.0], actuators=cables, **pull)
     assert d.effort == pytest.approx([-1.6, -1.0, -1.0])
     assert d.at_limit.tolist() == [False, True, True]
     assert d.share == pytest.approx([0.016, 0.01, 0.01])
-    d = c.distribute([2.4, 0.0], cables, **pull)  # along x: b gives way
+    d = c.distribute([2.4, 0.0], actuators=cables, **pull)  # along x: b gives way
     assert d.effort == pytest.approx([-0.8 * 6, -1.0, -5.0])
-    least = c.distribute([2.4, 0.0], cables, "least largest share", **pull)
+    least = c.distribute([2.4, 0.0], actuators=cables, criterion="least largest share", **pull)
     assert least.effort == pytest.approx(d.effort)
-    loads = c.internal_loads(cables)
+    loads = c.internal_loads(actuators=cables)
     assert loads.sentences() == ["Internal load 1: to_a, to_b, to_c, all of one sign."]
     # tension holds the ring: −Σ T H is positive definite for pulls
     K = loads.stiffness(d.effort)
@@ -267,7 +270,7 @@ def test_cables_only_pull() -> None:
     # of a at most 20, of c at least 40: 1.6 (40 − 100 v) = 20 + 20 v where each gives way by v of its size
     low, high = np.array([-20.0, -100, -100]), np.array([-1.0, -1, -40])
     with raises(kic.LimitError, binding=("to_a", "to_c")) as caught:
-        c.distribute([0.0, 0.0], cables, lower=low, limits=high)
+        c.distribute([0.0, 0.0], actuators=cables, effort_limits=[low, high])
     assert caught.value.scale is None
     assert caught.value.widen == pytest.approx(44 / 180)
     assert caught.value.binding == ("to_a", "to_c")
@@ -282,7 +285,7 @@ def test_least_largest_share(name: str) -> None:
     for seed in range(4):
         s = Case(name, 10 + seed)
         s.limits = s.limits * 3
-        d = s.distribute("least largest share", limits=s.limits)
+        d = s.distribute("least largest share", effort_limits=s.limits)
         assert s.missed(d.effort) < 1e-12
         # efforts first, then the bound on all shares
         one = np.concatenate([np.diag(1 / s.limits), -np.ones((s.A, 1))], axis=1)
@@ -293,7 +296,9 @@ def test_least_largest_share(name: str) -> None:
         )  # fmt: skip
         assert d.share.max() == pytest.approx(program.x[-1], rel=1e-7)
         assert mismatch(d.share, np.abs(d.effort) / s.limits) < 1e-15
-        N = s.c.internal_loads(s.actuators, "limits", s.limits, wrt=s.wrt).basis
+        N = s.c.internal_loads(
+            actuators=s.actuators, criterion="limits", effort_limits=s.limits, wrt=s.wrt
+        ).basis
         size = 10.0 ** s.rng.uniform(-4, 0, (3000, 1)) * d.share.max()
         others = d.effort + (size * s.rng.normal(size=(3000, N.shape[1]))) @ N.T
         ranked = np.sort(np.abs(others) / s.limits, axis=1)[:, ::-1]
@@ -310,8 +315,10 @@ def test_least_largest_share_of_one_internal_load_by_brute_force() -> None:
     for name in ("hand", "walker", "arms, seven"):
         s = Case(name, 4)
         s.limits = s.limits * 3
-        d = s.distribute("least largest share", limits=s.limits)
-        N = s.c.internal_loads(s.actuators, "limits", s.limits, wrt=s.wrt).basis[:, 0]
+        d = s.distribute("least largest share", effort_limits=s.limits)
+        N = s.c.internal_loads(
+            actuators=s.actuators, criterion="limits", effort_limits=s.limits, wrt=s.wrt
+        ).basis[:, 0]
         start = s.distribute().effort
         # pieces of |start + N z| / limit cross where two of them are equal: look there
         z = [-t / n for t, n in zip(start, N, strict=True)]
@@ -410,39 +417,39 @@ def test_infeasible_demands_report_active_limits_and_share(name: str) -> None:
     limits = s.limits * s.least() / 1.6
     for criterion in ("minimum norm", "limits", "least largest share"):
         with raises(kic.LimitError, scale=pytest.approx(1 / 1.6, rel=1e-9)) as caught:
-            s.distribute(criterion, limits=limits)
+            s.distribute(criterion, effort_limits=limits)
         assert caught.value.scale == pytest.approx(1 / 1.6, rel=1e-9)
     binding = [x in caught.value.binding for x in s.actuators]
     assert 1 <= sum(binding) <= s.A - s.M + 1
     assert all(x in str(caught.value) for x in caught.value.binding)
     demand, scale = s.demand, caught.value.scale
     s.demand = demand * scale * (1 - 1e-9)
-    assert s.distribute(limits=limits).share[binding].min() > 1 - 1e-6
+    assert s.distribute(effort_limits=limits).share[binding].min() > 1 - 1e-6
     s.demand = demand * scale * 1.0001
     for more, goes in ((np.where(binding, 1.01, 1.0), True), (np.where(binding, 1.0, 2.0), False)):
         if goes:
-            s.distribute(limits=limits * more)
+            s.distribute(effort_limits=limits * more)
         else:
             with raises(kic.LimitError, scale=pytest.approx(0.9999, abs=2e-4)):
-                s.distribute(limits=limits * more)
+                s.distribute(effort_limits=limits * more)
 
 
 def test_infeasible_members_are_named_or_masked() -> None:
     s = Case("walker")
     needed = np.abs(s.distribute().effort).max()
     demands = s.demand * np.array([1.0, 50.0, 0.1, 80.0]).reshape(2, 2, 1)
-    given = {"limits": 1.2 * needed, "wrt": s.wrt}
+    given = {"effort_limits": 1.2 * needed, "wrt": s.wrt}
     with raises(kic.LimitError, binding=("B1", "C1")) as caught:
-        s.c.distribute(demands, s.actuators, **given)
+        s.c.distribute(demands, actuators=s.actuators, **given)
     assert caught.value.failed == [(0, 1), (1, 1)]
-    d = s.c.distribute(demands, s.actuators, **given, failures="mask")
+    d = s.c.distribute(demands, actuators=s.actuators, **given, failures="mask")
     assert np.isnan(d.effort).all(axis=-1).tolist() == [[False, True], [False, True]]
     assert np.isnan(d.share[0, 1]).all()
     assert mismatch(d.effort[1, 0], 0.1 * s.distribute().effort) < 1e-12
     assert not d.at_limit.any()
-    best = s.distribute("least largest share", limits=needed).share.max() * needed
+    best = s.distribute("least largest share", effort_limits=needed).share.max() * needed
     with pytest.raises(kic.LimitError, match="nearly all of this generalized effort"):
-        s.distribute(limits=best * (1 - 1e-8))
+        s.distribute(effort_limits=best * (1 - 1e-8))
 
 
 def test_actuators_that_do_not_hold_every_motion() -> None:
@@ -450,17 +457,19 @@ def test_actuators_that_do_not_hold_every_motion() -> None:
     m = kic.load("horn-two-link")
     c = m.at([[0.0, 1.0], [0.0, 0.0], [0.3, 0.0]])
     with raises(kic.SingularError, coordinates=("elbow",), actuators=("shoulder", "reach")) as caught:
-        c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0])
+        c.distribute([1.0, 0.0], actuators=["shoulder", "reach"], criterion=[1.0, 1.0])
     assert caught.value.coordinates == ("elbow",)
     assert "elbow can move. Add an actuator" in str(caught.value)
     assert caught.value.failed == [(1,), (2,)]
     for question in (c.internal_loads, c.actuator_dynamics):
         with raises(kic.SingularError, coordinates=("elbow",), actuators=("shoulder", "reach")):
-            question(["shoulder", "reach"], [1.0, 1.0])
-    d = c.distribute([1.0, 0.0], ["shoulder", "reach"], [1.0, 1.0], failures="mask")
+            question(actuators=["shoulder", "reach"], criterion=[1.0, 1.0])
+    d = c.distribute([1.0, 0.0], actuators=["shoulder", "reach"], criterion=[1.0, 1.0], failures="mask")
     assert np.isnan(d.effort).all(axis=-1).tolist() == [False, True, True]
     with raises(kic.SingularError, coordinates=("A1", "B1", "trunk.z")):
-        Case("walker").c.distribute([0.0] * 3, ["B1", "C1", "B2", "C2"], wrt=["A1", "B1", "trunk.z"])
+        Case("walker").c.distribute(
+            [0.0] * 3, actuators=["B1", "C1", "B2", "C2"], wrt=["A1", "B1", "trunk.z"]
+        )
 
 
 # --- internal loads ----------------------------------------------------------------------------------------
@@ -471,10 +480,10 @@ def test_internal_loads_do_no_work(name: str) -> None:
     s = Case(name, 8)
     for criterion, W, more in (
         ("minimum norm", np.eye(s.A), {}),
-        ("limits", np.diag(1 / s.limits**2), {"limits": s.limits}),
+        ("limits", np.diag(1 / s.limits**2), {"effort_limits": s.limits}),
         (V := s.weights(), V, {}),
     ):
-        loads = s.c.internal_loads(s.actuators, criterion, wrt=s.wrt, **more)
+        loads = s.c.internal_loads(actuators=s.actuators, criterion=criterion, wrt=s.wrt, **more)
         B = loads.basis
         assert loads.dimension == s.A - s.M == B.shape[-1]
         rates = s.of.velocity(s.rng.normal(size=(50, s.M)))
@@ -497,7 +506,7 @@ def test_weights_may_differ_much(decades: int) -> None:
     for _ in range(10):
         w = 10.0 ** s.rng.uniform(-decades / 2, decades / 2, s.A)
         assert s.missed(s.distribute(w).effort) < 1e-14
-        B = s.c.internal_loads(s.actuators, w, wrt=s.wrt).basis
+        B = s.c.internal_loads(actuators=s.actuators, criterion=w, wrt=s.wrt).basis
         assert (np.abs(s.G.T @ B) <= 1e-13 * np.abs(s.G.T) @ np.abs(B)).all()
         assert np.abs(B.T @ (w[:, None] * B) - np.eye(6)).max() < 1e-13
 
@@ -505,7 +514,7 @@ def test_weights_may_differ_much(decades: int) -> None:
 @loose_cases
 def test_the_basis_does_not_depend_on_the_coordinates(name: str) -> None:
     s = Case(name, 9)
-    B = [s.c.internal_loads(s.actuators, wrt=wrt).basis for wrt in (s.wrt, None)]
+    B = [s.c.internal_loads(actuators=s.actuators, wrt=wrt).basis for wrt in (s.wrt, None)]
     assert mismatch(*B) < 1e-11
     # the leading effort of each is positive, and stands alone in those after it
     lead = [int(np.argmax(np.linalg.norm(B[0], axis=1)))]
@@ -514,43 +523,50 @@ def test_the_basis_does_not_depend_on_the_coordinates(name: str) -> None:
 
 
 def test_internal_loads_in_words() -> None:
-    loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
+    loads = kic.load("two-finger-hand").at().internal_loads(actuators=["A1", "B1", "A2", "B2"])
     assert loads.sentences() == ["Internal load 1: A1, B1 against A2, B2."]
-    assert "1 internal load of 4 actuators on 3 coordinates, orthonormal by minimum norm" in str(loads)
+    text = loads.summary().text()
+    assert "1 internal load of 4 actuators on 3 coordinates, orthonormal by minimum norm" in text
     assert "Internal load 1: A1, B1 against A2, B2." in loads._repr_html_()
     # a motor that is needed by itself: the torso's lift and yaw beside two that turn the neck about one axis
     arm = kic.load("twin-arm")
-    loads = arm.at().internal_loads([*arm.coordinate_names, "head.wx"], np.ones(11))
+    loads = arm.at().internal_loads(actuators=[*arm.coordinates, "head.wx"], criterion=np.ones(11))
     assert loads.dimension == 1
     said = loads.sentences()
     assert said[1].startswith("In no internal load: lift, yaw")
     assert loads.basis[0, 0] == 0
-    none = kic.load("gough-stewart").at().internal_loads([f"L{k}" for k in range(1, 7)])
+    none = kic.load("gough-stewart").at().internal_loads(actuators=[f"L{k}" for k in range(1, 7)])
     assert none.sentences() == ["No internal load: there are as many actuators as degrees of freedom."]
-    assert "0 internal loads" in str(none)
+    assert "0 internal loads" in str(none.summary())
     hand = kic.load("two-finger-hand").at(np.tile([1.8, -0.9, 0.0], (0, 1)))
-    assert "empty batch (0,)" in str(hand.internal_loads(["A1", "B1", "A2", "B2"]))
-    assert "empty batch (0,)" in str(hand.distribute([0, 0, 0], ["A1", "B1", "A2", "B2"]))
+    assert "empty batch (0,)" in str(hand.internal_loads(actuators=["A1", "B1", "A2", "B2"]).summary())
+    assert "empty batch (0,)" in str(hand.distribute([0, 0, 0], actuators=["A1", "B1", "A2", "B2"]).summary())
 
 
 def test_distribution_in_words() -> None:
     c = kic.load("two-finger-hand").at()
     weight = c.dynamics(wrt=OBJECT).inverse_dynamics([0, 0, 0], [0, 0, 0])
-    d = c.distribute(weight, ["A1", "B1", "A2", "B2"], "limits", limits=[0.06, 0.05, 0.1, 0.1], wrt=OBJECT)
-    text = str(d)
+    d = c.distribute(
+        weight,
+        actuators=["A1", "B1", "A2", "B2"],
+        criterion="limits",
+        effort_limits=[0.06, 0.05, 0.1, 0.1],
+        wrt=OBJECT,
+    )
+    text = str(d.summary())
     assert "efforts of 4 actuators for object.x, object.y, object.angle, by limits" in text
     assert "share of limit" in text
     assert "at a limit: B1" in text
     assert "at a limit: B1" in d._repr_html_()
-    many = c.distribute(np.tile(weight, (2, 1)), ["A1", "B1", "A2", "B2"], wrt=OBJECT)
-    assert "batch (2,), shown: member [0]" in str(many)
+    many = c.distribute(np.tile(weight, (2, 1)), actuators=["A1", "B1", "A2", "B2"], wrt=OBJECT)
+    assert "batch (2,), shown: member [0]" in str(many.summary())
 
 
 @loose_cases
 def test_preloads_add_efforts_without_work(name: str) -> None:
     s = Case(name, 11)
     W = s.weights()
-    loads = s.c.internal_loads(s.actuators, W, wrt=s.wrt)
+    loads = s.c.internal_loads(actuators=s.actuators, criterion=W, wrt=s.wrt)
     bare = s.distribute(W)
     extra = loads.efforts(s.rng.normal(size=loads.dimension))
     d = s.distribute(W, preload=extra)
@@ -564,7 +580,7 @@ def test_preloads_add_efforts_without_work(name: str) -> None:
     assert mismatch(loads.efforts(loads.amounts(any_efforts)), part) < 1e-10
     # as nearly as limits let it: no other efforts within them are nearer to what was wanted
     limits = np.maximum(np.abs(bare.effort), 0.9 * np.abs(d.effort))
-    held = s.distribute(W, limits=limits, preload=extra)
+    held = s.distribute(W, effort_limits=limits, preload=extra)
     assert held.at_limit.any()
     assert s.missed(held.effort) < 1e-12
     want = enumerated_near(s.G, W, s.demand, limits, d.effort) if s.A < 8 else None
@@ -589,7 +605,7 @@ def test_stiffness_is_the_derivative_of_the_generalized_effort(name: str) -> Non
     s = Case(name, 12)
     G = stepped(s).coefficients(s.actuators, order=1, wrt=s.wrt).G.imag / STEP  # [b, i, a]
     T = s.rng.normal(size=s.A)
-    loads = s.c.internal_loads(s.actuators, wrt=s.wrt)
+    loads = s.c.internal_loads(actuators=s.actuators, wrt=s.wrt)
     K = loads.stiffness(T)
     assert mismatch(K, -E("bia,i->ab", G, T)) < 1e-11
     if s.of.holonomic:
@@ -603,7 +619,7 @@ def test_stiffness_is_the_derivative_of_the_generalized_effort(name: str) -> Non
 def test_a_preload_stiffens_by_its_sign() -> None:
     """A hinge at each end of a block: drawn apart, it is held against turning; pressed, it is turned away."""
     c = kic.load("two-finger-hand").at()
-    loads = c.internal_loads(["A1", "B1", "A2", "B2"], wrt=OBJECT)
+    loads = c.internal_loads(actuators=["A1", "B1", "A2", "B2"], wrt=OBJECT)
     T = loads.efforts([1.0])
     # force of the first finger on the block, along the line of the contacts, from its own two joints
     A, B, C = np.array([-0.04, 0.0]), np.array([-0.068, 0.096]), np.array([-0.02, 0.16])
@@ -631,29 +647,33 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     s = Case(name)
     c = s.m.at(s.at + 0.02 * s.rng.normal(size=(*batch, s.M)), near=s.c)
     demand = s.demand * s.rng.uniform(0.5, 1.5, size=(*batch, 1))
-    limits = 2 * s.limits * s.rng.uniform(0.8, 1.2, size=(*batch, s.A))
-    W = s.weights()
+    sizes = 2 * s.limits * s.rng.uniform(0.8, 1.2, size=(*batch, s.A))
+    limits, W = np.stack([-sizes, sizes]), s.weights()
     preload = s.rng.normal(size=(*batch, s.A)) * s.limits
     laws = [
-        (("minimum norm",), {}), (("minimum norm",), {"limits": limits}), ((W,), {"limits": limits}),
-        (("limits",), {"limits": limits, "preload": preload}), (("least largest share",), {"limits": limits}),
-    ]  # fmt: skip
-    loads = c.internal_loads(s.actuators, "limits", limits, wrt=s.wrt)
+        ("minimum norm", {}),
+        ("minimum norm", {"effort_limits": limits}),
+        (W, {"effort_limits": limits}),
+        ("limits", {"effort_limits": limits, "preload": preload}),
+        ("least largest share", {"effort_limits": limits}),
+    ]
+    loads = c.internal_loads(actuators=s.actuators, criterion="limits", effort_limits=limits, wrt=s.wrt)
     assert loads.batch == batch
     assert loads.basis.shape == (*batch, s.A, s.A - s.M)
     assert loads.stiffness(preload).shape == (*batch, s.M, s.M)
     assert loads.amounts(preload).shape == (*batch, s.A - s.M)
-    seen = c.actuator_dynamics(s.actuators, W, wrt=s.wrt)
+    seen = c.actuator_dynamics(actuators=s.actuators, criterion=W, wrt=s.wrt)
     assert seen.P.shape == (*batch, s.A, s.M, s.M)
-    for args, more in laws:
-        d = c.distribute(demand, s.actuators, *args, wrt=s.wrt, **more)
+    for criterion, more in laws:
+        own = {"actuators": s.actuators, "criterion": criterion, "wrt": s.wrt}
+        d = c.distribute(demand, **own, **more)
         assert d.batch == batch
         assert (d.effort.shape, d.demand.shape) == ((*batch, s.A), (*batch, s.M))
         assert d.stiffness.shape == (*batch, s.M, s.M)
         for k in np.ndindex(batch):
-            alone = {key: value[k] for key, value in more.items()}
+            alone = {key: value[k if key == "preload" else (slice(None), *k)] for key, value in more.items()}
             single = Configuration(s.m._model, (), c.state[k][None])
-            want = single.distribute(demand[k], s.actuators, *args, wrt=s.wrt, **alone)
+            want = single.distribute(demand[k], **own, **alone)
             assert np.abs(d.effort[k] - want.effort).max() < 1e-12 * np.abs(want.effort).max()
 
 
@@ -662,16 +682,20 @@ def test_batches_of_everything_broadcast() -> None:
     demand = s.demand * np.ones((4, 1, 1))
     W = np.stack([np.eye(4), np.diag([1.0, 2, 3, 4])])[:, None] * np.ones((2, 3, 1, 1))
     W = W[:, 0]
-    d = s.c.distribute(demand, s.actuators, W, limits=1e3 * np.ones((1, 2, 4)), wrt=s.wrt)
+    d = s.c.distribute(
+        demand,
+        actuators=s.actuators,
+        criterion=W,
+        effort_limits=1e3 * np.stack([-np.ones((1, 2, 4)), np.ones((1, 2, 4))]),
+        wrt=s.wrt,
+    )
     assert d.batch == (4, 2)
     assert mismatch(d.effort[2, 1], s.distribute([1.0, 2, 3, 4]).effort) < 1e-13
     with raises(
-        kic.InputError, batches={"configuration": (), "criterion": (), "effort": (3,), "limits": (2,)}
+        kic.InputError, batches={"configuration": (), "criterion": (), "effort": (3,), "effort_limits": (2,)}
     ):
-        s.c.distribute(np.ones((3, 3)), s.actuators, limits=np.ones((2, 4)), wrt=s.wrt)
-    with raises(kic.InputError, batches={"limits": (2,), "lower": (3,)}):
-        s.distribute(limits=np.ones((2, 4)), lower=-np.ones((3, 4)))
-    loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(s.actuators, wrt=s.wrt)
+        s.c.distribute(np.ones((3, 3)), actuators=s.actuators, effort_limits=np.ones((2, 2, 4)), wrt=s.wrt)
+    loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(actuators=s.actuators, wrt=s.wrt)
     with raises(kic.InputError, batches={"loads": (2,), "efforts": (3,)}):
         loads.stiffness(np.ones((3, 4)))
 
@@ -683,12 +707,12 @@ def test_members_without_configuration_are_nan() -> None:
     c = m.at(at + np.array([[0.0, 0, 0], [1.5, 0, 0], [0.01, 0.01, 0.01]]), near=drawn, failures="mask")
     assert c.ok.tolist() == [True, False, True]
     motors = ["A1", "B1", "A2", "B2"]
-    d = c.distribute([1.0, 1.0, 0.1], motors, limits=1e3)
+    d = c.distribute([1.0, 1.0, 0.1], actuators=motors, effort_limits=1e3)
     assert np.isfinite(d.effort).all(axis=-1).tolist() == c.ok.tolist()
-    loads = c.internal_loads(motors)
+    loads = c.internal_loads(actuators=motors)
     assert np.isfinite(loads.basis).all(axis=(-1, -2)).tolist() == c.ok.tolist()
     assert np.isfinite(loads.stiffness([1.0] * 4)).all(axis=(-1, -2)).tolist() == c.ok.tolist()
-    assert np.isfinite(c.actuator_dynamics(motors).I).all(axis=(-1, -2)).tolist() == c.ok.tolist()
+    assert np.isfinite(c.actuator_dynamics(actuators=motors).I).all(axis=(-1, -2)).tolist() == c.ok.tolist()
 
 
 INVALID = {
@@ -705,19 +729,22 @@ INVALID = {
     "singular": ((None, np.ones((4, 4))), {}, {"key": "criterion"}),
     "zero matrix": ((None, np.zeros((4, 4))), {}, {"key": "criterion"}),
     "skew": ((None, np.eye(4) + np.eye(4, k=1)), {}, {"key": "criterion"}),
-    "negative": ((None,), {"limits": [1, 1, -1, 1]}, {"key": "limits", "name": "B2"}),
-    "crossed": ((None,), {"limits": 1, "lower": 2}, {"key": "lower", "name": "B1"}),
-    "nan": ((None,), {"limits": np.nan}, {"key": "limits"}),
-    "complex limits": ((None,), {"limits": 1j}, {"key": "limits"}),
-    "long limits": ((None,), {"limits": np.ones(5)}, {"key": "limits", "got": (5,), "expected": (4,)}),
-    "no limits": ((None, "limits"), {}, {"key": "limits"}),
-    "no limit for one": (
-        (None, "least largest share"), {"limits": [1, np.inf, 0, 1]},
-        {"key": "limits"},
+    "negative": ((None,), {"effort_limits": [1, 1, -1, 1]}, {"key": "effort_limits", "name": "B2"}),
+    "crossed": ((None,), {"effort_limits": {"C1": (2, 1)}}, {"key": "effort_limits", "name": "C1"}),
+    "nan": ((None,), {"effort_limits": np.nan}, {"key": "effort_limits"}),
+    "complex limits": ((None,), {"effort_limits": 1j}, {"key": "effort_limits"}),
+    "long limits": (
+        (None,), {"effort_limits": np.ones(5)},
+        {"key": "effort_limits"},
     ),
-    "one side": ((None, "limits"), {"limits": 3.0, "lower": -np.inf}, {"key": "limits"}),
+    "no limits": ((None, "limits"), {}, {"key": "effort_limits"}),
+    "no limit for one": (
+        (None, "least largest share"), {"effort_limits": [1, np.inf, 0, 1]},
+        {"key": "effort_limits"},
+    ),
+    "one side": ((None, "limits"), {"effort_limits": [[-np.inf], [3.0]]}, {"key": "effort_limits"}),
     "preload": (
-        (None, "least largest share"), {"limits": 99, "preload": np.ones(4)},
+        (None, "least largest share"), {"effort_limits": 99, "preload": np.ones(4)},
         {"key": "preload"},
     ),
     "long preload": ((None,), {"preload": [1.0]}, {"key": "preload", "got": (1,), "expected": (4,)}),
@@ -731,41 +758,49 @@ INVALID = {
 @pytest.mark.parametrize("which", INVALID)
 def test_invalid_requests_raise(which: str) -> None:
     (actuators, *criterion), more, data = INVALID[which]
+    given = {"actuators": actuators or ["B1", "C1", "B2", "C2"], **more}
+    if criterion:
+        given["criterion"] = criterion[0]
     c = kic.load("walking-machine").at()
     with raises(kic.KicError, **data) as caught:
-        c.distribute([0.0, 1.0, 0.0], actuators or ["B1", "C1", "B2", "C2"], *criterion, **more)
+        c.distribute([0.0, 1.0, 0.0], **given)
     assert isinstance(caught.value, kic.InputError | kic.UnknownNameError)
 
 
 def test_more_invalid_arguments_raise() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
     with raises(kic.InputError, key="effort"):
-        c.distribute([0.0] * 4, motors)
+        c.distribute([0.0] * 4, actuators=motors)
     with raises(kic.InputError, key="effort", got=complex):
-        c.distribute([1j, 0, 0], motors)
+        c.distribute([1j, 0, 0], actuators=motors)
     with raises(kic.InputError, key="effort"):
-        c.distribute([np.nan, 0, 0], motors)
+        c.distribute([np.nan, 0, 0], actuators=motors)
     with raises(kic.InputError, key="criterion"):
-        c.actuator_dynamics(motors, "least largest share", limits=1.0)
+        c.actuator_dynamics(actuators=motors, criterion="least largest share", effort_limits=1.0)
     with raises(kic.InputError, key="amounts"):
-        c.internal_loads(motors).efforts(np.ones(4))
+        c.internal_loads(actuators=motors).efforts(np.ones(4))
     with raises(kic.InputError, key="efforts"):
-        c.internal_loads(motors).stiffness([1.0])
+        c.internal_loads(actuators=motors).stiffness([1.0])
     s = Case("walker")
     with raises(kic.InputError, key="configuration", got=complex):
-        stepped(s).distribute([0.0] * 3, motors)
+        stepped(s).distribute([0.0] * 3, actuators=motors)
     rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods.fixed_distances))
+    rod = next(iter(rods._fixed_distances))
     with raises(kic.InputError, name="camber_rod"):
-        rods.at().distribute([1.0], [rod, "hub.3"], [1.0, 1.0])
+        rods.at().distribute([1.0], actuators=[rod, "hub.3"], criterion=[1.0, 1.0])
 
 
 def test_mixed_kinds_are_weighed_by_limits() -> None:
     """Results are equal in metres and in millimetres, unlike those of the minimum norm."""
     c = kic.load("walking-machine").at()
-    d = c.distribute([1.0, 2.0, 0.5], ["B1", "C1", "trunk.x", "C2"], "limits", limits=[50, 50, 400, 50])
+    d = c.distribute(
+        [1.0, 2.0, 0.5],
+        actuators=["B1", "C1", "trunk.x", "C2"],
+        criterion="limits",
+        effort_limits=[50, 50, 400, 50],
+    )
     G = c.coefficients(["B1", "C1", "trunk.x", "C2"], order=1).G
     want = kkt(G, np.diag(1 / np.array([50.0, 50, 400, 50]) ** 2) * 2500, np.array([1.0, 2.0, 0.5]))
     assert mismatch(d.effort, want) < 1e-12
-    same = c.distribute([1.0, 2.0, 0.5], ["B1", "C1", "trunk.x", "C2"], [1, 1, 1 / 64, 1])
+    same = c.distribute([1.0, 2.0, 0.5], actuators=["B1", "C1", "trunk.x", "C2"], criterion=[1, 1, 1 / 64, 1])
     assert mismatch(d.effort, same.effort) < 1e-12

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import json
 import re
 import shlex
 import textwrap
-from dataclasses import replace
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -113,16 +114,16 @@ def test_documented_shapes(cls: type) -> None:
     things = {
         kic.Coefficients: c.coefficients(["link6", "reach"], order=3),
         kic.Dynamics: c.dynamics(),
-        kic.Contributions: c.contributions(),
+        kic.Contributions: c.body_contributions(),
         kic.Configuration: c,
         kic.Linearization: c.linearize(),
         kic.Modes: c.linearize().modes(),
         kic.StateSpace: c.state_space(outputs=["link6", "reach"]),
-        kic.MotorDemand: replace(m, motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinate_names])
+        kic.MotorDemand: m.replace(motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinates])
         .at(c.phi)
-        .drive(np.zeros(6), np.zeros(6)),
+        .motor_demand(np.zeros(6), np.zeros(6)),
     }
-    sizes = {"M": 6, "P": 7, "N": len(c.contributions().bodies), "S": 6}
+    sizes = {"M": 6, "P": 7, "N": len(c.body_contributions().bodies), "S": 6}
     sizes |= {"K": 6, "X": 12, "U": 6, "Y": 7, "2M": 12}
     shapes = documented(cls.__doc__)
     assert shapes
@@ -149,7 +150,9 @@ def test_notation_table_names_public_attributes() -> None:
         assert re.search(rf"^{re.escape(name)} ", kic.__doc__, flags=re.MULTILINE), name
 
 
-# --- names of version 0.1.0
+# --- renamed names
+
+SECTIONS = {"1.0": "### Renamed names\n", "parameters": "### Renamed parameters\n", "0.1.0": "### Renamed\n"}
 
 
 @cache
@@ -169,46 +172,127 @@ def attributes(cls: type) -> set[str]:
     return found.union(*(attributes(base) for base in cls.__bases__))
 
 
-def exists(name: str) -> bool:
-    """Return True if a dotted name, as in `Mechanism.at` or `trajectory.line`, is public in kic now."""
+@cache
+def found(name: str) -> object:
+    """Return the object of a dotted name, as in `Mechanism.at` or `trajectory.line`, or None."""
     owner: object = kic
-    for part in name.split("."):
-        if owner is kic and part == "classics":
-            import kic.classics as owner
-        elif owner is kic and part == "Mobility":  # not exported: the result of `Mechanism.mobility`
-            owner = type(kic.load("rssr").mobility())
-        elif inspect.isclass(owner):
-            return part in attributes(owner)
-        elif hasattr(owner, part):
-            owner = getattr(owner, part)
-        else:
-            return False
-    return True
+    parts = name.split(".")
+    if parts[0] == "Mobility":  # not exported: the result of `Mechanism.mobility`
+        parts = ["analysis", "mobility", *parts]
+    for part in parts:
+        if inspect.isclass(owner):
+            if (part.startswith("_") and part != "__call__") or part not in attributes(owner):
+                return None
+            value = getattr(owner, part, None)
+            return inspect.Parameter.empty if value is None else value
+        if inspect.ismodule(owner) and not hasattr(owner, part):
+            with suppress(ModuleNotFoundError):
+                importlib.import_module(f"{owner.__name__}.{part}")
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def parameters(name: str) -> set[str]:
+    """Return the parameters of a callable; of ``**options``, the names that its docstring lists."""
+    call = found(name)
+    known = inspect.signature(call).parameters
+    if "options" in known:
+        return set(known) | set(re.findall(r"`(\w+)`", call.__doc__))
+    return set(known)
+
+
+def table_of(section: str) -> dict[str, str]:
+    """Return the rows of a table of the CHANGELOG: the old name, and the new one or words."""
+    text = text_of(ROOT / "CHANGELOG.md").split(SECTIONS[section])[1]
+    rows = re.findall(
+        r"^\| `([\w.*()]+)` \| (.+?) \|$", re.split(r"^###? |^Modules", text, flags=re.M)[0], re.M
+    )
+    table = {old: (re.match(r"`([\w.*]+)`", new) or [new, f"({new})"])[1] for old, new in rows}
+    assert len(table) == len(rows)
+    return table
 
 
 def renamed(name: str, table: dict[str, str]) -> str:
-    """Return the present name of a name of 0.1.0, by its row or that of its owner."""
+    """Return the present name of an old name, by its row or that of its owner; words are in parentheses."""
     if name in table:
         return table[name]
     owner, _, last = name.rpartition(".")
+    if f"{owner}.*" in table and found(name) is None:
+        new = table[f"{owner}.*"]
+        return renamed(f"{new[:-2]}.{last}", table) if new.endswith(".*") else new
     if f"*.{last}" in table:
         return f"{renamed(owner, table)}.{table[f'*.{last}'][2:]}"
     return f"{renamed(owner, table)}.{last}" if owner else name
 
 
-def test_changelog_lists_every_renamed_public_name() -> None:
-    changes = ROOT / "CHANGELOG.md"
-    if not changes.is_file():
-        pytest.skip("CHANGELOG.md is not part of an installed package")
-    section = changes.read_text(encoding="utf-8").split("### Renamed\n")[1].split("Modules that moved")[0]
-    rows = re.findall(r"^\| `([\w.*]+)` \| `([\w.*]+)`", section, flags=re.MULTILINE)
-    table = dict(rows)
-    assert len(table) == len(rows)
+def missing(names: set[str], table: dict[str, str]) -> dict[str, str]:
+    """Return the old names whose present names do not exist, and those."""
+    new = {name: renamed(name, table) for name in sorted(names)}
+    return {name: now for name, now in new.items() if not now.startswith("(") and found(now) is None}
+
+
+def check_rows(names: set[str], table: dict[str, str]) -> None:
+    """Check that the rows are of old names, are needed, and name present names."""
+    plain = {name: new for name, new in table.items() if "*" not in name}
+    assert set(plain) <= names
+    assert not [new for new in plain.values() if not new.startswith("(") and found(new) is None]
+    assert not [name for name, new in plain.items() if name != new and found(name) is not None]
+
+
+def test_changelog_lists_every_renamed_public_name_of_0_1_0() -> None:
+    table = table_of("0.1.0")
     names = json.loads((DATA / "public_names_0.1.0.json").read_text(encoding="utf-8"))
     old = {name for owner, members in names.items() for name in (owner, *(f"{owner}.{x}" for x in members))}
-    assert {name for name in table if "*" not in name} <= old
-    missing = {name: renamed(name, table) for name in sorted(old) if not exists(renamed(name, table))}
-    assert not missing
-    assert not [new for new in table.values() if "*" not in new and not exists(new)]
-    unchanged = [name for name, new in table.items() if name != new and "*" not in name and exists(name)]
-    assert not unchanged
+    assert not missing(old, table_of("1.0") | table)
+    check_rows(old, table)
+
+
+def before() -> tuple[set[str], dict[str, list[str]]]:
+    """Return the public names before the interface of 1.0, and the parameters of the callables."""
+    names, calls = set(), {}
+    owners = json.loads((DATA / "public_names_before_1.0.json").read_text(encoding="utf-8"))
+    for owner, members in owners.items():
+        for member, given in members.items():
+            if not member:
+                names |= {f"{owner}.{attribute}".lstrip(".") for attribute in given.split()}
+            else:
+                name = owner if member == "()" else f"{owner}.{member}".lstrip(".")
+                names.add(name)
+                calls[name] = given.replace("*", "").split()
+    return names, calls
+
+
+def test_changelog_lists_every_renamed_public_name() -> None:
+    """Each name of the signatures before 1.0 exists, or is a row of the CHANGELOG; no row is needless."""
+    table = table_of("1.0")
+    old, _ = before()
+    assert not missing(old, table)
+    check_rows(old, table)
+    for row in table:
+        assert missing(old, {name: new for name, new in table.items() if name != row}), row
+
+
+def unknown(table: dict[str, str], names: dict[str, str]) -> set[str]:
+    """Return the old parameters that do not exist now and are not in the table, nor is their new name."""
+    out = set()
+    for call, given in before()[1].items():
+        new = renamed(call, names)
+        if new.startswith("(") or f"{call}(*)" in table or f"{call.partition('.')[0]}.*" in names:
+            continue
+        known = parameters(new)
+        if "." not in call and "self" in known:
+            given = given[1:]  # a function is a method now; its first argument is the object
+        for name in given:
+            row = f"{call}({name})"
+            now = table.get(row) or table.get(f"*.{call.rpartition('.')[2]}({name})") or name
+            if not now.startswith("(") and now not in known:
+                out.add(row)
+    return out
+
+
+def test_changelog_lists_every_renamed_parameter() -> None:
+    """Each parameter of the old signatures exists, or is a row of the CHANGELOG; no row is needless."""
+    names, table = table_of("1.0"), table_of("parameters")
+    assert not unknown(table, names)
+    for row in table:
+        assert unknown({name: new for name, new in table.items() if name != row}, names), row

@@ -40,10 +40,10 @@ def middle(shape: Shape) -> np.ndarray:
 
 def place(c: Configuration, joint: str, first: bool = False) -> np.ndarray:
     """Where a joint is, as its second body (or its first) carries it."""
-    part = c._model.description.part(joint, "joints")
+    part = c._model.description._part(joint, "joints")
     bodies = part.bodies if first else part.bodies[::-1]
     body = next(b for b in bodies if b != "ground")
-    return (c.displacement(body) @ [*part.at, 1.0])[:3]
+    return (c._displacement(body) @ [*part.at, 1.0])[:3]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -125,7 +125,7 @@ def test_joints_that_share_a_place_are_set_apart_along_their_axes() -> None:
     for joint in m.joints:
         mark, at = marks[joint.name], place(c, joint.name)
         off = mark.places[0] - at
-        axis = c.displacement(joint.bodies[1])[:3, :3] @ np.array(joint.axis) / np.linalg.norm(joint.axis)
+        axis = c._displacement(joint.bodies[1])[:3, :3] @ np.array(joint.axis) / np.linalg.norm(joint.axis)
         np.testing.assert_allclose(np.cross(off, axis), 0, atol=1e-9)
         np.testing.assert_allclose(mark.directions[0], axis, atol=1e-9)
     for one, other in combinations(marks.values(), 2):
@@ -279,7 +279,7 @@ def arrows(picture: MechanismPicture, kind: str) -> list[tuple[np.ndarray, np.nd
 def test_velocities_and_accelerations_are_to_scale() -> None:
     arm = kic.load("horn-two-link")
     q, qd, qdd = np.array([0.4, 0.9]), np.array([1.0, -0.5]), np.array([0.3, 2.0])
-    picture = draw(arm.at(q)).velocity(qd, "tip").acceleration(qd, qdd, "tip")
+    picture = draw(arm.at(q)).velocity(qd, of="tip").acceleration(qd, qdd, of="tip")
     angle, rate = q.sum(), qd.sum()
 
     def e(a: float) -> np.ndarray:
@@ -301,7 +301,7 @@ def test_velocities_and_accelerations_are_to_scale() -> None:
     assert any(w.startswith("a = ") and w.endswith(" m/s²") for w in words)
     # all vectors of a kind have one scale
     c = drawn("four-bar")
-    both = draw(c).velocity([3.0], ["tip", "crank"])
+    both = draw(c).velocity([3.0], of=["tip", "crank"])
     (s1, e1), (s2, e2) = arrows(both, "v =")
     G = c.coefficients(["tip.x", "tip.y", "crank.x", "crank.y"], order=1).G[:, 0]
     ratio = np.linalg.norm(e1 - s1) / np.linalg.norm(e2 - s2)
@@ -337,7 +337,7 @@ def test_forces_are_those_in_the_joints() -> None:
 def test_applied_forces_turn_with_their_body() -> None:
     body = kic.Body("rod", at=(1, 0, 0))
     joint = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))
-    loads = [kic.Force("f", "tip", (1, 0, 0)), kic.Force("g", "tip", (0, 2, 0), "body")]
+    loads = [kic.Force("f", "tip", (1, 0, 0)), kic.Force("g", "tip", (0, 2, 0), axes="body")]
     m = kic.Mechanism("rod", [body], [joint], points=[kic.Point("tip", "rod", (1, 0, 0))], forces=loads)
     (s, f), (_, g) = arrows(draw(m.at([0.5])).forces(), "F =")
     np.testing.assert_allclose(s, [np.cos(0.5), np.sin(0.5)])
@@ -360,16 +360,16 @@ def test_ellipses_are_level_lines(kind: str) -> None:
 
 def test_frames_and_centres_of_mass_are_drawn_as_points() -> None:
     m = kic.load("horn-two-link")
-    tip = m.point("tip")
-    tool = kic.Frame("tool", tip.body, tip.at)
+    tip = m["tip"]
+    tool = kic.Frame("tool", tip.body, origin=tip.at)
     whole = kic.CenterOfMass("whole", [body.name for body in m.bodies])
     c = replace(m, frames=[tool], centers=[whole]).at([0.3, 1.1])
-    one, other = (draw(c).velocity([1.0, 2.0], name) for name in ("tool", "tip"))
+    one, other = (draw(c).velocity([1.0, 2.0], of=name) for name in ("tool", "tip"))
     np.testing.assert_allclose(arrows(one, "v ="), arrows(other, "v ="))
     one, other = (draw(c).ellipsoid(c.ellipsoid("velocity", [f"{n}.x", f"{n}.y"])) for n in ("tool", "tip"))
     for a, b in zip(one.shapes, other.shapes, strict=True):
         np.testing.assert_allclose(a.xy, b.xy)
-    ((start, _),) = arrows(draw(c).velocity([1.0, 2.0], "whole"), "v =")
+    ((start, _),) = arrows(draw(c).velocity([1.0, 2.0], of="whole"), "v =")
     np.testing.assert_allclose(start, c.value("whole")[:2])
 
 
@@ -429,7 +429,7 @@ def test_traces_go_through_all_members() -> None:
         draw(drawn("four-bar")).trace("tip")
     assert caught.value.got == ()
     # the remedy is one
-    curves = [s for s in draw(drawn("four-bar")).trace("tip", turn).shapes if s.of == "trace"]
+    curves = [s for s in draw(drawn("four-bar")).trace("tip", along=turn).shapes if s.of == "trace"]
     np.testing.assert_allclose(curves[0].xy, turn.value("tip")[:, :2], atol=1e-12)
     with pytest.raises(UnknownNameError):
         draw(turn).trace("top")
@@ -438,7 +438,7 @@ def test_traces_go_through_all_members() -> None:
 def test_points_to_draw_vectors_at() -> None:
     c = drawn("four-bar")
     with pytest.raises(UnknownNameError):
-        draw(c).velocity([1.0], "top")
+        draw(c).velocity([1.0], of="top")
     with raises(InputError, key="qd"):
         draw(c).velocity([1.0, 2.0])
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
@@ -452,7 +452,7 @@ def test_points_to_draw_vectors_at() -> None:
     )
     with raises(InputError, key="of"):
         draw(ladder.at([0.0])).velocity([1.0])
-    assert len(arrows(draw(ladder.at([0.0])).velocity([1.0], "rod"), "v =")) == 1
+    assert len(arrows(draw(ladder.at([0.0])).velocity([1.0], of="rod"), "v =")) == 1
 
 
 def test_springs_dampers_rods_belts_and_contacts_have_their_signs() -> None:
@@ -497,7 +497,7 @@ def test_a_cylinder_in_a_plane_is_a_telescope() -> None:
         "lift",
         [kic.Body(b.name, mass=1.0, com=(1, 0.5, 0), inertia=(1, 1, 1)) for b in m.bodies],
         m.joints,
-        [kic.Point("end", "arm", (1, 1, 0))],
+        points=[kic.Point("end", "arm", (1, 1, 0))],
         forces=[load],
         coordinates=["P"],
     )
@@ -543,7 +543,15 @@ def test_dampers_lifted_feet_and_welds_have_their_signs(view) -> None:
         points=[kic.Point("end", "tip", (2, 0.2, 0)), kic.Point("wall", "ground", (2, 1.5, 0))],
         springs=[kic.Spring("damper", ("end", "wall"), damping=2.0)],
         contacts=[
-            kic.Contact("foot", "friction", ("tip", "ground"), (2, 0, 0), (0, -1, 0), 0.5, closed=False)
+            kic.Contact(
+                "foot",
+                "friction",
+                ("tip", "ground"),
+                (2, 0, 0),
+                normal=(0, -1, 0),
+                friction=0.5,
+                closed=False,
+            )
         ],
     )
     picture = draw(m.at([0.1]), view=view, names=True)
@@ -598,16 +606,16 @@ def test_joints_are_painted_over_their_links() -> None:
 
 def test_scales_are_shared_by_panels() -> None:
     m = kic.load("four-bar")
-    one = draw(m.at({"A": 1.0})).velocity([2.0], "tip")
+    one = draw(m.at({"A": 1.0})).velocity([2.0], of="tip")
     length = one.scales["velocity"]
     c = m.at({"A": 2.0})
-    other = draw(c).velocity([2.0], "tip", scale=length)
+    other = draw(c).velocity([2.0], of="tip", scale=length)
     assert other.scales == one.scales
     ((start, end),) = arrows(other, "v =")
     G = c.coefficients(["tip.x", "tip.y"], order=1).G[:, 0]
     np.testing.assert_allclose(end - start, length * 2.0 * G, atol=1e-12)
     load = c.joint_forces([3.0])
-    both = draw(c).forces(load, scale=0.01).acceleration([1.0], [0.0], "tip", scale=0.1)
+    both = draw(c).forces(load, scale=0.01).acceleration([1.0], [0.0], of="tip", scale=0.1)
     assert both.scales == {"force": 0.01, "acceleration": 0.1}
     arm = kic.load("horn-two-link").at([0.3, 1.1])
     e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])

@@ -58,7 +58,7 @@ def test_identities(kinds, branched: bool, seed: int) -> None:
     effort = d.inverse_dynamics(qd, qdd)
     assert mismatch(d.forward_dynamics(qd, effort), qdd) < 1e-9
     # Freeman's sums give the same inertia and, as a quadratic form, the same inertia power
-    parts = c.contributions()
+    parts = c.body_contributions()
     assert mismatch((parts.I_linear + parts.I_angular).sum(axis=0), d.I) < 1e-12
     summed = (parts.P_linear + parts.P_angular).sum(axis=0)
     assert np.abs(summed @ qd @ qd - d.P @ qd @ qd).max() < 1e-12 * scale * (qd @ qd)
@@ -102,7 +102,7 @@ def test_loads_are_virtual_work(kinds) -> None:
     m = random_tree(rng, kinds, branched=True, loads=True)
     c = random_posture(rng, m)
     d = c.dynamics()
-    parts = m.parts
+    parts = m._parts
 
     def jacobian(name: str) -> np.ndarray:
         return c.coefficients(name, order=1).G
@@ -143,7 +143,7 @@ def test_given_loads_replace_those_of_the_model() -> None:
     G = c.coefficients(["p2", "p0"], order=1).G
     gain = np.einsum("bpn,bp->bn", G[:, :3], push) + np.einsum("bpn,bpk,k->bn", G[:, 3:], turn, thrust)
     assert mismatch(d.load - bare.load, gain) < 1e-12
-    same = c.dynamics(applied={"push": m.parts["push"].force, "thrust": m.parts["thrust"].force})
+    same = c.dynamics(applied={"push": m["push"].force, "thrust": m["thrust"].force})
     assert mismatch(same.load, c.dynamics().load) < 1e-14
     # a configuration with a batch of forces is a batch
     many = m.at(c.phi[0]).dynamics(applied={"push": push})
@@ -255,16 +255,16 @@ def test_far_from_the_origin(kinds) -> None:
 
     groups = {kind: tuple(map(moved, getattr(m, kind))) for kind in ("bodies", "joints", "points")}
     away = replace(m, **groups)
-    phi = rng.normal(size=len(m.coordinate_names))
+    phi = rng.normal(size=len(m.coordinates))
     a, b = m.at(phi), away.at(phi)
     assert mismatch(b.dynamics().I, a.dynamics().I) < 1e-8  # the drawing itself is rounded to 1e-10
     assert mismatch(b.dynamics().P, a.dynamics().P) < 1e-8
-    turned = b.displacement(m.bodies[-1].name)[:3, :3]
+    turned = b._displacement(m.bodies[-1].name)[:3, :3]
     assert np.abs(turned @ turned.T - np.eye(3)).max() < 1e-13
     # a mechanism near the origin that travels far: its inertia is a sum over bodies, whatever the route
     if kinds == ["free", "R", "P"]:
         gone = phi.copy()
         gone[:3] = far
         c = m.at(gone)
-        parts = c.contributions()
+        parts = c.body_contributions()
         assert mismatch(c.dynamics().I, (parts.I_linear + parts.I_angular).sum(axis=0)) < 1e-12

@@ -40,7 +40,9 @@ def arm(first: float, second: float) -> kic.Mechanism:
     """Two sticks in a plane, of one kilogram a metre."""
     ends = [(0.0, 0.0, 0.0), (first, 0.0, 0.0), (first + second, 0.0, 0.0)]
     sticks = [
-        kic.Body(f"link{k}", size, ((a[0] + b[0]) / 2, 0, 0), (0, size**3 / 12, size**3 / 12))
+        kic.Body(
+            f"link{k}", mass=size, com=((a[0] + b[0]) / 2, 0, 0), inertia=(0, size**3 / 12, size**3 / 12)
+        )
         for k, size, a, b in zip((1, 2), (first, second), ends, ends[1:], strict=False)
     ]
     pairs = (("ground", "link1"), ("link1", "link2"))
@@ -48,7 +50,7 @@ def arm(first: float, second: float) -> kic.Mechanism:
         kic.Joint(f"q{k + 1}", "revolute", pair, at=ends[k], axis=(0, 0, 1)) for k, pair in enumerate(pairs)
     ]
     return kic.Mechanism(
-        "arm", sticks, hinges, [kic.Point("tip", "link2", at=ends[2])], gravity=(0, -9.81, 0)
+        "arm", sticks, hinges, points=[kic.Point("tip", "link2", at=ends[2])], gravity=(0, -9.81, 0)
     )
 
 
@@ -92,13 +94,18 @@ def test_a_five_bar_is_isotropic_where_its_outer_bars_are_at_right_angles() -> N
     places = {"A": (-base, 0, 0), "B": tip - (knee, knee, 0), "D": tip - (-knee, knee, 0), "E": (base, 0, 0)}
     P = {k: np.array(p, dtype=float) for k, p in {**places, "C": tip}.items()}
     bars = {"a": "AB", "b": "BC", "c": "CD", "d": "DE"}
-    bodies = [kic.Body(n, 1.0, tuple((P[x] + P[y]) / 2), (0.1, 0.1, 0.2)) for n, (x, y) in bars.items()]
+    bodies = [
+        kic.Body(n, mass=1.0, com=tuple((P[x] + P[y]) / 2), inertia=(0.1, 0.1, 0.2))
+        for n, (x, y) in bars.items()
+    ]
     pairs = [("ground", "a"), ("a", "b"), ("b", "c"), ("c", "d"), ("d", "ground")]
     joints = [
         kic.Joint(n, "revolute", pair, at=tuple(P[n]), axis=(0, 0, 1))
         for n, pair in zip("ABCDE", pairs, strict=True)
     ]
-    m = kic.Mechanism("round", bodies, joints, [kic.Point("tip", "b", at=tuple(tip))], coordinates=["A", "E"])
+    m = kic.Mechanism(
+        "round", bodies, joints, points=[kic.Point("tip", "b", at=tuple(tip))], coordinates=["A", "E"]
+    )
     e = m.at().ellipsoid("velocity", TIP)
     assert np.abs(e.condition - 1) < 1e-13
     # a motor's share: its radius across the outer bar's direction
@@ -113,18 +120,18 @@ def test_a_five_bar_is_isotropic_where_its_outer_bars_are_at_right_angles() -> N
 def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
     """With threefold symmetry all four ellipsoids are circles."""
     leg = [np.array(p) for p in ((1.0, 0.0, 0.0), (0.9, 0.6, 0.0), (0.3, 0.1, 0.0))]
-    bodies, joints = [kic.Body("plate", 2.0, (0, 0, 0), (0.1, 0.1, 0.2))], []
+    bodies, joints = [kic.Body("plate", mass=2.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.2))], []
     for k in range(3):
         s, co = np.sin(2 * np.pi * k / 3), np.cos(2 * np.pi * k / 3)
         a, b, p = (np.array([[co, -s, 0], [s, co, 0], [0, 0, 1]]) @ x for x in leg)
         for n, (x, y) in {f"in{k}": (a, b), f"out{k}": (b, p)}.items():
-            bodies.append(kic.Body(n, 0.5, tuple((x + y) / 2), (0.02, 0.02, 0.04)))
+            bodies.append(kic.Body(n, mass=0.5, com=tuple((x + y) / 2), inertia=(0.02, 0.02, 0.04)))
         pairs = [("ground", f"in{k}"), (f"in{k}", f"out{k}"), (f"out{k}", "plate")]
         joints += [
             kic.Joint(f"{n}{k}", "revolute", pair, at=tuple(x), axis=(0, 0, 1))
             for n, pair, x in zip("ABC", pairs, (a, b, p), strict=True)
         ]
-    m = kic.Mechanism("equal legs", bodies, joints, [kic.Point("middle", "plate", at=(0, 0, 0))],
+    m = kic.Mechanism("equal legs", bodies, joints, points=[kic.Point("middle", "plate", at=(0, 0, 0))],
                       coordinates=["A0", "A1", "A2"])  # fmt: skip
     for kind in KINDS:
         e = m.at().ellipsoid(kind, ["middle.x", "middle.y"])
@@ -151,7 +158,7 @@ def test_an_xy_table_shows_its_load() -> None:
     inertia = c.ellipsoid("inertia", pen)
     assert np.abs(inertia.masses - [2, 3]).max() < 1e-13
     assert np.abs(inertia.axes - [[0, 1], [1, 0]]).max() < 1e-14
-    e = c.ellipsoid("acceleration", pen, limits={"X": 6.0, "Y": 10.0})
+    e = c.ellipsoid("acceleration", pen, effort_limits={"X": 6.0, "Y": 10.0})
     assert np.abs(e.semi_axes - [5, 2]).max() < 1e-14
     assert np.abs(e.center - [0, -9.81]).max() < 1e-14
     assert mismatch(e.along([[1, 0], [0, 3]]), np.array([2.0, 5.0])) < 1e-14
@@ -167,7 +174,7 @@ def test_a_sphere_of_rates_fills_the_velocity_ellipsoid(name: str) -> None:
     u, S = c.coefficients(of, order=1), scales(c, of, scale.get("length"))
     P, M = len(u.rows), len(u.columns)
     rates = np.linspace(0.5, 2.0, M)
-    e = c.ellipsoid("velocity", of, limits=rates, **scale)
+    e = c.ellipsoid("velocity", of, rate_limits=rates, **scale)
     points = S * u.velocity(rates * sphere(200, M))
     assert (e.level(points) < 1 + 1e-9).all()
     # the surface comes from the rates that fit it best
@@ -184,7 +191,7 @@ def test_forces_on_the_surface_take_efforts_on_the_sphere(name: str) -> None:
     u, S = c.coefficients(of, order=1), scales(c, of, scale.get("length"))
     M = len(u.columns)
     limits = np.linspace(3.0, 1.0, M)
-    e = c.ellipsoid("force", of, limits=dict(zip(u.columns, limits, strict=True)), **scale)
+    e = c.ellipsoid("force", of, effort_limits=dict(zip(u.columns, limits, strict=True)), **scale)
     F = e.surface(sphere(50, len(u.rows)))
     effort = (S * F) @ u.G  # a moment stands divided by the length
     assert np.abs(np.linalg.norm(effort / limits, axis=1) - 1).max() < 1e-9
@@ -195,14 +202,14 @@ def test_velocity_and_force_are_dual(name: str) -> None:
     c, of, scale = case(name)
     M = len(c.coefficients(of, order=1).columns)
     rates = np.linspace(0.5, 2.0, M)
-    v = c.ellipsoid("velocity", of, limits=rates, **scale)
-    f = c.ellipsoid("force", of, limits=1 / rates, **scale)
-    assert mismatch(v.semi_axes * f.semi_axes[::-1], np.ones(len(v.task))) < 1e-13
-    assert mismatch(np.abs(np.einsum("pk,pk->k", v.axes, f.axes[:, ::-1])), np.ones(len(v.task))) < 1e-13
+    v = c.ellipsoid("velocity", of, rate_limits=rates, **scale)
+    f = c.ellipsoid("force", of, effort_limits=1 / rates, **scale)
+    assert mismatch(v.semi_axes * f.semi_axes[::-1], np.ones(len(v.rows))) < 1e-13
+    assert mismatch(np.abs(np.einsum("pk,pk->k", v.axes, f.axes[:, ::-1])), np.ones(len(v.rows))) < 1e-13
     assert mismatch(v.matrix, f.matrix) < 1e-14
     assert abs(v.manipulability * f.manipulability - 1) < 1e-13
     assert abs(v.condition / f.condition - 1) < 1e-13
-    d = sphere(20, len(v.task))
+    d = sphere(20, len(v.rows))
     assert mismatch(v.support(d) * f.along(d), np.ones(20)) < 1e-12
     assert mismatch(f.support(d) * v.along(d), np.ones(20)) < 1e-12
 
@@ -215,14 +222,14 @@ def test_inertia_equals_that_of_the_operational_space(name: str) -> None:
     limit = 1e-13 * np.linalg.cond(c.dynamics().I) * e.condition**2
     assert mismatch(e.masses, np.linalg.eigvalsh(Lambda)) < limit
     assert mismatch(e.matrix, np.linalg.inv(Lambda)) < limit
-    d = sphere(20, len(s.task))
+    d = sphere(20, len(s.rows))
     assert mismatch(1 / e.support(d) ** 2, s.mass(S * d) / ((S * d) ** 2).sum(axis=1)) < limit
     assert mismatch(1 / e.along(d) ** 2, np.einsum("dp,pr,dr->d", d, Lambda, d)) < limit
     # along its own axes both ways to a mass agree, and are the principal one
     assert mismatch(1 / e.support(e.axes.T) ** 2, e.masses) < limit
     assert mismatch(1 / e.along(e.axes.T) ** 2, e.masses) < limit
     # on the surface are velocities of a kinetic energy of a half
-    u = e.surface(sphere(20, len(s.task))) / S
+    u = e.surface(sphere(20, len(s.rows))) / S
     assert np.abs(2 * c.dynamics().kinetic_energy(u @ s.inverse.T) - 1).max() < limit
 
 
@@ -234,7 +241,7 @@ def test_a_sphere_of_efforts_fills_the_acceleration_ellipsoid(name: str, moving:
     M = len(u.columns)
     qd = np.random.default_rng(3).normal(size=M) if moving else np.zeros(M)
     limits = np.linspace(3.0, 1.0, M)
-    given = {"limits": limits, "qd": qd if moving else None, **scale}
+    given = {"effort_limits": limits, "qd": qd if moving else None, **scale}
     e, free = c.ellipsoid("acceleration", of, **given), c.ellipsoid("acceleration", of, load=False, **given)
     T = limits * sphere(300, M)
     udd = S * u.acceleration(np.broadcast_to(qd, T.shape), d.forward_dynamics(qd, T))
@@ -259,7 +266,7 @@ def test_axes_are_orthonormal_and_in_order(name: str) -> None:
     c, of, scale = case(name)
     for kind in KINDS:
         e = c.ellipsoid(kind, of, **scale)
-        P = len(e.task)
+        P = len(e.rows)
         assert mismatch(e.axes.T @ e.axes, np.eye(P)) < 1e-13
         assert (np.diff(e.semi_axes) <= 0).all()
         assert (e.axes[np.abs(e.axes).argmax(axis=0), range(P)] > 0).all()
@@ -280,7 +287,7 @@ def test_in_other_coordinates_inertia_is_the_same_and_velocity_is_not() -> None:
         c.ellipsoid("velocity", of, wrt="platform")
     rates = dict.fromkeys(["platform.x", "platform.y", "platform.z"], 2.0)
     turns = dict.fromkeys(["platform.wx", "platform.wy", "platform.wz"], 1.0)
-    e = c.ellipsoid("velocity", of, wrt="platform", limits=rates | turns)
+    e = c.ellipsoid("velocity", of, wrt="platform", rate_limits=rates | turns)
     assert mismatch(e.semi_axes, np.full(3, 2.0)) < 1e-13
 
 
@@ -316,8 +323,8 @@ def test_singular_tasks_are_flat_or_without_bound() -> None:
     assert (f.level(1e9 * out)[1:] == 0).all()
     assert np.isnan(f.surface(sphere(5, 2))).any(axis=(1, 2)).tolist() == [False, True, True]
     assert np.isfinite(f.matrix).all()
-    assert "is flat" in repr(c.ellipsoid("velocity", "tip"))
-    assert "is unbounded" in repr(c.ellipsoid("force", "tip"))
+    assert "is flat" in c.ellipsoid("velocity", "tip").summary().text()
+    assert "is unbounded" in c.ellipsoid("force", "tip").summary().text()
 
 
 def test_more_rows_than_dof() -> None:
@@ -361,7 +368,7 @@ def test_batches(kind: str, batch: tuple[int, ...]) -> None:
         one = m.at(c.phi[index]).ellipsoid(kind, of, length=0.3)
         for part in shapes:
             assert mismatch(getattr(e, part)[index], getattr(one, part)) < 1e-12, part
-    assert f"{kind} ellipsoid of link7.x" in repr(e)
+    assert f"{kind} ellipsoid of link7.x" in e.summary().text()
     assert "<table>" in e._repr_html_() or 0 in batch
     assert c.manipulability_gradient(of, length=0.3).shape == (*batch, 7)
 
@@ -425,12 +432,12 @@ def test_gradient_with_limits_and_sliders() -> None:
     rng = np.random.default_rng(5)
     m = random_tree(rng, "RPRP")
     c = random_posture(rng, m)
-    check_gradient(c, ["b3.x", "b3.y", "b3.wz"], {"length": 0.4, "limits": [1.0, 0.3, 2.0, 0.5]})
+    check_gradient(c, ["b3.x", "b3.y", "b3.wz"], {"length": 0.4, "rate_limits": [1.0, 0.3, 2.0, 0.5]})
 
 
 def check_gradient(c: kic.Configuration, of: list[str], given: dict) -> None:
     S = scales(c, of, given.get("length"))
-    R = np.array(given.get("limits", 1.0))
+    R = np.array(given.get("rate_limits", 1.0))
 
     def w(x: kic.Configuration) -> np.ndarray:
         G = S[:, None] * x.coefficients(of, order=1).G * R
@@ -497,18 +504,22 @@ def test_rows_of_different_units_need_a_length() -> None:
 def test_coordinates_of_different_units_need_limits() -> None:
     c = kic.load("rrprrr").at()
     names, of = c.coordinates, [f"{c._model.description.points[-1].name}.x"]
-    for kind in ("velocity", "force", "acceleration"):
+    for kind, key in (
+        ("velocity", "rate_limits"),
+        ("force", "effort_limits"),
+        ("acceleration", "effort_limits"),
+    ):
         with raises(kic.InputError, units=("rad", "rad", "m", "rad", "rad", "rad")):
             c.ellipsoid(kind, of)
-        with raises(kic.InputError, key="limits", missing=("B", "C", "D", "E", "F")) as e:
-            c.ellipsoid(kind, of, limits={names[0]: 1.0})
+        with raises(kic.InputError, key=key, missing=("B", "C", "D", "E", "F")) as e:
+            c.ellipsoid(kind, of, **{key: {names[0]: 1.0}})
         assert e.value.missing == names[1:]
     c.ellipsoid("inertia", of)  # is measured by I*, which has units
     with raises(kic.UnknownNameError, name="nose"):
-        c.ellipsoid("velocity", of, limits={"nose": 1.0})
+        c.ellipsoid("velocity", of, rate_limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
-        with raises(kic.InputError, key="limits"):
-            c.ellipsoid("velocity", of, limits=limits)
+        with raises(kic.InputError, key="rate_limits"):
+            c.ellipsoid("velocity", of, rate_limits=limits)
 
 
 def test_invalid_arguments() -> None:
@@ -523,8 +534,9 @@ def test_invalid_arguments() -> None:
         c.ellipsoid("velocity", TIP, load=False)
     with raises(kic.InputError, key="load"):
         c.ellipsoid("acceleration", TIP, load=[1.0])
-    with raises(kic.InputError, key="limits"):
-        c.ellipsoid("inertia", TIP, limits=[1.0, 1.0])
+    for kind, key in (("inertia", "rate_limits"), ("velocity", "effort_limits"), ("force", "rate_limits")):
+        with raises(kic.InputError, key=key):
+            c.ellipsoid(kind, TIP, **{key: [1.0, 1.0]})
     with raises(kic.InputError, key="failures", got="hide"):
         c.ellipsoid("velocity", TIP, failures="hide")
     with raises(kic.InputError, key="failures", got="hide"):
@@ -586,7 +598,7 @@ def test_singular_tasks_have_no_manipulability_gradient() -> None:
 
 def test_summary_describes_the_result() -> None:
     c = kic.load("horn-two-link").at([0.0, np.pi / 2])
-    text = repr(c.ellipsoid("acceleration", TIP, limits={"shoulder": 20.0, "elbow": 5.0}))
+    text = c.ellipsoid("acceleration", TIP, effort_limits={"shoulder": 20.0, "elbow": 5.0}).summary().text()
     for said in (
         "acceleration ellipsoid of tip.x, tip.y",
         "limits",
@@ -596,6 +608,9 @@ def test_summary_describes_the_result() -> None:
         "isotropy",
     ):
         assert said in text, said
-    assert "mass" in repr(c.ellipsoid("inertia", TIP))
-    assert "angular rows times 0.5" in repr(c.ellipsoid("velocity", ["link2.wx", "link2.wz"], length=0.5))
-    assert "center" not in repr(c.ellipsoid("velocity", TIP))
+    assert "mass" in c.ellipsoid("inertia", TIP).summary().text()
+    assert (
+        "angular rows times 0.5"
+        in c.ellipsoid("velocity", ["link2.wx", "link2.wz"], length=0.5).summary().text()
+    )
+    assert "center" not in c.ellipsoid("velocity", TIP).summary().text()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 from kic.description.description import KINDS
@@ -50,7 +51,7 @@ def refuses(kind: type, make, key: str | None, text: str) -> kic.KicError:
 def test_one_family() -> None:
     for name in kic.__all__:
         kind = getattr(kic, name)
-        if isinstance(kind, type) and issubclass(kind, Exception):
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
             assert issubclass(kind, kic.KicError)
     for kind, builtin in (
         (kic.ModelError, ValueError), (kic.ModelFileError, kic.ModelError),
@@ -154,7 +155,7 @@ def test_numbers_of_parts(value) -> None:
     if value is not None:
         refuses(kic.ModelError, lambda: body(mass=value), "mass", f"Body 'b': `mass` {least}")
     point, pair = ("p", "b", (0, 0, 0)), ("s", ("p", "q"))
-    refuses(kic.ModelError, lambda: kic.Point(*point, value), "mass", f"Point 'p': `mass` {least}")
+    refuses(kic.ModelError, lambda: kic.Point(*point, mass=value), "mass", f"Point 'p': `mass` {least}")
     for key in ("stiffness", "rest", "damping"):
         text = f"Spring 's': `{key}` {least}"
         refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
@@ -219,7 +220,7 @@ def test_texts_of_parts(value) -> None:
         (lambda: mechanism(about=value), "about", "`about` must be text"),
         (lambda: mechanism(source=value), "source", "`source` must be text"),
         (lambda: mechanism(drawing=value), "drawing", "`drawing` must be text"),
-        (lambda: kic.Units(value), "length", "Units: `length` must be text, got "),
+        (lambda: kic.Units(length=value), "length", "Units: `length` must be text, got "),
         (lambda: mechanism(units=value), "units", "Mechanism 'm': `units` must be Units, got "),
         (lambda: joint(type=value), "type", "Joint 'A': `type` must be one of 'fixed', 'revolute', "),
         (
@@ -436,13 +437,13 @@ def test_names_of_rows() -> None:
             "No part 'tp' in 'horn-two-link'. Did you mean 'tip'? There are: link1, link2, shoulder, ",
         ),
         ("tip.w", "No row 'tip.w' in 'horn-two-link'. Did you mean 'tip.z'? There are: tip.x, tip.y, tip.z."),
-        ("link1.q", "There are: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz."),
+        ("link1.q", "There are: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz, link1.angle, "),
         ("elbow.1", "No row 'elbow.1' in 'horn-two-link'. Did you mean 'elbow'?"),
         ("", "No part '' in 'horn-two-link'."),
         (".x", "No part '' in 'horn-two-link'."),
     ]
     for name, text in unknowns:
-        for ask in (c.coefficients, c.value, ARM.prepare):
+        for ask in (c.coefficients, c.value, lambda of: ARM.prepare("coefficients", of=of)):
             error = refuses(kic.UnknownNameError, lambda ask=ask, name=name: ask(name), None, text)
             assert error.candidates
     inputs = [
@@ -487,7 +488,10 @@ def test_poses() -> None:
 
 @pytest.mark.parametrize("order", [0, 4, -1, None, "2", 1.5, [1]], ids=str)
 def test_orders(order) -> None:
-    for ask in (lambda: STRETCHED.coefficients("tip", order=order), lambda: ARM.prepare("tip", order=order)):
+    for ask in (
+        lambda: STRETCHED.coefficients("tip", order=order),
+        lambda: ARM.prepare("coefficients", of="tip", order=order),
+    ):
         refuses(kic.InputError, ask, None, "`order` must be 1, 2 or 3, got ")
 
 
@@ -514,7 +518,7 @@ def test_unknown_masses_and_inertias() -> None:
         "Dynamics of 'horn-two-link' needs the inertia of every moving body; missing: link2 (mass), "
         "link1 (inertia). Write mass = 0 for a massless body and inertia = [0, 0, 0] for a point mass."
     )
-    for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare(dynamics=True)):
+    for ask in (m.at().dynamics, m.at().body_contributions, lambda: m.prepare("dynamics")):
         error = refuses(kic.InertiaError, ask, None, text)
         assert error.bodies == ("link2", "link1")
     assert m.at().coefficients("tip").G.any()  # the motion is known all the same
@@ -532,7 +536,11 @@ def test_a_massless_chain() -> None:
         "No moving body of 'horn-two-link' has mass, and its dynamics would be 0 = T. "
         "Give bodies `mass`, `com` and `inertia`."
     )
-    for ask in (m.at().dynamics, m.at().contributions, lambda: m.prepare("tip", dynamics=True)):
+    for ask in (
+        m.at().dynamics,
+        m.at().body_contributions,
+        lambda: m.prepare(["coefficients", "dynamics"], of="tip"),
+    ):
         assert refuses(kic.InertiaError, ask, None, text).bodies == ("link1", "link2")
     tip = [replace(point, mass=2.0) if point.name == "tip" else point for point in m.points]
     half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm cannot throw it
@@ -583,11 +591,11 @@ def test_forces_of_the_caller() -> None:
 def test_evaluators() -> None:
     refuses(
         kic.InputError,
-        lambda: ARM.prepare(),
+        lambda: ARM.prepare("coefficients"),
         None,
-        "`of` must name an output if `dynamics` is False, got none. Name one, or set dynamics=True.",
+        "`of` must be given for 'coefficients'. Its options are of, order and wrt.",
     )
-    f = ARM.prepare("tip")
+    f = ARM.prepare("coefficients", of="tip")
     r = f(STRETCHED.state)
     for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):
         assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
@@ -600,7 +608,39 @@ def test_evaluators() -> None:
     refuses(kic.InputError, lambda: f(many.state, out=r), None, text)
     refuses(
         kic.InputError,
-        lambda: f(STRETCHED.state, out=ARM.prepare("tip")(STRETCHED.state)),
+        lambda: f(STRETCHED.state, out=ARM.prepare("coefficients", of="tip")(STRETCHED.state)),
         None,
         "of this evaluator",
     )
+
+
+def test_failed_members_are_indices_of_the_batch() -> None:
+    m = kic.load("four-bar")
+    open_states = m.at({"A": [[1.0, 1.1], [1.2, 1.3]]}).state
+    open_states[1, 0] += 0.1
+    with raises(kic.InputError, failed=[(1, 0)]):
+        m.prepare("coefficients", of=["tip"]).check(open_states)
+
+    def effort(t: float, now: object) -> float:
+        m.prepare("coefficients", of=["tip"]).check(open_states[1, 0])
+        return 0.0
+
+    with raises(kic.InputError, failed=[()], time=0.0):
+        m.simulate(0.1, near=m.at(), effort=effort)
+    error = kic.SingularError("x", failed=[2])
+    for _ in range(2):  # indices stay
+        error.place(range(6), (2, 3))
+        assert error.failed == [(0, 2)]
+
+
+def test_messages_are_bounded() -> None:
+    with raises(kic.ModelFileError) as caught:
+        kic.load("/" + "x y/" * 2000 + "a.toml")
+    assert len(str(caught.value)) <= 3000
+
+
+@pytest.mark.parametrize("events", [int, [int]])
+def test_classes_are_no_events(events: object) -> None:
+    m = kic.load("four-bar")
+    with raises(kic.InputError, key="events"):
+        m.simulate(0.1, near=m.at(), events=events)

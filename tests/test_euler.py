@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import gimbal_lock
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -13,13 +14,13 @@ import kic
 EPS = np.finfo(float).eps
 STEP = 1e-30
 Q = np.array([0.1, 0.5, -2.2, 0.7, 0.8, -0.4])
-SEQUENCES = ["xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz"]
+SEQUENCES = gimbal_lock.SEQUENCES
 ALL = [s for sequence in SEQUENCES for s in (sequence, sequence.upper())]
 
 
 def with_frame(m: kic.Mechanism, body: str) -> kic.Mechanism:
     turn = Rotation.from_euler("xyz", [0.3, -0.4, 0.5])
-    return replace(m, frames=[kic.Frame("grip", body, (0.7, 0.1, 0.3), turn)])
+    return replace(m, frames=[kic.Frame("grip", body, origin=(0.7, 0.1, 0.3), axes=turn)])
 
 
 ARM = with_frame(kic.load("puma560"), "link6")
@@ -65,7 +66,7 @@ def test_they_are_coordinates(sequence):
     names = ["grip.x", "grip.y", "grip.z", f"grip.euler_{sequence}"]
     c = ARM.at(Q)
     there = c.coefficients(names, order=3)
-    joints = list(ARM.coordinate_names)
+    joints = list(ARM.coordinates)
     back = c.coefficients(joints, order=3, wrt=names)
     for got, expected in zip(there.compose(back).tensors, (np.eye(6), 0, 0), strict=True):
         assert np.abs(got - expected).max() < 1e-9
@@ -134,6 +135,37 @@ def test_gimbal_lock_raises():
     rows = c.coefficients("hand.euler_ZXZ")
     back = c.coefficients(["S.1", "S.2", "S.3"], wrt="hand.euler_ZXZ")
     assert np.abs(rows.G @ back.G - np.eye(3)).max() < 1e-13
+
+
+@pytest.mark.parametrize("first", range(len(SEQUENCES)))
+def test_digits_beside_gimbal_lock(first):
+    """See `gimbal_lock`, which runs many more."""
+    outcomes = [gimbal_lock.verdict(seed) for seed in range(first, 60, len(SEQUENCES))]
+    for outcome, details in outcomes:
+        assert outcome in ("right", "partly refused", "refused"), details
+
+
+def test_members_beside_gimbal_lock():
+    """Each order and each question masks the members that the estimate of this order excludes."""
+    hinges = gimbal_lock.Hinges.mechanism(np.eye(3)[[2, 1, 0]])
+    distances = np.array([[1e-1, 1e-3, 1e-5], [1e-2, 1e-4, 1e-6]])
+    c = hinges.at(np.stack([0.4 + 0 * distances, np.pi / 2 - distances, -0.7 + 0 * distances], axis=-1))
+    least = (100 * EPS / 1e-4) ** (1 / np.arange(2, 5))
+    for order, limit in enumerate(least, 1):
+        ok = distances > limit
+        for ask in (
+            lambda **how: c.coefficients("f.euler_ZYX", order=order, **how).G,  # noqa: B023
+            lambda **how: c.coefficients("J0", order=order, wrt="f.euler_ZYX", **how).G,  # noqa: B023
+        ):
+            assert (np.isfinite(ask(failures="mask")).all(axis=(-1, -2)) == ok).all()
+            if not ok.all():
+                with pytest.raises(kic.SingularError) as caught:
+                    ask()
+                assert caught.value.failed == list(zip(*np.nonzero(~ok), strict=True))
+                assert caught.value.estimate > 1e-4
+    assert (np.isfinite(c.motion("f.euler_ZYX", np.ones(3), failures="mask")[3]).all(axis=-1) == ok).all()
+    near = c[0, 1].coefficients("f.euler_ZYX", order=1)
+    assert near.scaling.error > 10 * np.abs(near.G - np.eye(3)).max()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sampling import random_posture, random_tree
 
 import kic
 from kic.kernels.jit import entry
-from kic.transfer.constraint_system import TransferQuery
+from kic.transfer.program import ARGUMENTS
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
@@ -35,7 +35,7 @@ def test_results_agree_with_the_configuration(kinds, branched: bool, batch: tupl
     of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
     c, again = random_posture(rng, m, batch), random_posture(rng, m, batch)
     for order in (1, 2, 3):
-        f = m.prepare(of=of, order=order, dynamics=True)
+        f = m.prepare(["coefficients", "dynamics"], of=of, order=order)
         r = f(c.state)
         for posture in (c, again):
             if posture is again:
@@ -62,7 +62,7 @@ def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
     of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
     for mechanism in (m, replace(m, coordinates=tuple(names))):
         c, again = random_posture(rng, mechanism), random_posture(rng, mechanism)
-        f = mechanism.prepare(of=of, order=3, dynamics=True)
+        f = mechanism.prepare(["coefficients", "dynamics"], of=of, order=3)
         r = f(c.state)
         held = {name: (r[name], r[name].value, r[name].G, r[name].H, r[name].D) for name in of}
         model = r.I, r.P, r.load, r.damping
@@ -83,7 +83,7 @@ def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
 def test_quaternions_are_brought_to_unit_length() -> None:
     m = random_tree(np.random.default_rng(1), ["spherical"])
     c = random_posture(np.random.default_rng(2), m)
-    f = m.prepare(of=["p0"])
+    f = m.prepare("coefficients", of=["p0"])
     assert np.allclose(f(3 * c.state).p0.H, c.coefficients("p0").H, atol=1e-14)
 
 
@@ -91,8 +91,8 @@ def test_names_that_clash_or_are_not_there() -> None:
     m = kic.load("horn-two-link")
     m = replace(m, points=(*m.points, kic.Point("P", "link2", (2, 0, 0))))
     with raises(kic.InputError, name="P"):
-        m.prepare(of=["P"], dynamics=True)
-    r = m.prepare(of=["P"])(m.at().state)
+        m.prepare(["coefficients", "dynamics"], of=["P"])
+    r = m.prepare("coefficients", of=["P"])(m.at().state)
     assert r.P.G.shape == (3, 2)
     assert not hasattr(r, "tip")
 
@@ -100,7 +100,7 @@ def test_names_that_clash_or_are_not_there() -> None:
 def test_alone_and_complex() -> None:
     m = kic.load("puma560")
     c = m.at(np.linspace(-1, 1, 6))
-    rows, model = m.prepare(of="face", order=3), m.prepare(dynamics=True)
+    rows, model = m.prepare("coefficients", of="face", order=3), m.prepare("dynamics")
     r = rows(c.state)
     assert np.array_equal(r.face.D, c.coefficients("face", order=3).D)
     assert np.array_equal(model(c.state).P, c.dynamics().P)
@@ -118,7 +118,7 @@ def test_alone_and_complex() -> None:
 
 def test_many_threads_share_one_evaluator() -> None:
     m = kic.load("panda")
-    f = m.prepare(of=["flange"], order=2)
+    f = m.prepare("coefficients", of=["flange"], order=2)
     states = np.random.default_rng(0).normal(size=(200, 7))
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda s: f(s).flange.H.copy(), states))
@@ -128,10 +128,10 @@ def test_many_threads_share_one_evaluator() -> None:
 
 def test_invalid_requests_raise() -> None:
     m = kic.load("puma560")
-    f = m.prepare(of=["face"])
+    f = m.prepare("coefficients", of=["face"])
     r = f(m.at().state)
     with raises(kic.InputError, key="of"):
-        m.prepare()
+        m.prepare("coefficients")
     with raises(kic.InputError, got=(5,)):
         f(np.zeros(5))
     with raises(kic.InputError, key="state", got=()):
@@ -145,7 +145,7 @@ def test_invalid_requests_raise() -> None:
     with raises(kic.InputError, key="out"):
         f(np.zeros(6, dtype=complex), out=r)
     with raises(kic.InputError, key="order", got=4):
-        m.prepare(of=["face"], order=4)
+        m.prepare("coefficients", of=["face"], order=4)
     with pytest.raises(AttributeError):
         r.face.K  # noqa: B018
 
@@ -154,7 +154,7 @@ def test_invalid_requests_raise() -> None:
 def test_inertia_alone(wrt) -> None:
     m = kic.load("puma560")
     c, again = m.at(np.linspace(-1, 1, 6)), m.at(np.linspace(-0.5, 1.5, 6))
-    f = m.prepare(dynamics="inertia", wrt=wrt)
+    f = m.prepare("dynamics", wrt=wrt, loads=False)
     r = f(c.state)
     d = c.dynamics(wrt=wrt)
     assert np.array_equal(r.I, d.I)
@@ -163,14 +163,14 @@ def test_inertia_alone(wrt) -> None:
     assert np.array_equal(r.P, again.dynamics(wrt=wrt).P)
     with raises(kic.UnknownNameError, name="load"):
         r.load  # noqa: B018
-    with raises(kic.InputError, key="dynamics", got="mass"):
-        m.prepare(dynamics="mass")
+    with raises(kic.InputError, key="loads", got="mass"):
+        m.prepare("dynamics", loads="mass")
 
 
 def test_results_are_freed_at_once() -> None:
     """No cycle holds their memory until the collector runs."""
     m = kic.load("puma560")
-    r = m.prepare(of=["face", "link6"], order=3, dynamics=True)(m.at(np.zeros((8, 6))).state)
+    r = m.prepare(["coefficients", "dynamics"], of=["face", "link6"], order=3)(m.at(np.zeros((8, 6))).state)
     assert r.face.G.shape == (8, 3, 6)
     assert r.link6.value.shape == (8, 6)
     gone = weakref.ref(r)
@@ -185,7 +185,7 @@ def test_results_are_freed_at_once() -> None:
 def test_states_are_checked_on_request() -> None:
     m = kic.load("gough-stewart")
     c = m.at()
-    f = m.prepare(of=["platform"], dynamics="inertia")
+    f = m.prepare(["coefficients", "dynamics"], of=["platform"], loads=False)
     states = np.repeat(c.state[None], 3, axis=0)
     checked = f(states, check=True)
     assert np.array_equal(checked.I, f(states).I)
@@ -198,12 +198,15 @@ def test_states_are_checked_on_request() -> None:
         f(states, check=True)
     f(states)  # unasked, nothing is looked at
     arm = kic.load("horn-two-link")
-    assert arm.prepare(of=["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [1.0, 1.0]
+    assert arm.prepare("coefficients", of=["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [
+        1.0,
+        1.0,
+    ]
 
 
 def test_results_can_be_copied_and_sent() -> None:
     m = kic.load("five-bar")
-    r = m.prepare(of=["tip"], dynamics=True)(m.at().state)
+    r = m.prepare(["coefficients", "dynamics"], of=["tip"])(m.at().state)
     for made in (copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r))):
         assert np.array_equal(made.tip.G, r.tip.G)
         assert np.array_equal(made.P, r.P)
@@ -211,7 +214,7 @@ def test_results_can_be_copied_and_sent() -> None:
 
 def test_memory_of_results_is_released() -> None:
     m = kic.load("five-bar")
-    f = m.prepare(of=["tip"], dynamics=True)
+    f = m.prepare(["coefficients", "dynamics"], of=["tip"])
     made = f(m.at().state)
     tables = [weakref.ref(table) for table in (made._rows, made._model)]
     del made
@@ -221,20 +224,20 @@ def test_memory_of_results_is_released() -> None:
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
 def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singular and unsolved members with arbitrary scratch memory give NaN or an error."""
-    honest = TransferQuery.arguments
+    honest = ARGUMENTS["transfer"]
 
-    def poisoned(self, *given):
-        arguments = honest(self, *given)
+    def poisoned(*given):
+        arguments = honest(*given)
         arguments[6][:] = 1e300
         arguments[7][:] = 2**40
         return arguments
 
-    monkeypatch.setattr(TransferQuery, "arguments", poisoned)
+    monkeypatch.setitem(ARGUMENTS, "transfer", poisoned)
     m = kic.load(name)
     state = m.at().state
-    clean = m.prepare(dynamics=True)(state)
+    clean = m.prepare("dynamics")(state)
     bad = np.stack([np.full(state.shape, np.nan), state, np.full(state.shape, np.nan)])
-    f = m.prepare(dynamics=True)
+    f = m.prepare("dynamics")
     found = f(bad)
     assert np.isnan(found.I[[0, 2]]).all()
     assert np.isnan(found.load[[0, 2]]).all()
@@ -245,20 +248,24 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
     useless = {"five-bar": ["A", "tip.z"], "gough-stewart": [*turning, "L1", "L2", "L3"]}
     if name in useless:
         with pytest.raises(kic.SingularError) as caught:
-            m.prepare(dynamics=True, wrt=useless[name])(np.stack([state] * 5))
+            m.prepare("dynamics", wrt=useless[name])(np.stack([state] * 5))
         assert caught.value.failed == [(k,) for k in range(5)]
         assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)
 
 
 def slides() -> kic.Mechanism:
     """Return an arm that turns and slides."""
-    bodies = [kic.Body(name, 2.0, (0.3, 0.1, 0.0), (0.1, 0.2, 0.3)) for name in ("turret", "ram")]
+    bodies = [
+        kic.Body(name, mass=2.0, com=(0.3, 0.1, 0.0), inertia=(0.1, 0.2, 0.3)) for name in ("turret", "ram")
+    ]
     joints = [
         kic.Joint("R", "revolute", ("ground", "turret"), (0, 0, 0), (0, 0, 1)),
         kic.Joint("S", "prismatic", ("turret", "ram"), (0, 0, 0), (1, 0, 0)),
     ]
     points = [kic.Point("tip", "ram", (1.0, 0.0, 0.0)), kic.Point("eye", "ram", (0.0, 0.0, 0.0))]
-    return kic.Mechanism("ram", bodies, joints, points, [kic.Distance("reach", ("tip", "eye"))])
+    return kic.Mechanism(
+        "ram", bodies, joints, points=points, distances=[kic.Distance("reach", ("tip", "eye"))]
+    )
 
 
 @pytest.mark.parametrize("wrt", [None, ["R", "tip.x"]])
@@ -272,8 +279,8 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
     unknown[(-1,) * len(batch)][...] = np.nan
     ones = np.ones(2)
     evaluators = [
-        m.prepare(of=["tip"], order=2, dynamics=True, wrt=wrt),
-        m.prepare(of=["tip"], dynamics="inertia", wrt=wrt),
+        m.prepare(["coefficients", "dynamics"], of=["tip"], order=2, wrt=wrt),
+        m.prepare(["coefficients", "dynamics"], of=["tip"], wrt=wrt, loads=False),
     ]
     for f in evaluators:
         out = f(sound)
@@ -285,7 +292,7 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
         assert np.isfinite(f(sound, out=out).I).all()
         made = f(unknown).I
         assert np.isnan(made).any(axis=(-1, -2)).sum() == 1
-    for g in (m.prepare_inverse_dynamics(wrt), m.prepare_forward_dynamics(wrt)):
+    for g in (m.prepare("inverse_dynamics", wrt=wrt), m.prepare("forward_dynamics", wrt=wrt)):
         result = g(sound, ones, ones)
         for state, qd in ((huge, ones), (sound, 1e200 * ones)):
             with pytest.raises(kic.KicError):
@@ -293,7 +300,10 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
             with pytest.raises(kic.KicError):
                 g(state, qd, ones, out=result.copy())
         assert np.isnan(g(unknown, ones, ones)).any(axis=-1).sum() == 1
-    for h in (m.prepare_operational_space("tip.x", wrt), m.prepare_resolve("tip.x", wrt=wrt)):
+    for h in (
+        m.prepare("operational_space", of="tip.x", wrt=wrt),
+        m.prepare("resolve_redundancy", of="tip.x", wrt=wrt),
+    ):
         with pytest.raises(kic.KicError):
             h(huge) if "space" in type(h).__name__.lower() else h(huge, ud=[1.0])
 
@@ -335,7 +345,7 @@ def test_exponent_check_detects_large_and_nonfinite_numbers(dtype: type) -> None
 def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
     """Results are checked one by one only where lengths or states are large."""
     m = slides()
-    f = m.prepare(of=["tip"], order=3)
+    f = m.prepare("coefficients", of=["tip"], order=3)
     unit = f(np.array([0.3, 0.0])).tip
     for length in (1e20, 1e40, 1e300):
         state = np.broadcast_to([0.3, length - 1], (*batch, 2)).copy()
@@ -347,7 +357,7 @@ def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
         bodies=(*m.bodies, kic.Body("rod")),
         joints=(*m.joints, kic.Joint("U", "prismatic", ("ram", "rod"), (0, 0, 0), (1, 0, 0))),
         points=(kic.Point("tip", "rod", (1.0, 0.0, 0.0)), *m.points[1:]),
-    ).prepare(of=["tip"], order=3)
+    ).prepare("coefficients", of=["tip"], order=3)
     assert np.isfinite(twice(np.broadcast_to([0.3, 1.5e308, 0.0], (*batch, 3)).copy()).tip.D).all()
     with pytest.raises(kic.InputError, match="finite"):
         twice(np.broadcast_to([0.3, 1.5e308, 1.5e308], (*batch, 3)).copy())
@@ -356,7 +366,7 @@ def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
 
 def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     m = replace(slides(), points=(kic.Point("tip", "ram", (0, 0, 0)), kic.Point("eye", "turret", (0, 0, 0))))
-    f = m.prepare(of=["reach"])
+    f = m.prepare("coefficients", of=["reach"])
     assert f(np.array([0.3, 0.2])).reach.G.shape == (1, 2)
     for state in (np.zeros(2), np.zeros((3, 2))):
         with raises(kic.InputError, distances=("reach",)):
@@ -367,7 +377,7 @@ def test_rows_without_derivatives_raise_in_hot_calls() -> None:
 def test_new_results_are_independent(name: str) -> None:
     m = kic.load(name)
     of = m.points[0].name
-    f = m.prepare([of], dynamics=True, order=2)
+    f = m.prepare(["coefficients", "dynamics"], of=[of], order=2)
     states = m.at().state + 1e-9 * np.arange(3)[:, None]
     made, batch = [f(state) for state in states], f(states)
     for k, one in enumerate(made):
@@ -377,7 +387,7 @@ def test_new_results_are_independent(name: str) -> None:
         for letter in ("value", "G", "H"):
             assert np.array_equal(getattr(one[of], letter), getattr(batch[of], letter)[k])
         assert not hasattr(one, "_unknown")
-    inertia = m.prepare([], dynamics="inertia")(states[0])
+    inertia = m.prepare("dynamics", loads=False)(states[0])
     assert np.array_equal(inertia.I, made[0].I)
     assert not hasattr(inertia, "load")
     again = pickle.loads(pickle.dumps(f))

@@ -46,25 +46,25 @@ def test_minima_above_zero_are_not_events() -> None:
 def test_barely_exceeded_limit_stops_the_run() -> None:
     m = pendulum()
     for depth in (1e-3, 1e-5):
-        run = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 + depth, 3)}, **TIGHT)
+        run = m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 + depth, 3)}, **TIGHT)
         assert "the lower limit of A" in run.stopped
         assert run.q[-1, 0] == pytest.approx(-1.2 + depth, abs=1e-12)
         assert run.t[-1] < PERIOD / 2
-    assert not kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-1.2 - 1e-6, 3)}, **TIGHT).stopped
+    assert not m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 - 1e-6, 3)}, **TIGHT).stopped
 
 
 def test_limits_apply_at_the_start() -> None:
     m = pendulum()
     # it falls from its lower limit, and would come back to it
-    out = kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (1.2, 3)})
+    out = m.simulate(1.0, near=m.at([1.2]), limits={"A": (1.2, 3)})
     assert out.stopped == "stopped at t = 0 by the lower limit of A"
     assert len(out.t) == 1
-    into = kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (-2.0, 1.2)})
+    into = m.simulate(1.0, near=m.at([1.2]), limits={"A": (-2.0, 1.2)})
     assert not into.stopped
-    with raises(kic.InputError, key="start", name="the lower limit of A"):
-        kic.simulate(m, m.at([1.2]), 1.0, limits={"A": (1.5, 3)})
-    endless = kic.simulate(m, m.at([1.2]), 6.0, limits={"A": (-0.5, np.inf)})
-    again = kic.simulate(m, endless, 6.0, limits={"A": (-0.5, np.inf)})
+    with raises(kic.InputError, key="near", name="the lower limit of A"):
+        m.simulate(1.0, near=m.at([1.2]), limits={"A": (1.5, 3)})
+    endless = m.simulate(6.0, near=m.at([1.2]), limits={"A": (-0.5, np.inf)})
+    again = m.simulate(6.0, near=endless, limits={"A": (-0.5, np.inf)})
     assert again.t[-1] == endless.t[-1]
     assert "the lower limit of A" in again.stopped
 
@@ -76,9 +76,9 @@ def test_continuation_after_a_terminal_event() -> None:
         return now.q[0]
 
     bottom.terminal = True
-    run = kic.simulate(m, m.at([1.2]), 6.0, events=bottom, **TIGHT)
+    run = m.simulate(6.0, near=m.at([1.2]), events=bottom, **TIGHT)
     for _ in range(3):
-        run = kic.simulate(m, run, 6.0, events=bottom, **TIGHT)
+        run = m.simulate(6.0, near=run, events=bottom, **TIGHT)
     assert np.allclose([t for t, _ in run.events], PERIOD * (0.25 + np.arange(4) / 2), atol=1e-9)
     assert np.abs(run.energy.residual).max() < 1e-9
 
@@ -87,11 +87,11 @@ def test_events_within_a_step_are_ordered() -> None:
     m = kic.load("five-bar")
     when = (0.05, 0.06, 0.055)
     events = [lambda t, now, x=x: t - x for x in when]
-    run = kic.simulate(m, m.at(), [0, 0.1, 0.2], events=events)
+    run = m.simulate([0, 0.1, 0.2], near=m.at(), events=events)
     assert [i for _, i in run.events] == [0, 2, 1]
     assert np.allclose([t for t, _ in run.events], sorted(when), atol=1e-14)
     events[2].terminal = True
-    stop = kic.simulate(m, m.at(), [0, 0.1, 0.2], events=events)
+    stop = m.simulate([0, 0.1, 0.2], near=m.at(), events=events)
     assert [i for _, i in stop.events] == [0, 2]
     assert np.allclose(stop.t, [0, 0.055], atol=1e-14)
 
@@ -99,7 +99,7 @@ def test_events_within_a_step_are_ordered() -> None:
 @pytest.mark.parametrize("frequency", [10.0, 33.0, 333.0, pytest.param(1e4, marks=pytest.mark.slow)])
 def test_fast_events_are_counted(frequency: float) -> None:
     m = pendulum()
-    run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(frequency * t))
+    run = m.simulate(1.0, near=m.at([1.2]), events=lambda t, now: np.sin(frequency * t))
     zeros = np.arange(1, int(frequency / np.pi) + 1) * np.pi / frequency
     assert run.steps < 20  # far fewer than zeros
     assert len(run.events) == len(zeros)
@@ -113,12 +113,12 @@ def test_touching_zeros_of_fast_events_are_counted(frequency: float) -> None:
     def touching(t: float, now: Snapshot) -> float:
         return np.sin(frequency * t) ** 2
 
-    run = kic.simulate(m, m.at([1.2]), 1.0, events=touching)
+    run = m.simulate(1.0, near=m.at([1.2]), events=touching)
     zeros = np.arange(1, int(frequency / np.pi) + 1) * np.pi / frequency
     assert len(run.events) == len(zeros)
     assert np.allclose([t for t, _ in run.events], zeros, atol=1e-6)
     touching.direction = 1  # it rises nowhere through zero
-    assert kic.simulate(m, m.at([1.2]), 1.0, events=touching).events == ()
+    assert m.simulate(1.0, near=m.at([1.2]), events=touching).events == ()
 
 
 @pytest.mark.parametrize("direction", [1, -1])
@@ -129,26 +129,26 @@ def test_fast_events_with_direction_and_terminal(direction: int) -> None:
         return np.sin(1e3 * t)
 
     fast.direction = direction
-    run = kic.simulate(m, m.at([1.2]), 1.0, events=fast)
+    run = m.simulate(1.0, near=m.at([1.2]), events=fast)
     zeros = np.arange(1, 160) * period if direction > 0 else (np.arange(159) + 0.5) * period
     assert np.allclose([t for t, _ in run.events], zeros, atol=1e-12)
     fast.terminal = True
-    stop = kic.simulate(m, m.at([1.2]), 1.0, events=fast)
+    stop = m.simulate(1.0, near=m.at([1.2]), events=fast)
     assert stop.t[-1] == pytest.approx(zeros[0], abs=1e-12)
     assert stop.events == ((stop.t[-1], 0),)
 
 
 def test_ripple_on_an_event() -> None:
     m, rate = pendulum(), 2000.0
-    run = kic.simulate(m, m.at([1.2]), [0, 1.0], events=lambda t, now: now.q[0] + 0.02 * np.sin(rate * t))
+    run = m.simulate([0, 1.0], near=m.at([1.2]), events=lambda t, now: now.q[0] + 0.02 * np.sin(rate * t))
     t = np.linspace(0, 1, 20_001)
-    fine = kic.simulate(m, m.at([1.2]), t).q[:, 0] + 0.02 * np.sin(rate * t)
+    fine = m.simulate(t, near=m.at([1.2])).q[:, 0] + 0.02 * np.sin(rate * t)
     assert len(run.events) == int((np.diff(np.sign(fine)) != 0).sum()) > 1
 
 
 def test_discontinuous_events_are_found_once() -> None:
     m = pendulum()
-    run = kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sign(now.q[0]))
+    run = m.simulate(1.0, near=m.at([1.2]), events=lambda t, now: np.sign(now.q[0]))
     assert [t for t, _ in run.events] == pytest.approx([PERIOD / 4], abs=1e-6)
 
 
@@ -158,7 +158,7 @@ def test_events_too_fast_to_resolve_raise(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(events, "EVALUATIONS_MAX", 500)
     m = pendulum()
     with raises(kic.SimulationError, key="events") as caught:
-        kic.simulate(m, m.at([1.2]), 1.0, events=lambda t, now: np.sin(1e7 * t))
+        m.simulate(1.0, near=m.at([1.2]), events=lambda t, now: np.sin(1e7 * t))
     assert caught.value.evaluations <= 500
     assert caught.value.simulation.t[-1] == 0
 
@@ -166,21 +166,21 @@ def test_events_too_fast_to_resolve_raise(monkeypatch: pytest.MonkeyPatch) -> No
 def test_events_must_return_numbers() -> None:
     m, start = pendulum(), pendulum().at([1.0])
     with pytest.raises(kic.SimulationError, match=r"returned nan at t = .*q = \[.*qd = \[") as caught:
-        kic.simulate(m, start, 1.0, events=lambda t, now: np.nan if t > 0.3 else 1.0)
+        m.simulate(1.0, near=start, events=lambda t, now: np.nan if t > 0.3 else 1.0)
     assert 0 < caught.value.simulation.t[-1] <= caught.value.time
     with raises(kic.InputError, key="events"):
-        kic.simulate(m, start, 1.0, events=lambda t, now: None)
+        m.simulate(1.0, near=start, events=lambda t, now: None)
     with raises(kic.InputError, key="events", got=5):
-        kic.simulate(m, start, 1.0, events=5)
+        m.simulate(1.0, near=start, events=5)
     with raises(kic.InputError, key="limits", got=[(0, 1)]):
-        kic.simulate(m, start, 1.0, limits=[(0, 1)])
+        m.simulate(1.0, near=start, limits=[(0, 1)])
 
 
 def test_simultaneous_stops_are_taken_in_their_order() -> None:
     """Last digits of times do not decide which of two limits stops a run; events before keep their times."""
     first, second, before = (event_at(t) for t in (0.3 + 1e-14, 0.3, 0.3 - 1e-5))
     first.terminal = second.terminal = True
-    run = kic.simulate(kic.load("horn-two-link"), 1.0, events=[first, second, before])
+    run = kic.load("horn-two-link").simulate(1.0, events=[first, second, before])
     assert [i for _, i in run.events] == [2, 0]
     assert run.events[0][0] == pytest.approx(0.3 - 1e-5, abs=1e-12)
     assert run.t[-1] == pytest.approx(0.3, abs=1e-12)

@@ -72,9 +72,9 @@ def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(1.0, 1.2, 3)})
     return {
-        "model": ("m.toml", lambda path: kic.save(m, path)),
-        "picture": ("m.svg", lambda path: kic.draw(m.at()).save(path)),
-        "animation": ("m.gif", lambda path: kic.animate(turn).save(path, 20)),
+        "model": ("m.toml", lambda path: m.save(path)),
+        "picture": ("m.svg", lambda path: m.at().draw().save(path)),
+        "animation": ("m.gif", lambda path: turn.animate().save(path, dpi=20)),
     }
 
 

@@ -45,7 +45,7 @@ def held(m: kic.Mechanism, point: str, post) -> kic.Mechanism:
 
 def curve(m: kic.Mechanism, point: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Point, velocity, acceleration and jerk along the reference configuration's one coordinate."""
-    c = m.at().coefficients(point, 3)
+    c = m.at().coefficients(point, order=3)
     return c.values, c.G[:, 0], c.H[:, 0, 0], c.D[:, 0, 0, 0]
 
 
@@ -115,7 +115,7 @@ def pair_of_rods(height: float) -> kic.Mechanism:
     rods = [
         kic.Distance(name, (f"{side}", "p"), fixed=True) for name, side in (("r0", "left"), ("r1", "right"))
     ]
-    return kic.Mechanism("rods", bodies, joints, points, rods, coordinates=[])
+    return kic.Mechanism("rods", bodies, joints, points=points, distances=rods, coordinates=[])
 
 
 def test_several_ways_to_shake() -> None:
@@ -179,7 +179,7 @@ def test_at_another_configuration() -> None:
     """Asked where the linkage is stretched out, the account is that of this configuration."""
     m = loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
-    f = m.mobility(at=flat)
+    f = m.mobility(configuration=flat)
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)
     assert f.caveat().startswith("But this configuration is singular: it has 2 degrees of freedom")
     assert f.caveat().endswith("Choose another configuration.")
@@ -187,13 +187,13 @@ def test_at_another_configuration() -> None:
     for wrong, data in (
         (
             m.at({"A": np.array([0.1, 0.2])}),
-            {"key": "at", "got": (2,)},
+            {"key": "configuration", "got": (2,)},
         ),
-        (FOUR.at(), {"key": "at", "got": "four-bar"}),
-        (3.0, {"key": "at"}),
+        (FOUR.at(), {"key": "configuration", "got": "four-bar"}),
+        (3.0, {"key": "configuration"}),
     ):
         with raises(kic.InputError, **data):
-            m.mobility(at=wrong)
+            m.mobility(configuration=wrong)
 
 
 @pytest.mark.parametrize("name", ["osculating", "Bennett", "rods"])
@@ -300,14 +300,14 @@ def test_undecided_mobility_is_reported_by_check(tmp_path) -> None:
         "two",
         [kic.Body(b.name) for b in m.bodies] + [kic.Body(f"{b.name}_2") for b in m.bodies],
         [*m.joints, *other],
-        [*m.points, *points],
-        [*m.distances, replace(m.distances[-1], name="rod_2", points=("post_2", "tip_2"))],
+        points=[*m.points, *points],
+        distances=[*m.distances, replace(m.distances[-1], name="rod_2", points=("post_2", "tip_2"))],
         coordinates=["A", "A_2"],
     )
     f = two.mobility()
     assert (f.first_order, f.finite, f.extends, f.dof) == (2, None, 2, 2)
     assert {x.order for x in f.motions} == {3}
-    kic.save(two, tmp_path / "m.toml")
+    two.save(tmp_path / "m.toml")
     run = CliRunner().invoke(main, ["check", str(tmp_path / "m.toml")])
     assert run.output.startswith("ok: two, at most 2 degrees of freedom, ")
     assert "warning: mobility at most 2" in run.output

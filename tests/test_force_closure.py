@@ -48,7 +48,7 @@ def test_decided_as_by_linear_programming(planar: bool, method: str) -> None:
             between += 1
             continue
         try:
-            found = kic.force_closure(c, method)
+            found = kic.force_closure(c, method=method)
         except kic.SingularError:
             assert (method, planar) == ("pyramids", False)
             between += 1
@@ -118,10 +118,10 @@ def test_three_fingers_with_friction(method: str) -> None:
     if method == "cones":
         needs_solver()
     p = np.stack([np.cos(TURN), np.sin(TURN), 0 * TURN], axis=-1)
-    found = kic.force_closure(kic.ContactSet(p, -p, "friction", mu=0.2), method)
+    found = kic.force_closure(kic.ContactSet(p, -p, "friction", mu=0.2), method=method)
     assert found
     np.testing.assert_allclose(found.margin, 1.0, atol=1e-8)  # three equal forces, without friction
-    slippery = kic.force_closure(kic.ContactSet(p, -p, "point"), method)
+    slippery = kic.force_closure(kic.ContactSet(p, -p, "point"), method=method)
     assert not slippery
 
 
@@ -258,7 +258,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     for a, tail in ((found.closed, ()), (found.margin, ()), (found.force, (11,)), (found.twist, (6,))):
         assert a.shape == (*batch, *tail)
     assert len(found.missing) == int(np.prod(batch))
-    assert f"{len(c)} contacts" in repr(found)
+    assert f"{len(c)} contacts" in found.summary().text()
     assert "<p>" in found._repr_html_()
     for index in np.ndindex(batch):
         alone = kic.ContactSet(u[index], -u[index], c.kinds, mu=0.8, gamma=0.05)
@@ -278,7 +278,7 @@ def test_contact_frames() -> None:
     np.testing.assert_allclose(np.linalg.det(F), 1)
     assert ((F[..., 0, :] * (n / np.abs(n).max(axis=-1, keepdims=True))).sum(axis=-1) >= 1 - 1e-14).all()
     t = rng.normal(size=(50, 4, 3))
-    given = kic.contact_frames(n, t)
+    given = kic.contact_frames(n, tangents=t)
     assert ((given[..., 1, :] * t).sum(axis=-1) > 0).all()
     np.testing.assert_allclose((given[..., 2, :] * t).sum(axis=-1), 0, atol=1e-14)
 
@@ -292,7 +292,7 @@ def test_grasp_map_adds_up_forces_and_moments(planar: bool) -> None:
         force, moment = c.loads(f)
         total = np.concatenate([force.sum(0), (np.cross(c.points - c.about, force) + moment).sum(0)])
         np.testing.assert_allclose(c.map @ f, total[[0, 1, 5]] if planar else total, atol=1e-13)
-        same = kic.grasp_map(c.points, c.normals, c.kinds, c.about, Z if planar else None)
+        same = kic.grasp_map(c.points, c.normals, c.kinds, about=c.about, plane=Z if planar else None)
         np.testing.assert_allclose(same, c.map, atol=1e-14)
         # virtual work: Gᵀ of a twist is the rate of the contacts in their axes, and of a rigid body J is that
         v, omega = rng.normal(size=(2, 3)) * ([[1, 1, 0], [0, 0, 1]] if planar else 1)
@@ -323,15 +323,15 @@ def test_planes(normal: tuple[float, ...]) -> None:
 
 def test_summaries_list_all_parts() -> None:
     c = two_fingers("friction", names=["thumb", "index"])
-    assert "thumb (friction)" in repr(c)
+    assert "thumb (friction)" in c.summary().text()
     assert c.components[:4] == ("thumb.n", "thumb.t1", "thumb.t2", "index.n")
     assert "moments about (0, 0, 0)" in c._repr_html_()
     c = kic.ContactSet(np.zeros((0, 2, 3)), np.ones((0, 2, 3)), "point", plane=None)
-    assert "empty batch" in repr(c)
-    assert "empty batch" in repr(kic.form_closure(c))
+    assert "empty batch" in c.summary().text()
+    assert "empty batch" in kic.form_closure(c).summary().text()
     p = np.stack([np.cos(TURN), np.sin(TURN), 0 * TURN], axis=-1)
     many = kic.ContactSet(np.stack([p, p]), np.stack([-p, p]), "friction", mu=0.5, plane=Z)
-    assert "closed: 2 of 2" in repr(kic.force_closure(many))
+    assert "closed: 2 of 2" in kic.force_closure(many).summary().text()
 
 
 # ------------------------------------------------------------------------------------------- refusals
@@ -377,7 +377,10 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
         (lambda: kic.ContactSet([P2] * 3, [N2] * 2, "point"), "do not broadcast"),
         (lambda: kic.force_closure(P2), "must be a ContactSet"),
         (lambda: kic.form_closure(None), "must be a ContactSet"),
-        (lambda: kic.force_closure(two_fingers("soft"), "guess"), "'cones' or 'pyramids', got 'guess'"),
+        (
+            lambda: kic.force_closure(two_fingers("soft"), method="guess"),
+            "'cones' or 'pyramids', got 'guess'",
+        ),
         (lambda: kic.force_closure(two_fingers("soft"), edges=3), "at least 4, got 3"),
         (lambda: kic.force_closure(two_fingers("soft"), failures="never"), "'raise' or 'mask'"),
         (lambda: two_fingers("soft").jacobian(np.zeros((2, 3, 4))), "must be given for soft"),
@@ -410,17 +413,17 @@ def test_inconclusive_pyramids_raise() -> None:
     n = np.cos(tilt) * np.array([1.0, 0, 0]) + np.sin(tilt) * d
     c = kic.ContactSet(P2, [n, [-1, 0, 0]], "soft", mu=0.5, gamma=1.0, tangents=[[0, 1, 0], [0, 1, 0]])
     with raises(kic.SingularError, edges=4) as caught:
-        kic.force_closure(c, "pyramids", edges=4)
+        kic.force_closure(c, method="pyramids", edges=4)
     assert caught.value.failed == [()]
     pair = kic.ContactSet([P2, P2], [[n, [-1, 0, 0]], N2], "soft", mu=0.5, gamma=1.0)
-    masked = kic.force_closure(pair, "pyramids", edges=4, failures="mask")
+    masked = kic.force_closure(pair, method="pyramids", edges=4, failures="mask")
     assert masked.ok.tolist() == [False, True]
     assert masked.closed.tolist() == [False, True]
     assert np.isnan(masked.margin[0])
-    assert "undecided" in repr(masked)
+    assert "undecided" in masked.summary().text()
     with raises(kic.SingularError, edges=4, failed=[(0,)]):
-        kic.force_closure(pair, "pyramids", edges=4)
-    assert kic.force_closure(c, "pyramids", edges=60)
+        kic.force_closure(pair, method="pyramids", edges=4)
+    assert kic.force_closure(c, method="pyramids", edges=60)
     needs_solver()
     assert kic.force_closure(c)
 
@@ -431,5 +434,5 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         kic.force_closure(two_fingers("soft"))
     assert "\n" not in str(caught.value)
     # what is linear needs none
-    assert kic.force_closure(two_fingers("soft"), "pyramids")
+    assert kic.force_closure(two_fingers("soft"), method="pyramids")
     assert kic.force_closure(two_fingers("friction", plane=Z))

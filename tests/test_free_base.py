@@ -96,31 +96,31 @@ def angles_of(m: kic.Mechanism, joint: str) -> tuple[str, ...]:
 def test_positions_of_free_bases_equal_those_of_at(floating, standing):
     rng = np.random.default_rng(0)
     for m, size in ((floating, 0.8), (standing, 0.02)):
-        c, close = m.at(), m.prepare_position()
-        assert close.inputs == tuple(m.coordinate_names)
-        values = size * rng.normal(size=(6, len(close.inputs)))
+        c, close = m.at(), m.prepare("position")
+        assert close.names == tuple(m.coordinates)
+        values = size * rng.normal(size=(6, len(close.names)))
         exact = m.at(values, near=c)
-        found = close(values, c.state)
+        found = close(c.state, values)
         assert found.shape == exact.state.shape
         assert max(map(alike, found, exact.state)) < 1e-11
-        assert alike(close(values[0], c), exact.state[0]) < 1e-11
-        assert close(np.zeros((0, values.shape[1])), c.state).shape == (0, c.state.size)
+        assert alike(close(c, values[0]), exact.state[0]) < 1e-11
+        assert close(c.state, np.zeros((0, values.shape[1]))).shape == (0, c.state.size)
 
 
 def test_positions_with_quaternions(floating):
-    c, close = floating.at(), floating.prepare_position()
+    c, close = floating.at(), floating.prepare("position")
     x = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.1, -0.2]).as_quat(scalar_first=True), 0.2])
-    order = [*close.inputs].index("A")
-    assert order == len(close.inputs) - 1
+    order = [*close.names].index("A")
+    assert order == len(close.names) - 1
     x = np.concatenate([x[:3], x[-1:], x[3:-1]])  # values first
-    found = close.at_positions(x, c.state)
-    assert alike(found, close([0.1, 0.2, 0.3, 0.3, 0.1, -0.2, 0.2], c.state)) < 1e-11
+    found = close(c.state, x)
+    assert alike(found, close(c.state, [0.1, 0.2, 0.3, 0.3, 0.1, -0.2, 0.2])) < 1e-11
     x[4:] *= 3.0
-    assert alike(found, close.at_positions(x, c.state)) < 1e-11
+    assert alike(found, close(c.state, x)) < 1e-11
     for bad in (0.0, np.nan):
         x[4:] = bad
         with raises(kic.InputError, name="root"):
-            close.at_positions(x, c.state)
+            close(c.state, x)
 
 
 def test_positions_by_angular_velocities_of_a_body(standing):
@@ -128,16 +128,16 @@ def test_positions_by_angular_velocities_of_a_body(standing):
     c, turn = standing.at(), np.array([0.1, -0.05, 0.2])
     pose = RigidTransform.from_components([0.01, 0.02, -0.03], Rotation.from_rotvec(turn))
     exact = standing.at({"base": pose})
-    close = standing.prepare_position(["base"])
-    found = close(np.concatenate([exact.value(["base.x", "base.y", "base.z"]), turn]), c.state)
+    close = standing.prepare("position", wrt=["base"])
+    found = close(c.state, np.concatenate([exact.value(["base.x", "base.y", "base.z"]), turn]))
     assert alike(found, exact.state) < 1e-11
 
 
 def test_a_full_turn_of_the_base_is_made_in_parts(floating):
-    c, close = floating.at(), floating.prepare_position()
+    c, close = floating.at(), floating.prepare("position")
     for angle in (3.0, -3.1, np.pi):
         values = np.array([0.1, 0.2, 0.3, 0.0, 0.6 * angle, 0.8 * angle, 0.2])
-        assert alike(close(values, c.state), floating.at(values, near=c).state) < 1e-11
+        assert alike(close(c.state, values), floating.at(values, near=c).state) < 1e-11
 
 
 @pytest.mark.parametrize("ball", ["V", "S1"])
@@ -169,15 +169,15 @@ def test_orientations_of_ball_joints_in_a_loop(ball):
     assert "S1" not in cuts
     c, names = m.at(), tuple(f"{ball}.{k}" for k in (1, 2, 3))
     rates = np.array([0.3, -0.2, 0.1])
-    run = kic.simulate(m, c, [0.0, 0.1, 0.2], qd=rates, **TIGHT)
+    run = m.simulate([0.0, 0.1, 0.2], near=c, qd=rates, **TIGHT)
     turns = c.coefficients(list(names), order=1).G @ rates
-    turned = kic.simulate(m, c, run.t, wrt=ball, qd=turns, **TIGHT)
+    turned = m.simulate(run.t, near=c, wrt=ball, qd=turns, **TIGHT)
     assert turned.coordinates == names
     assert turned.charts == 1
     assert max(alike_everywhere(m, a, b) for a, b in zip(run.state, turned.state, strict=True)) < 1e-8
-    close = m.prepare_position(ball)
+    close = m.prepare("position", wrt=ball)
     for there, q in zip(run.state, turned.q, strict=True):
-        assert alike_everywhere(m, close(q, c.state), there) < 1e-8
+        assert alike_everywhere(m, close(c.state, q), there) < 1e-8
 
 
 def alike_everywhere(m: kic.Mechanism, a: np.ndarray, b: np.ndarray) -> float:
@@ -214,7 +214,7 @@ def test_second_order_in_angular_velocities(floating, backwards):
     found, other = c.dynamics(), c.dynamics(wrt=angles).transfer(c.coefficients(angles, order=2))
     assert np.abs(found.I - other.I).max() < 1e-11 * np.abs(other.I).max()
     assert np.abs(found.P - other.P).max() < 1e-11 * np.abs(other.P).max()
-    single = m.prepare(of=outputs, dynamics=True, order=2)(c.state)
+    single = m.prepare(["coefficients", "dynamics"], of=outputs, order=2)(c.state)
     assert np.abs(single.P - found.P).max() < 1e-12 * np.abs(found.P).max()
     # only one ball, and single rates of the other, have every pair
     wrt = ["S", "A", "base"]
@@ -228,7 +228,7 @@ def test_runs_equal_integration_in_euler_angles(floating):
     c, names = m.at({"root": [0, 0, 0, 0.2, -0.1, 0.3], "A": 0.2}, near=m.at()), angles_of(m, "A")
     rates = np.array([0.3, -0.2, 0.5, 1.5, 0.4, -0.8, 2.0])
     effort = np.array([0.1, 0.2, -0.3, 0.02, -0.03, 0.05, 0.1])
-    run = kic.simulate(m, c, np.linspace(0, 0.5, 6), effort=effort, qd=rates, **TIGHT)
+    run = m.simulate(np.linspace(0, 0.5, 6), near=c, effort=effort, qd=rates, **TIGHT)
     assert run.charts == 1
     assert np.abs(run.energy.residual).max() < 1e-9
     assert run.closure.max() < 1e-12
@@ -255,8 +255,8 @@ def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
     effort = np.linspace(-0.2, 0.2, 7)
     given = {"A": lambda t: (np.sin(t), np.cos(t), -np.sin(t))}
     for args, more in (
-        ((floating, floating.at(), t, effort, rates), {}),
-        ((floating, floating.at(), t, lambda t, now: effort - 0.1 * now.qd, rates), {}),
+        ((floating, floating.at(), t, effort), {"qd": rates}),
+        ((floating, floating.at(), t, lambda t, now: effort - 0.1 * now.qd), {"qd": rates}),
         ((floating, floating.at(), t, effort), {"prescribed": given}),
         ((standing, standing.at(), t / 10, lambda t, now: 0.1 * now.qd), {}),
     ):
@@ -268,7 +268,7 @@ def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
 def test_momenta_of_a_floating_linkage_are_conserved(floating):
     """Without gravity momentum and angular momentum about the centre of mass stay."""
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    run = kic.simulate(floating, c, np.linspace(0, 3, 13), qd=rates, **TIGHT)
+    run = floating.simulate(np.linspace(0, 3, 13), near=c, qd=rates, **TIGHT)
     momentum = np.einsum("tij,tj->ti", run.configuration.centroidal_momentum().matrix, run.qd)
     assert np.abs(momentum - momentum[0]).max() < 1e-8 * np.abs(momentum[0]).max()
     # the base turns more than once, so that no chart of three numbers serves
@@ -283,9 +283,9 @@ def test_standing_robot_moves_alike_in_angles_of_its_legs(standing):
     effort = np.array([0.0, 0.0, 9.81 * 6.4, 0.3, -0.2, 0.1])
     to_root = lambda t, now: standing_effort(standing, now, legs, effort)  # noqa: E731
     t = np.linspace(0, 0.3, 4)
-    run = kic.simulate(standing, c, t, effort=effort, qd=rates, contacts="hold", **TIGHT)
+    run = standing.simulate(t, near=c, effort=effort, qd=rates, contacts="hold", **TIGHT)
     G = c.coefficients(list(legs), order=1).G
-    other = kic.simulate(standing, c, t, effort=to_root, qd=G @ rates, wrt=legs, contacts="hold", **TIGHT)
+    other = standing.simulate(t, near=c, effort=to_root, qd=G @ rates, wrt=legs, contacts="hold", **TIGHT)
     assert np.abs(run.energy.residual).max() < 1e-8
     assert run.closure.max() < 1e-12
     assert max(alike(a, b) for a, b in zip(run.state, other.state, strict=True)) < 1e-8
@@ -302,10 +302,10 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
     """Quaternions are integrated as other unknowns: the error is proportional to the tolerance."""
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
     t = [0.0, 1.0]
-    exact = kic.simulate(floating, c, t, qd=rates, rtol=1e-13, atol=1e-13).state[-1]
+    exact = floating.simulate(t, near=c, qd=rates, rtol=1e-13, atol=1e-13).state[-1]
     tolerances = np.array([1e-4, 1e-6, 1e-8])
     errors = [
-        alike(kic.simulate(floating, c, t, qd=rates, method="RK45", rtol=r, atol=r).state[-1], exact)
+        alike(floating.simulate(t, near=c, qd=rates, method="RK45", rtol=r, atol=r).state[-1], exact)
         for r in tolerances
     ]
     assert np.polyfit(np.log(tolerances), np.log(errors), 1)[0] > 0.8
@@ -314,7 +314,7 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
 def test_methods_agree(floating):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
     one, *others = (
-        kic.simulate(floating, c, 0.3, qd=rates, method=name, rtol=1e-8, atol=1e-8)
+        floating.simulate(0.3, near=c, qd=rates, method=name, rtol=1e-8, atol=1e-8)
         for name in ("RK45", "DOP853", "LSODA", "Radau")
     )
     for other in others:
@@ -332,9 +332,9 @@ def test_body_angular_velocities_of_an_open_chain():
         ],
     )
     c, rates = m.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    own = kic.simulate(m, c, [0.0, 0.5, 1.0], qd=rates, **TIGHT)
+    own = m.simulate([0.0, 0.5, 1.0], near=c, qd=rates, **TIGHT)
     names = ("arm", "A")
-    other = kic.simulate(m, c, own.t, wrt=names, qd=c.coefficients(list(names), order=1).G @ rates, **TIGHT)
+    other = m.simulate(own.t, near=c, wrt=names, qd=c.coefficients(list(names), order=1).G @ rates, **TIGHT)
     assert alike(own.state[-1], other.state[-1]) < 1e-9
     turned = own.configuration.pose("arm").rotation
     assert np.abs((Rotation.from_rotvec(other.q[:, 3:6]) * turned.inv()).magnitude()).max() < 1e-9
@@ -342,10 +342,9 @@ def test_body_angular_velocities_of_an_open_chain():
 
 def test_prescribed_joints_events_and_limits_of_a_floating_linkage(floating):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 0.5, -0.4, 0.3, 1.0])
-    run = kic.simulate(
-        floating,
-        c,
+    run = floating.simulate(
         np.linspace(0, 1, 5),
+        near=c,
         qd=rates,
         prescribed={"A": sine},
         events=[lambda t, now: now.q[5] - 0.1],
@@ -354,17 +353,17 @@ def test_prescribed_joints_events_and_limits_of_a_floating_linkage(floating):
     assert np.abs(run["A"] - np.sin(run.t)).max() < 1e-9
     assert np.abs(run.energy.residual).max() < 1e-8
     (when, _), *_ = run.events
-    fine = kic.simulate(floating, c, [0.0, when], qd=rates, prescribed={"A": sine}, **TIGHT)
+    fine = floating.simulate([0.0, when], near=c, qd=rates, prescribed={"A": sine}, **TIGHT)
     assert abs(fine.q[-1, 5] - 0.1) < 1e-9
-    stopped = kic.simulate(floating, c, 1.0, qd=rates, limits={"A": (-1, 0.3)})
+    stopped = floating.simulate(1.0, near=c, qd=rates, limits={"A": (-1, 0.3)})
     assert abs(stopped.q[-1, 6] - 0.3) < 1e-8
 
 
 def test_runs_are_continued_and_saved(floating, tmp_path):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    whole = kic.simulate(floating, c, [0.0, 0.4, 0.8], qd=rates, **TIGHT)
-    first = kic.simulate(floating, c, [0.0, 0.4], qd=rates, **TIGHT)
-    both = kic.simulate(floating, first, [0.4, 0.8], **TIGHT)
+    whole = floating.simulate([0.0, 0.4, 0.8], near=c, qd=rates, **TIGHT)
+    first = floating.simulate([0.0, 0.4], near=c, qd=rates, **TIGHT)
+    both = floating.simulate([0.4, 0.8], near=first, **TIGHT)
     assert alike(both.state[-1], whole.state[-1]) < 1e-9
     path = tmp_path / "run.npz"
     whole.save(path)
@@ -378,32 +377,32 @@ def test_coordinates_change_where_the_rocker_is_at_a_dead_centre(floating):
     c = floating.at()
     still = np.array([0, 0, 0, 0.3, 0.2, 0.1, 6.0])
     rates = c.coefficients([*ROOT, "D"], order=1).G @ still
-    run = kic.simulate(floating, c, np.linspace(0, 1.5, 7), qd=rates, wrt=["root", "D"], **TIGHT)
+    run = floating.simulate(np.linspace(0, 1.5, 7), near=c, qd=rates, wrt=["root", "D"], **TIGHT)
     assert run.charts > 1
-    other = kic.simulate(floating, c, run.t, qd=still, **TIGHT)
+    other = floating.simulate(run.t, near=c, qd=still, **TIGHT)
     assert max(alike(a, b) for a, b in zip(run.state, other.state, strict=True)) < 1e-7
     assert np.abs(run.q[:, 3:6] - other.q[:, 3:6]).max() < 1e-7
 
 
 def test_invalid_requests_raise(floating, standing):
     c = floating.at()
-    close = floating.prepare_position()
+    close = floating.prepare("position")
     with raises(kic.InputError, names=("root.4", "root.5")):
-        kic.simulate(floating, c, 1.0, wrt=[*ROOT[:5], "A", "base.euler_xyz.3"])
+        floating.simulate(1.0, near=c, wrt=[*ROOT[:5], "A", "base.euler_xyz.3"])
     with raises(kic.InputError, names=("base.wz",)):
-        floating.prepare_position([*ROOT[:3], "base.wz", "A", "base.euler_xyz.1", "base.euler_xyz.2"])
+        floating.prepare("position", wrt=[*ROOT[:3], "base.wz", "A", "base.euler_xyz.1", "base.euler_xyz.2"])
     with raises(kic.InputError, got=(6,)):
-        close(np.zeros(6), c.state)
+        close(c.state, np.zeros(6))
     with pytest.raises(kic.ConfigurationError):
-        close(np.r_[np.zeros(6), np.nan], c.state)
+        close(c.state, np.r_[np.zeros(6), np.nan])
     with pytest.raises(kic.InputError):
-        close(np.zeros(7), c.state * np.nan)
+        close(c.state * np.nan, np.zeros(7))
     for wrong in (np.inf, 1e300):
         with raises(kic.ConfigurationError, failed=[(1,)]):
-            close([np.zeros(7), np.full(7, wrong)], c.state)
+            close(c.state, [np.zeros(7), np.full(7, wrong)])
     with pytest.raises(kic.KicError):  # a quaternion without a direction
-        close(np.zeros(7), np.zeros(c.state.size))
+        close(np.zeros(c.state.size), np.zeros(7))
     with raises(kic.InputError, name="root.5"):
-        kic.simulate(floating, c, 1.0, prescribed={"root.5": lambda t: (t, 1.0, 0.0)})
+        floating.simulate(1.0, near=c, prescribed={"root.5": lambda t: (t, 1.0, 0.0)})
     with raises(kic.ConfigurationError, failed=[()]):
-        standing.prepare_position()(np.r_[0, 0, 1.0, 0, 0, 0], standing.at().state)
+        standing.prepare("position")(standing.at().state, np.r_[0, 0, 1.0, 0, 0, 0])

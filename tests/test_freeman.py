@@ -41,7 +41,7 @@ def test_chains(case: dict) -> None:
     assert mismatch(d.I, np.array(case["I"])) < 1e-12
     assert mismatch(d.inverse_dynamics(case["phid"], case["phidd"]), np.array(case["tau_no_gravity"])) < 1e-12
     # Freeman's own sums are not symmetric; entry by entry they are the source's P*
-    parts = c.contributions()
+    parts = c.body_contributions()
     freeman = (parts.P_linear + parts.P_angular).sum(axis=0)
     assert mismatch(freeman, np.array(case["P_star"])) < 1e-12
     assert mismatch((freeman + freeman.swapaxes(1, 2)) / 2, d.P) < 1e-12
@@ -66,7 +66,7 @@ def test_the_arm_of_the_third_order_transfer() -> None:
     assert mismatch(rows.H, np.array(case["H_phiphi_q"])) < 1e-12
     assert mismatch(rows.D, np.array(case["D_phi_q"])) < 1e-12
     assert np.linalg.cond(rows.G) == pytest.approx(case["cond_G"], rel=1e-12)
-    parts, d = c.contributions(), c.dynamics()
+    parts, d = c.body_contributions(), c.dynamics()
     assert mismatch(d.I, np.array(case["I_phi"])) < 1e-12
     assert mismatch((parts.P_linear + parts.P_angular).sum(axis=0), np.array(case["P_phi"])) < 1e-12
 

@@ -51,7 +51,7 @@ class ModelConfiguration:
         self.drawn = self.m.at()
         self.c = self._moved(place) if place else self.drawn
         # the accuracy of closed configurations depends on the condition number
-        self.condition = float(self.m.prepare(self.names).check(self.c.state))
+        self.condition = float(self.m.prepare("coefficients", of=self.names).check(self.c.state))
         self.limit = max(1e-12, 1000 * EPS * self.condition)
         tree = self.m._model.tree
         self.rates = self.c.coefficients(list(tree.columns), order=1).G
@@ -64,11 +64,11 @@ class ModelConfiguration:
         m, unit = self.m, coordinate_units(self.m)
         size = max(float(np.ptp([j.at for j in m.joints if j.at], axis=0).max(initial=0.0)), 1e-3)
         way = np.random.default_rng(place).uniform(-1, 1, size=m.dof)
-        way *= [1.0 if unit.get(q, m.units.length) == "rad" else 0.3 * size for q in m.coordinate_names]
+        way *= [1.0 if unit.get(q, m.units.length) == "rad" else 0.3 * size for q in m.coordinates]
         for share in 0.7 ** np.arange(1, 20):
-            to = dict(zip(m.coordinate_names, share * way, strict=True))
-            c = m.at({q: self.drawn.value(q) + dx for q, dx in to.items()}, self.drawn, failures="mask")
-            if c.ok and m.prepare(dynamics=True).check(c.state) < 1e4:
+            to = dict(zip(m.coordinates, share * way, strict=True))
+            c = m.at({q: self.drawn.value(q) + dx for q, dx in to.items()}, near=self.drawn, failures="mask")
+            if c.ok and m.prepare("dynamics").check(c.state) < 1e4:
                 return c
         raise AssertionError(f"{m.name} hardly moves")
 
@@ -150,7 +150,7 @@ def test_model_is_documented(name: str) -> None:
 def test_coordinates_are_independent(name: str) -> None:
     """The coordinates are as many as the degrees of freedom, and well-conditioned in the reference."""
     m, p = kic.load(name), model_configuration(name, 0)
-    assert m.dof == len(m.coordinate_names) >= 1
+    assert m.dof == len(m.coordinates) >= 1
     assert m.mobility().regular
     assert p.condition < 1e4
     for joint in m.joints:
@@ -188,11 +188,11 @@ def test_constraints_hold_to_first_order(name: str, place: int) -> None:
     for joint in p.m.joints:
         for k in range(len(apart(p.c, joint))):
             holds(lambda c, joint=joint, k=k: apart(c, joint)[k])
-    for terms in p.m.terms.values():
+    for terms in p.m._terms.values():
         holds(lambda c, terms=terms: sum(n * (c.value(q) - p.drawn.value(q)) for q, n in terms))
     for contact in p.m.contacts:
         holds(lambda c, contact=contact: gap(c, contact))
-    for rod, length in p.m.fixed_distances.items():
+    for rod, length in p.m._fixed_distances.items():
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
 

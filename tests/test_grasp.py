@@ -20,7 +20,7 @@ GRAVITY = {"three-finger-hand": (0, 0, -9.81), "quadruped": (0, 0, -9.81)}
 
 
 def place(c: Configuration, body: str) -> np.ndarray:
-    return np.eye(4) if body == "ground" else c.displacement(body)
+    return np.eye(4) if body == "ground" else c._displacement(body)
 
 
 def lever(T: np.ndarray, at: object) -> np.ndarray:
@@ -98,8 +98,8 @@ def test_open_contacts_by_complex_step(name: str) -> None:
     assert g.relative.columns == tuple(labels)
     free = replace(m, contacts=[replace(x, closed=False) for x in m.contacts])
     apart = Configuration(free._model, (), c._states)
-    steps = stepped(apart, apart.coefficients(list(free._model.tree.columns), 1, labels).G)
-    below = steps.coefficients(g.rows, 2, labels)
+    steps = stepped(apart, apart.coefficients(list(free._model.tree.columns), order=1, wrt=labels).G)
+    below = steps.coefficients(g.rows, order=2, wrt=labels)
     assert mismatch(below.values.imag.T / STEP, g.relative.G) < 1e-12
     assert mismatch(np.moveaxis(below.G.imag / STEP, 0, -2), g.relative.H) < 1e-12
     assert mismatch(np.moveaxis(below.H.imag / STEP, 0, -3), g.relative.D) < 1e-12
@@ -119,7 +119,7 @@ def test_hand_jacobian_is_the_motion_of_the_finger_tips(name: str) -> None:
     free = replace(m, points=[*m.points, *tips], contacts=[replace(x, closed=False) for x in m.contacts])
     apart = Configuration(free._model, (), c._states)
     labels = [*g.fingers, *g.coordinates]
-    steps = stepped(apart, apart.coefficients(list(free._model.tree.columns), 1, labels).G)
+    steps = stepped(apart, apart.coefficients(list(free._model.tree.columns), order=1, wrt=labels).G)
     for k, tip in enumerate(tips):
         velocity = steps.value(tip.name).imag / STEP
         axes = np.stack([g.normal[k], g.tangent1[k], g.tangent2[k]])
@@ -143,7 +143,7 @@ def test_fingers_follow(name: str) -> None:
     assert np.abs(g.relative.acceleration(y, a)).max() < 1e-10 * parts
     # second orders count: without them the contacts would come apart
     assert np.abs(np.einsum("pmn,m,n->p", g.relative.H, y, y)).max() > 1e-3
-    again = c.coefficients(list(g.fingers), 2, HELD[name])
+    again = c.coefficients(list(g.fingers), order=2, wrt=HELD[name])
     assert mismatch(motion.acceleration, again.acceleration(qd, qdd)) < 1e-12
 
 
@@ -158,8 +158,8 @@ def test_newton_and_euler(name: str) -> None:
     marks = [kic.Point(f"centre {b.name}", b.name, b.com) for b in m.bodies]
     marked = Configuration(replace(m, points=[*m.points, *marks])._model, (), c._states)
     for b in bodies:
-        spin = marked.coefficients([f"{b.name}.{w}" for w in ("wx", "wy", "wz")], 2, held)
-        centre = marked.coefficients(f"centre {b.name}", 2, held)
+        spin = marked.coefficients([f"{b.name}.{w}" for w in ("wx", "wy", "wz")], order=2, wrt=held)
+        centre = marked.coefficients(f"centre {b.name}", order=2, wrt=held)
         w, alpha, a = spin.velocity(qd), spin.acceleration(qd, qdd), centre.acceleration(qd, qdd)
         R = place(c, b.name)[:3, :3]
         J = R @ as_matrix(b.inertia) @ R.T
@@ -183,8 +183,8 @@ def test_newton_and_euler(name: str) -> None:
 def test_efforts_are_those_of_the_closed_mechanism(name: str) -> None:
     """Contacts do no work: efforts of the fingers, seen from the object, are the dynamics of the whole."""
     _, c, g, qd, qdd, motion = moving(name)
-    whole = c.dynamics(HELD[name]).inverse_dynamics(qd, qdd)
-    seen = c.coefficients(list(g.fingers), 1, HELD[name]).G.T @ motion.effort
+    whole = c.dynamics(wrt=HELD[name]).inverse_dynamics(qd, qdd)
+    seen = c.coefficients(list(g.fingers), order=1, wrt=HELD[name]).G.T @ motion.effort
     assert np.abs(seen - whole).max() < 1e-10 * np.abs(whole).max()
     assert motion.effort @ motion.rate == pytest.approx(whole @ qd, rel=1e-9, abs=1e-9)  # power
 
@@ -210,8 +210,8 @@ def test_joint_forces_agree(name: str) -> None:
     """With six actuators the contacts' loads are known; free bodies and the open hand give the same."""
     m, c, g, qd, qdd, _ = moving(name)
     among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    acting = list(m.independent_sets(among=among, count=1)[0].names)
-    f = c.joint_forces(qd, qdd, HELD[name], actuators=acting)
+    acting = list(m.independent_sets(of=among, count=1)[0].names)
+    f = c.joint_forces(qd, qdd, wrt=HELD[name], actuators=acting)
     assert f.undetermined == ()
     force = []
     for k, contact in enumerate(m.contacts):
@@ -290,7 +290,7 @@ def test_feet_only_push() -> None:
     falls = g.motion(None, [0, 0, -25.0, 0, 0, 0])
     assert falls.pulling.all()
     assert not falls.feasible
-    assert "contact 'step_fl' would have to pull, by" in repr(falls)
+    assert "contact 'step_fl' would have to pull, by" in falls.summary().text()
     hard = g.motion(None, np.array([[1.0, 0, 0, 0, 0, 0], [12.0, 0, 0, 0, 0, 0]]))
     assert hard.feasible.tolist() == [True, False]
     assert hard.slipping[1].any() or hard.pulling[1].any()
@@ -350,7 +350,7 @@ def planar_hand(closed: bool) -> kic.Mechanism:
         return kic.Body(name, mass=0.3, com=com, inertia=(0.002, 0.002, 0.004))
 
     bodies = [kic.Body("disc", mass=0.5, com=(0, 0.7, 0), inertia=(0.001, 0.001, 0.002))]
-    joints = [kic.Joint("plane", "planar", ("ground", "disc"), (0, 0.7, 0), X, (0, 1.0, 0))]
+    joints = [kic.Joint("plane", "planar", ("ground", "disc"), (0, 0.7, 0), X, axis2=(0, 1.0, 0))]
     contacts = []
     for k, s in ((0, -1.0), (1, 1.0)):
         A, B, T = (0.3 * s, 0, 0), (0.5 * s, 0.4, 0), (0.1 * s, 0.7, 0)
@@ -367,7 +367,9 @@ def planar_hand(closed: bool) -> kic.Mechanism:
                 kic.Joint(f"D{k}", "revolute", (f"crank{k}", f"rod{k}"), D, Z),
                 kic.Joint(f"C{k}", "revolute", (f"rod{k}", f"out{k}"), T, Z),
             ]
-        contacts.append(kic.Contact(f"c{k}", "friction", (f"out{k}", "disc"), T, (-s, 0, 0), 0.5))
+        contacts.append(
+            kic.Contact(f"c{k}", "friction", (f"out{k}", "disc"), T, normal=(-s, 0, 0), friction=0.5)
+        )
     return kic.Mechanism(
         "planar-hand",
         bodies,
@@ -391,13 +393,13 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     # in the plane the contacts' rows out of it are idle
     flat = [k for k, row in enumerate(g.rows) if abs(g.G[2, k]) < 0.5]
     assert np.abs((g.J @ motion.rate - g.relative.G[:, 4:] @ qd)[flat]).max() < 1e-12
-    a = c.coefficients("disc", 2, g.coordinates).acceleration(qd, qdd)
+    a = c.coefficients("disc", order=2, wrt=g.coordinates).acceleration(qd, qdd)
     F = motion.contact_force.sum(axis=0)
     assert np.abs(F - [0.5 * a[0], 0.5 * (a[1] + 9.81), 0]).max() < 1e-11
-    arm = g.point - c.displacement("disc")[:3, :3] @ [0, 0.7, 0] - c.displacement("disc")[:3, 3]
+    arm = g.point - c._displacement("disc")[:3, :3] @ [0, 0.7, 0] - c._displacement("disc")[:3, 3]
     assert np.cross(arm, motion.contact_force)[:, 2].sum() == pytest.approx(0.002 * a[5], abs=1e-11)
-    whole = c.dynamics(list(g.coordinates)).inverse_dynamics(qd, qdd)
-    seen = c.coefficients(motors, 1, list(g.coordinates)).G.T @ motion.effort
+    whole = c.dynamics(wrt=list(g.coordinates)).inverse_dynamics(qd, qdd)
+    seen = c.coefficients(motors, order=1, wrt=list(g.coordinates)).G.T @ motion.effort
     assert seen == pytest.approx(whole, abs=1e-11)
     if closed:
         with raises(kic.InputError, mobility=7) as caught:
@@ -455,7 +457,7 @@ def test_a_lifted_foot_holds_nothing() -> None:
 def test_batches(name: str, batch: tuple[int, ...]) -> None:
     m = mechanism(name)
     among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    best = list(m.independent_sets(among=among, count=1)[0].names)
+    best = list(m.independent_sets(of=among, count=1)[0].names)
     rng = np.random.default_rng(4)
     q = 0.03 * rng.uniform(-1, 1, size=(*batch, len(best)))
     c = m.at({label: q[..., k] for k, label in enumerate(best)}, near=m.at())
@@ -476,8 +478,8 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
         alone = one.motion(np.ones(6), qdd)
         assert mismatch(alone.force, motion.force[index]) < 1e-9
         assert mismatch(alone.effort, motion.effort[index]) < 1e-9
-    assert str(g)
-    assert str(motion)
+    assert g.summary().text()
+    assert motion.summary().text()
 
 
 @pytest.mark.parametrize("name", HELD)
@@ -520,7 +522,7 @@ def test_two_fingers_cannot_hold_every_load() -> None:
     g = m.at().grasp("box")
     assert g.rank == 5
     assert m.dof == 6 + 6 - 6
-    with raises(kic.SingularError, rank=5, failed=[0]) as caught:
+    with raises(kic.SingularError, rank=5, failed=[()]) as caught:
         g.motion()
     assert "They balance 5 of its 6 loads" in str(caught.value)
     assert "N m at box.w" in str(caught.value)
@@ -541,7 +543,7 @@ def test_free_fall_needs_no_effort() -> None:
     assert np.abs(falls.force).max() < 1e-12
     assert falls.feasible  # what rounding leaves neither pulls nor slips
     assert falls.remarks == ()
-    with raises(kic.SingularError, rank=5, failed=[0]):
+    with raises(kic.SingularError, rank=5, failed=[()]):
         g.motion(None, [*m.gravity, 1e-3, 0, 0])
 
 
@@ -552,7 +554,7 @@ def test_members_that_are_not_held() -> None:
     turn = [0, 0, 1.0]
     with raises(kic.SingularError, rank=2) as caught:
         c.grasp("plate").motion(None, turn)
-    assert (caught.value.rank, caught.value.failed) == (2, [1])
+    assert (caught.value.rank, caught.value.failed) == (2, [(1,)])
     motion = c.grasp("plate", failures="mask").motion(None, turn)
     assert np.isnan(motion.force[1]).all()
     assert np.isnan(motion.effort[1]).all()
@@ -567,7 +569,7 @@ def test_residual_moments_have_the_unit_of_moments() -> None:
         small, points=[kic.Point("a", "plate", (-0.5, 0, 0)), kic.Point("b", "plate", (0.5, 0, 0))]
     )
     assert small._model.length == 1.0
-    with raises(kic.SingularError, rank=2, failed=[0]):
+    with raises(kic.SingularError, rank=2, failed=[()]):
         small.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, [0, 0, 1.0])
 
 
@@ -596,7 +598,7 @@ def test_sensitivities_are_exact_or_raise() -> None:
         seen.append(m.at().grasp("ball"))
         return seen[-1].G
 
-    found = kic.sensitivity(m, ask, names)
+    found = m.sensitivity(ask, names)
     for stepped_one in seen:  # the same axes, though the normal's smallest component is another
         assert np.abs(stepped_one.G.real - g.G).max() < 1e-14
     # a normal (-1, y, 0): n turns by -y about z, t1 = e_y along with it
@@ -605,7 +607,7 @@ def test_sensitivities_are_exact_or_raise() -> None:
     assert found[0, 3:, 2] == pytest.approx(np.cross([1, 0, 0], g.tangent2[0]))
     for answer in (lambda m: m.at().grasp("ball").internal, lambda m: m.at().grasp("ball").motion().force):
         with raises(kic.InputError, key="configuration", got=complex):
-            kic.sensitivity(m, answer, names)
+            m.sensitivity(answer, names)
 
 
 def test_invalid_arguments() -> None:
@@ -650,7 +652,7 @@ def test_feet_of_other_bodies_carry_no_load() -> None:
     )
     with raises(kic.InputError, name="box"):
         both.at().grasp("box")
-    assert len(both.at().grasp("trunk", [*_legs(m), "lost"]).contacts) == 4
+    assert len(both.at().grasp("trunk", fingers=[*_legs(m), "lost"]).contacts) == 4
 
 
 def _legs(m: kic.Mechanism) -> list[str]:
@@ -670,7 +672,7 @@ def wedge(radius: float = 1.0) -> kic.Mechanism:
     """A plate in a plane between three sliders without friction, whose normals meet in the drawing."""
     X, Y = (1.0, 0, 0), (0, 1.0, 0)
     bodies = [kic.Body("plate", mass=1.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.2))]
-    joints = [kic.Joint("plane", "planar", ("ground", "plate"), (0, 0, 0), X, Y)]
+    joints = [kic.Joint("plane", "planar", ("ground", "plate"), (0, 0, 0), X, axis2=Y)]
     contacts = []
     for k in range(3):
         angle = 2 * np.pi * k / 3
@@ -678,7 +680,7 @@ def wedge(radius: float = 1.0) -> kic.Mechanism:
         inwards = tuple(-x for x in out)
         bodies.append(kic.Body(f"pin{k}", mass=0.2, com=out, inertia=(0.01, 0.01, 0.01)))
         joints.append(kic.Joint(f"slide{k}", "prismatic", ("ground", f"pin{k}"), axis=inwards))
-        contacts.append(kic.Contact(f"c{k}", "point", (f"pin{k}", "plate"), out, inwards))
+        contacts.append(kic.Contact(f"c{k}", "point", (f"pin{k}", "plate"), out, normal=inwards))
     return kic.Mechanism("wedge", bodies, joints, contacts=contacts, coordinates=["plane"])
 
 
@@ -693,7 +695,7 @@ def test_rank_may_change_in_a_batch() -> None:
         _ = g.internal
     assert m.at([0.0, 0.0, 0.0]).grasp("plate").internal.shape == (3, 1)
     turn = np.array([0, 0, 1.0])
-    with raises(kic.SingularError, rank=2, failed=[0]):
+    with raises(kic.SingularError, rank=2, failed=[()]):
         m.at([0.0, 0.0, 0.0]).grasp("plate").motion(None, turn)
     assert m.at([0.1, 0.05, 0.2]).grasp("plate").motion(None, turn).wrench == pytest.approx([0, 0, 0.2])
 

@@ -84,7 +84,7 @@ def test_random_grasps_hold_or_report_why(planar: bool, criterion: str) -> None:
             for W in (generators(narrow, around) for around in (False, True))
         )
         try:
-            grip = kic.grip_forces(c, w, criterion, safety=safety)
+            grip = kic.grip_forces(c, w, criterion=criterion, safety=safety)
         except kic.SingularError as error:
             assert not inner
             refused += 1
@@ -140,7 +140,7 @@ def test_the_minimum_lies_between_those_of_pyramids() -> None:
         inner, outer = values
         if not np.isfinite(inner):
             continue
-        ours = kic.grip_forces(c, w, "minimum largest").normal.max()
+        ours = kic.grip_forces(c, w, criterion="minimum largest").normal.max()
         assert outer * (1 - 1e-7) <= ours <= inner * (1 + 1e-7)
         assert inner < 1.3 * outer
         seen += 1
@@ -159,7 +159,7 @@ def test_two_fingers_in_a_plane_in_closed_form(criterion: str) -> None:
         )
         up1, up2 = (-Fy + M / a) / 2, (-Fy - M / a) / 2
         n2 = max(abs(up2) / mu2, abs(up1) / mu1 + Fx)
-        grip = kic.grip_forces(c, [Fx, Fy, M], criterion)
+        grip = kic.grip_forces(c, [Fx, Fy, M], criterion=criterion)
         np.testing.assert_allclose(grip.normal, [n2 - Fx, n2], rtol=1e-7)
         np.testing.assert_allclose(grip.on_body[0][:, 1], [up1, up2], atol=1e-9)
         assert grip.binding
@@ -171,7 +171,7 @@ def test_two_soft_fingers_in_closed_form() -> None:
     c = kic.ContactSet([[-0.1, 0, 0], [0.1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "soft", mu=mu, gamma=gamma)
     n = np.hypot(W / 2 / mu, M / 2 / gamma)
     for criterion in CRITERIA:
-        grip = kic.grip_forces(c, [0, 0, -W, M, 0, 0], criterion)
+        grip = kic.grip_forces(c, [0, 0, -W, M, 0, 0], criterion=criterion)
         np.testing.assert_allclose(grip.normal, n, rtol=1e-6)
     force, moment = kic.grip_forces(c, [0, 0, -W, M, 0, 0]).on_body
     np.testing.assert_allclose(force.sum(0), [0, 0, W], atol=1e-9)
@@ -180,7 +180,7 @@ def test_two_soft_fingers_in_closed_form() -> None:
 
 def test_level_of_the_grip_and_safety() -> None:
     c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5, plane=Z)
-    tight = kic.grip_forces(c, [0, -1, 0], least=20)
+    tight = kic.grip_forces(c, [0, -1, 0], normal_force_min=20)
     np.testing.assert_allclose(tight.normal, 20, rtol=1e-7)
     np.testing.assert_allclose(tight.margin, 20 * 0.5 - 0.5, rtol=1e-7)
     assert (tight.normal >= 20).all()
@@ -188,7 +188,7 @@ def test_level_of_the_grip_and_safety() -> None:
     safe = kic.grip_forces(c, [0, -1, 0], safety=2)
     np.testing.assert_allclose(safe.normal, 2, rtol=1e-6)
     # a grip that holds nothing but its own level
-    alone = kic.grip_forces(c, [0, 0, 0], least=3)
+    alone = kic.grip_forces(c, [0, 0, 0], normal_force_min=3)
     np.testing.assert_allclose(alone.normal, 3, rtol=1e-7)
     np.testing.assert_array_equal(kic.grip_forces(c, [0, 0, 0]).force, 0)
 
@@ -201,7 +201,7 @@ def test_pins_pull_and_share() -> None:
     grip = kic.grip_forces(c, w)
     np.testing.assert_allclose(grip.force, -np.linalg.pinv(c.map) @ w, atol=1e-9)
     assert np.isinf(grip.margin).all()
-    least = kic.grip_forces(c, w, "minimum largest")
+    least = kic.grip_forces(c, w, criterion="minimum largest")
     sizes = np.linalg.norm(least.on_body[0], axis=-1)
     assert sizes.max() <= np.linalg.norm(grip.on_body[0], axis=-1).max() + 1e-9
     np.testing.assert_allclose(c.map @ least.force, -w, atol=1e-12)
@@ -213,11 +213,11 @@ def test_unopposed_contact_carries_no_load() -> None:
         [[-1, 0, 0], [1, 0, 0], [-1, 1, 0]], [[0, 1, 0], [0, 1, 0], [1, 0, 0]], "point", plane=Z
     )
     for criterion in CRITERIA:
-        grip = kic.grip_forces(c, [0, -10, 3], criterion)
+        grip = kic.grip_forces(c, [0, -10, 3], criterion=criterion)
         np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
     with raises(kic.LimitError, binding=("contact 3",), scale=None) as caught:
-        kic.grip_forces(c, [0, -10, 3], least=1)
+        kic.grip_forces(c, [0, -10, 3], normal_force_min=1)
     assert caught.value.binding == ("contact 3",)
     assert caught.value.scale is None
 
@@ -232,8 +232,8 @@ def test_units_do_not_matter(scale: float) -> None:
     small = kic.ContactSet(
         scale * c.points, c.normals, c.kinds, mu=c.mu, gamma=scale * c.gamma, about=scale * c.about
     )
-    one = kic.grip_forces(c, w, "minimum largest")
-    other = kic.grip_forces(small, 1e4 * w * [1, 1, 1, scale, scale, scale], "minimum largest")
+    one = kic.grip_forces(c, w, criterion="minimum largest")
+    other = kic.grip_forces(small, 1e4 * w * [1, 1, 1, scale, scale, scale], criterion="minimum largest")
     np.testing.assert_allclose(other.normal.max(), 1e4 * one.normal.max(), rtol=1e-6)
     assert other.margin.min() >= 0
 
@@ -255,7 +255,7 @@ def test_efforts_are_those_of_the_fingers() -> None:
     grip = kic.grip_forces(c, [0, -6, 0], jacobian=J, offset=own)
     np.testing.assert_allclose(grip.effort, own + J.T @ grip.force, atol=1e-12)
     np.testing.assert_allclose(grip.effort, [6, 4, -6, 5], rtol=1e-6)
-    assert "T (efforts)" in repr(grip)
+    assert "T (efforts)" in grip.summary().text()
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -263,23 +263,27 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
     """A finger whose press is limited to less than what both need is refused."""
     c, J = arms()
     free = [np.inf] * 4
-    assert kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=free).normal.max() > 5.9
-    ok = kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[6.1, np.inf, np.inf, 3.1])
-    assert (np.abs(ok.effort) <= ok.upper).all()
+    assert (
+        kic.grip_forces(c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=free).normal.max() > 5.9
+    )
+    ok = kic.grip_forces(
+        c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[6.1, np.inf, np.inf, 3.1]
+    )
+    assert (np.abs(ok.effort) <= ok.effort_max).all()
     with raises(kic.LimitError, binding=("left press",)) as caught:
         kic.grip_forces(
-            c, [0, -6, 0], criterion, jacobian=J, limits=[5.9, 90, 90, 90],
+            c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[5.9, 90, 90, 90],
             joints=["left press", "left lift", "right press", "right lift"],
         )  # fmt: skip
     assert caught.value.binding == ("left press",)
     np.testing.assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
     assert len(str(caught.value)) < 400
     with raises(kic.LimitError, binding=("4",)):
-        kic.grip_forces(c, [0, -6, 0], criterion, jacobian=J, limits=[9, 9, 9, 2.9])
+        kic.grip_forces(c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[9, 9, 9, 2.9])
     # the contacts alone are at fault first
     hard = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [1, 0, 0]], "friction", mu=0.5, plane=Z)
     with raises(kic.SingularError, failed=[()]):
-        kic.grip_forces(hard, [6, 0, 0], criterion, jacobian=J, limits=[0.1] * 4)
+        kic.grip_forces(hard, [6, 0, 0], criterion=criterion, jacobian=J, effort_limits=[0.1] * 4)
 
 
 def test_a_passive_joint_keeps_its_effort() -> None:
@@ -288,28 +292,28 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     c = kic.ContactSet(p, -p, "friction", mu=0.8, plane=Z)
     J = np.zeros((6, 1))
     J[4] = 1.0
-    grip = kic.grip_forces(c, [0, -6, 0], jacobian=J, limits=[0.0])
+    grip = kic.grip_forces(c, [0, -6, 0], jacobian=J, effort_limits=[0.0])
     assert grip.effort[0] == 0
     assert abs(grip.force[4]) < 1e-9
-    bent = kic.grip_forces(c, [0, -6, 0], jacobian=J, limits=[2.0], lower=[2.0])
+    bent = kic.grip_forces(c, [0, -6, 0], jacobian=J, effort_limits=[[2.0], [2.0]])
     np.testing.assert_allclose(bent.force[4], 2.0, atol=1e-9)
     both = np.zeros((6, 2))
     both[4] = 1.0
     with raises(kic.LimitError, binding=("1", "2"), scale=None):
-        kic.grip_forces(c, [0, -6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
+        kic.grip_forces(c, [0, -6, 0], jacobian=both, effort_limits=[[2.0, 1.0], [2.0, 1.0]])
     # where the contacts alone are too few, that is reported first
     feet = kic.ContactSet(p, np.broadcast_to([0, 1.0, 0], (3, 3)), "friction", mu=0.8, plane=Z)
     with raises(kic.SingularError, failed=[()]):
-        kic.grip_forces(feet, [0, 6, 0], jacobian=both, limits=[2.0, 1.0], lower=[2.0, 1.0])
+        kic.grip_forces(feet, [0, 6, 0], jacobian=both, effort_limits=[[2.0, 1.0], [2.0, 1.0]])
 
 
 def test_a_joint_that_no_contact_reaches() -> None:
     c, J = arms()
     J = np.concatenate([J, np.zeros((4, 1))], axis=1)
-    grip = kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9] * 5)
+    grip = kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], effort_limits=[9] * 5)
     assert grip.effort[4] == 2
     with raises(kic.LimitError, binding=("5",), scale=None):
-        kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], limits=[9, 9, 9, 9, 1])
+        kic.grip_forces(c, [0, -1, 0], jacobian=J, offset=[0, 0, 0, 0, 2], effort_limits=[9, 9, 9, 9, 1])
 
 
 # ------------------------------------------------------------------------------------------------ feet
@@ -385,7 +389,7 @@ def test_largest_loads() -> None:
     assert kic.largest_load(c, [0, -1, 0]) == np.inf  # they may press as they like
     _, J = arms()
     np.testing.assert_allclose(
-        kic.largest_load(c, [0, -1, 0], jacobian=J, limits=[8, 9, 8, 9]), 8.0, rtol=1e-6
+        kic.largest_load(c, [0, -1, 0], jacobian=J, effort_limits=[8, 9, 8, 9]), 8.0, rtol=1e-6
     )
     ground = kic.ContactSet(SQUARE, np.broadcast_to([0, 0, 1], (4, 3)), "friction", mu=0.6)
     assert kic.largest_load(ground, [0, 0, 1, 0, 0, 0]) == 0  # nothing holds it down
@@ -417,7 +421,7 @@ def test_contacts_of_a_mechanism(model: str, held: str) -> None:
     assert kic.force_closure(c).closed == (model == "three-finger-hand")
     load = -g.motion().wrench
     J = g.signs[:, None] * g.J
-    grip = kic.grip_forces(c, load, safety=1.2, least=0.5, jacobian=J, joints=g.fingers)
+    grip = kic.grip_forces(c, load, safety=1.2, normal_force_min=0.5, jacobian=J, joints=g.fingers)
     held_so = g.motion(forces=g.signs * grip.force)
     assert not held_so.remarks
     np.testing.assert_allclose(g.signs * held_so.force, grip.force, atol=1e-9 * np.abs(load).max())
@@ -438,16 +442,24 @@ def test_batches(batch: tuple[int, ...]) -> None:
     w = np.zeros((*batch, 6))
     w[..., 2], w[..., 3:5] = -10, rng.uniform(-3, 3, (*batch, 2))
     J = rng.normal(size=(12, 2))
-    grip = kic.grip_forces(c, w, jacobian=J, limits=[1e3, 1e3])
-    shapes = {"force": 12, "margin": 4, "normal": 4, "effort": 2, "wrench": 6, "lower": 2, "upper": 2}
+    grip = kic.grip_forces(c, w, jacobian=J, effort_limits=[1e3, 1e3])
+    shapes = {
+        "force": 12,
+        "margin": 4,
+        "normal": 4,
+        "effort": 2,
+        "wrench": 6,
+        "effort_min": 2,
+        "effort_max": 2,
+    }
     assert {name: getattr(grip, name).shape for name in shapes} == {k: (*batch, n) for k, n in shapes.items()}
     for a, tail in ((grip.on_body[0], (4, 3)), (kic.largest_load(c, [1, 0, 0, 0, 0, 0], w), ())):
         assert a.shape == (*batch, *tail)
-    assert "grip forces" in repr(grip)
+    assert "grip forces" in grip.summary().text()
     assert "grip forces" in grip._repr_html_()
     assert isinstance(grip.binding, tuple)
     for index in np.ndindex(batch):
-        alone = kic.grip_forces(c, w[index], jacobian=J, limits=[1e3, 1e3])
+        alone = kic.grip_forces(c, w[index], jacobian=J, effort_limits=[1e3, 1e3])
         np.testing.assert_array_equal(alone.force, grip.force[index])
 
 
@@ -492,19 +504,25 @@ def test_unresisted_loads_are_described() -> None:
         ({"wrench": [0, 0, np.nan, 0, 0, 0]}, "`wrench` must be finite"),
         ({"wrench": np.ones(6) * 1j}, "`wrench` must be real numbers"),
         ({"criterion": "cheapest"}, "`criterion` must be"),
-        ({"least": -1}, "`least` must be a finite number of at least 0"),
+        ({"normal_force_min": -1}, "`normal_force_min` must be a finite number of at least 0"),
         ({"safety": 0.5}, "`safety` must be a finite number of at least 1"),
-        ({"limits": [1.0]}, "requires `jacobian`"),
+        ({"effort_limits": [1.0]}, "requires `jacobian`"),
         ({"offset": [1.0]}, "requires `jacobian`"),
         ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0]}, "`limits` must have shape (..., 2)"),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0, np.nan]}, "must not contain NaN"),
+        ({"jacobian": np.ones((6, 2)), "effort_limits": [1.0]}, "`effort_limits` must be a number"),
+        ({"jacobian": np.ones((6, 2)), "effort_limits": [1.0, np.nan]}, "`effort_limits` must be a number"),
         (
-            {"jacobian": np.ones((6, 2)), "limits": [1.0, -1.0]},
-            "must not exceed `limits`, got 1 to -1 at [1]",
+            {"jacobian": np.ones((6, 2)), "effort_limits": [1.0, -1.0]},
+            "got 1 to -1 for '2'",
         ),
-        ({"jacobian": np.ones((6, 2)), "limits": [1.0, 1], "lower": [2.0, 0]}, "got 2 to 1 at [0]"),
-        ({"jacobian": np.ones((6, 2)), "limits": [np.inf, 1], "lower": [np.inf, 0]}, "got inf to inf at [0]"),
+        (
+            {"jacobian": np.ones((6, 2)), "effort_limits": [[2.0, 0], [1.0, 1]]},
+            "got 2 to 1 for '1'",
+        ),
+        (
+            {"jacobian": np.ones((6, 2)), "effort_limits": [[np.inf, 0], [np.inf, 1]]},
+            "got inf to inf for '1'",
+        ),
         ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` must be 2 names"),
         ({"failures": "hide"}, "'raise' or 'mask'"),
         ({"contacts": "hand"}, "must be a ContactSet, got 'hand'"),
@@ -524,7 +542,9 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         kic.grip_forces(SPIN, [0, 0, -1, 0, 0, 0])
     # in a plane the largest normal force takes a linear program only
     c, _ = arms()
-    np.testing.assert_allclose(kic.grip_forces(c, [0, -6, 0], "minimum largest").normal, 6, rtol=1e-7)
+    np.testing.assert_allclose(
+        kic.grip_forces(c, [0, -6, 0], criterion="minimum largest").normal, 6, rtol=1e-7
+    )
 
 
 def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:

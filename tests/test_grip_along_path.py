@@ -31,14 +31,14 @@ def test_objects_follow_trajectories() -> None:
     assert m.feasible.all()
     assert m.effort.shape == (9, 9)
     # what the contacts do is what the ball's weight and acceleration take
-    ball = HAND.parts["ball"]
+    ball = HAND["ball"]
     load = np.concatenate([ball.mass * (qdd[:, :3] - HAND.gravity), np.zeros((9, 3))], axis=1)
     assert mismatch(np.einsum("bwr,br->bw", g.G, m.force), load) < 1e-9
     f = m.force.reshape(9, 3, 3)
     margins = g.friction * f[..., 0] - np.hypot(f[..., 1], f[..., 2])
     assert margins.min() > 0
     # a firmer grip costs efforts, and gives margins
-    firm = g.motion(qd, qdd, forces=g.grip(least=5.0))
+    firm = g.motion(qd, qdd, forces=g.grip(normal_force_min=5.0))
     assert firm.force.reshape(9, 3, 3)[..., 0].min() > 5 - 1e-9
     assert np.abs(firm.effort).sum() > np.abs(m.effort).sum()
     # fingers follow: their rates are those of differences along the path

@@ -66,7 +66,7 @@ def spoil(x: Any, depth: int = DEPTH, seen: set[int] | None = None) -> None:
 FOUR, FIVE, RSSR, ARM = (kic.load(name) for name in ("four-bar", "five-bar", "rssr", "horn-two-link"))
 MOTORS = kic.load("four-bar-motor")
 AT, AT5 = FOUR.at(), FIVE.at()
-PREPARED, PLACES = FOUR.prepare("tip"), FOUR.prepare_position()
+PREPARED, PLACES = FOUR.prepare("coefficients", of="tip"), FOUR.prepare("position")
 QUESTIONS: dict[str, Callable[[], Any]] = {
     "mechanism": lambda: FOUR,
     "geared": lambda: kic.load("geared-five-bar"),
@@ -76,19 +76,19 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "mobility, idle": lambda: RSSR.mobility(),
     "independent sets": lambda: FIVE.independent_sets(),
     "configuration": lambda: AT5,
-    "coefficients": lambda: AT5.coefficients("tip", 3),
+    "coefficients": lambda: AT5.coefficients("tip", order=3),
     "dynamics": lambda: AT5.dynamics(),
     "joint forces": lambda: AT5.joint_forces(),
-    "distribute": lambda: AT5.distribute([1.0, 1.0], ["A", "B", "E"]),
+    "distribute": lambda: AT5.distribute([1.0, 1.0], actuators=["A", "B", "E"]),
     "linearize": lambda: ARM.at().linearize(),
     "evaluator": lambda: PREPARED,
     "evaluator's answer": lambda: PREPARED(AT.state),
-    "assemblies": lambda: FOUR.assemblies({"A": 0.1}),
-    "simulation": lambda: kic.simulate(FOUR, AT, 0.02),
-    "sweep": lambda: kic.sweep(FOUR, {"A": [0.0, 0.1]}, ["tip.x"]),
+    "assemblies": lambda: FOUR.assembly_modes({"A": 0.1}),
+    "simulation": lambda: FOUR.simulate(0.02, near=AT),
+    "sweep": lambda: FOUR.sweep({"A": [0.0, 0.1]}, ["tip.x"]),
     "values": lambda: AT5.value("tip"),
     "state": lambda: AT5.state,
-    "velocity": lambda: AT5.velocity([1.0, 2.0], "tip") if hasattr(AT5, "velocity") else None,
+    "velocity": lambda: AT5.velocity([1.0, 2.0], of="tip") if hasattr(AT5, "velocity") else None,
 }
 
 
@@ -103,13 +103,13 @@ def test_modified_result_changes_no_later_result(name: str) -> None:
 
 def test_mechanisms_are_copied_with_their_read_only_tables() -> None:
     m = kic.load("five-rod-suspension")
-    assert (len(m.fixed_distances), len(m.parts)) == (len(dict(m.fixed_distances)), len(dict(m.parts)))
+    assert (len(m._fixed_distances), len(m._parts)) == (len(dict(m._fixed_distances)), len(dict(m._parts)))
     m.mobility()
     for other in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
-        assert dict(other.fixed_distances) == dict(m.fixed_distances)
+        assert dict(other._fixed_distances) == dict(m._fixed_distances)
         assert other.dof == m.dof
     with pytest.raises(TypeError):
-        m.fixed_distances["camber_rod"] = 1.0
+        m._fixed_distances["camber_rod"] = 1.0
     account = m.mobility().summary()
     m.mobility().conditions.clear()
     assert m.mobility().conditions

@@ -58,8 +58,8 @@ class Parts:
 
     def mechanism(self) -> kic.Mechanism:
         return kic.Mechanism(
-            "parts", self.bodies, self.joints, self.points, self.distances, couplings=self.couplings,
-            coordinates=[],
+            "parts", self.bodies, self.joints, points=self.points, distances=self.distances,
+            couplings=self.couplings, coordinates=[],
         )  # fmt: skip
 
 

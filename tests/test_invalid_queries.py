@@ -1,4 +1,4 @@
-"""Invalid queries: names, orders, batches, loads, memory."""
+"""Invalid queries: batches, loads, sizes and undefined directions."""
 
 from __future__ import annotations
 
@@ -10,28 +10,6 @@ import kic
 
 ARM = kic.load("horn-two-link")
 C = ARM.at([0.0, 0.5])
-DEEP: list = []
-for _ in range(10000):
-    DEEP = [DEEP]
-
-
-def test_names() -> None:
-    for of in (5, None, [["tip"]], DEEP, ["tip", 5], {"tip", 5}, b"tip", kic):
-        for ask in (C.coefficients, C.value, ARM.prepare):
-            with raises(kic.InputError, key="of"):
-                ask(of)
-        if of is not None:
-            with raises(kic.InputError, key="wrt"):
-                C.coefficients("tip", wrt=of)
-        with raises(kic.InputError, key="names"):
-            C.coefficients("tip")[of]
-
-
-def test_orders() -> None:
-    for order in (True, 2.0, np.array([1, 2]), DEEP, np.float64(2)):
-        with raises(kic.InputError, key="order"):
-            C.coefficients("tip", order=order)
-    assert C.coefficients("tip", order=np.int64(3)).order == 3
 
 
 def test_batches() -> None:
@@ -45,7 +23,7 @@ def test_batches() -> None:
 
 def test_applied() -> None:
     m = kic.Mechanism(
-        "m", ARM.bodies, ARM.joints, ARM.points, forces=[kic.Force("f", "tip"), kic.Force("g", "tip")]
+        "m", ARM.bodies, ARM.joints, points=ARM.points, forces=[kic.Force("f", "tip"), kic.Force("g", "tip")]
     )
     c = m.at(np.zeros((3, 2)))
     for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
@@ -70,7 +48,7 @@ def test_large_and_infinite() -> None:
         "b",
         [kic.Body("b")],
         [kic.Joint("S", "spherical", ("ground", "b"), at=(0, 0, 0))],
-        [kic.Point("p", "b", (1, 0, 0))],
+        points=[kic.Point("p", "b", (1, 0, 0))],
     )
     assert np.linalg.norm(m.at([1e200] * 3).value("p")) == pytest.approx(1)
 
@@ -79,13 +57,10 @@ def test_ok_and_out() -> None:
     c = ARM.at([[0, 0], [np.nan, 0]], failures="mask")
     c.ok[:] = True
     assert c.ok.tolist() == [True, False]
-    f = ARM.prepare("tip")
+    f = ARM.prepare("coefficients", of="tip")
     for out in (5, "x", f):
         with raises(kic.InputError, key="out"):
             f(C.state, out=out)
-    for failures in (np.array(["mask", "raise"]), ["mask"], DEEP):
-        with raises(kic.InputError, key="failures"):
-            ARM.at([0, 0], failures=failures)
 
 
 def test_a_distance_of_zero_has_no_direction() -> None:
@@ -96,12 +71,16 @@ def test_a_distance_of_zero_has_no_direction() -> None:
             kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
             kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
         ],
-        [kic.Point("tip", "b", (2, 0, 0)), kic.Point("root", "ground", (0, 0, 0))],
-        [kic.Distance("gap", ("tip", "root"))],
+        points=[kic.Point("tip", "b", (2, 0, 0)), kic.Point("root", "ground", (0, 0, 0))],
+        distances=[kic.Distance("gap", ("tip", "root"))],
     )
     # half a turn about B brings the tip to within round-off of the root; the drawing moved there exactly
     exact = kic.Mechanism(
-        "met", m.bodies, m.joints, [kic.Point("tip", "b", (0, 0, 0)), m.points[1]], m.distances
+        "met",
+        m.bodies,
+        m.joints,
+        points=[kic.Point("tip", "b", (0, 0, 0)), m.points[1]],
+        distances=m.distances,
     )
     c = exact.at()
     assert c.value("gap") == 0

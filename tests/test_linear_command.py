@@ -24,14 +24,14 @@ def test_a_page() -> None:
     assert "swings at 0.4266 Hz: shoulder 1, elbow 0.4305" in rest
     assert rest.count("swings at 0.4266 Hz") == 1
     assert "commutator" in run_line(
-        'linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6 --rate link6.wz=1'
+        'linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6 --qd link6.wz=1'
     )
 
 
 def test_json_matches_the_python_result() -> None:
     data = json.loads(
         run_line(
-            "linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --rate coupler.x=2 --json"
+            "linearize five-bar --at A=1.2,E=1.5 --wrt coupler.x --wrt coupler.y --qd coupler.x=2 --json"
         )
     )
     m = kic.load("five-bar")
@@ -57,9 +57,9 @@ def test_json_matches_the_python_result() -> None:
 
 
 def test_a_model_with_motors(tmp_path) -> None:
-    motor = kic.Motor("M", ["A"], [30.0], resistance=0.5, inductance=1e-3, torque_constant=0.02)
+    motor = kic.Motor("M", ["A"], ratios=[30.0], resistance=0.5, inductance=1e-3, torque_constant=0.02)
     file = tmp_path / "driven.toml"
-    kic.save(replace(kic.load("four-bar"), motors=[motor]), file)
+    replace(kic.load("four-bar"), motors=[motor]).save(file)
     page = run_line(f"linearize {shlex.quote(str(file))} --at A=1.2")
     assert "state space of A" in page
     assert "M.current" in page
@@ -72,13 +72,13 @@ def test_a_model_with_motors(tmp_path) -> None:
     ("command", "text"),
     [
         ("linearize four-bar --wrt A,", "'A,' contains an empty name"),
-        ("linearize four-bar --rate B=1", "--rate must be NAME=NUMBER of a coordinate, got 'B=1'"),
-        ("linearize four-bar --rate A", "--rate must be NAME=NUMBER of a coordinate, got 'A'"),
-        ("linearize four-bar --rate A=fast", "Invalid value for '--rate': 'fast' for 'A' is not a number"),
-        ("linearize four-bar --rate A=1e999", "Invalid value for '--rate': '1e999' for 'A' is too large"),
-        ("linearize four-bar --rate A=1 --equilibrium", "an equilibrium is at rest; leave --rate out"),
+        ("linearize four-bar --qd B=1", "--qd must be NAME=NUMBER of a coordinate, got 'B=1'"),
+        ("linearize four-bar --qd A", "--qd must be NAME=NUMBER of a coordinate, got 'A'"),
+        ("linearize four-bar --qd A=fast", "Invalid value for '--qd': 'fast' for 'A' is not a number"),
+        ("linearize four-bar --qd A=1e999", "Invalid value for '--qd': '1e999' for 'A' is too large"),
+        ("linearize four-bar --qd A=1 --equilibrium", "an equilibrium is at rest; leave --qd out"),
         ("linearize puma560 --equilibrium", "waist, flange can move without effort"),
-        ("linearize five-bar --wrt coupler.x", "mobility 2; 1 coordinates were named"),
+        ("linearize five-bar --wrt coupler.x", "mobility 2; 1 coordinate was named"),
         ("linearize nothing", "No shipped model 'nothing' in 'kic'"),
     ],
 )

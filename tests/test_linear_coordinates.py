@@ -14,7 +14,7 @@ from sampling import mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.kernels.layout import STATE, WANT_INERTIA, WANT_LOADS
+from kic.kernels import layout as lay
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.state import integrate
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -28,7 +28,12 @@ def hand(floating: bool = True) -> kic.Mechanism:
     rng = np.random.default_rng(5)
     names = ["palm", "a1", "a2", "a3", "b1", "b2", "plug"]
     bodies = [
-        kic.Body(n, float(rng.uniform(1, 2)), tuple(rng.normal(size=3)), tuple(rng.uniform(1, 1.5, 3)))
+        kic.Body(
+            n,
+            mass=float(rng.uniform(1, 2)),
+            com=tuple(rng.normal(size=3)),
+            inertia=tuple(rng.uniform(1, 1.5, 3)),
+        )
         for n in names
     ]
     base = kic.Joint("base", "free", ("ground", "palm"), (0.1, 0, 0))
@@ -86,7 +91,7 @@ def prepared(case: str) -> tuple[kic.Mechanism, LinearTransfer, CoordinateTransf
     make, wrt = CASES[case]
     m = make()
     if case == "reordered":
-        wrt = tuple(reversed(m.coordinate_names))
+        wrt = tuple(reversed(m.coordinates))
     model = m._model
     linear = model.transfer_for(wrt)
     assert isinstance(linear, LinearTransfer)
@@ -103,10 +108,9 @@ def test_both_roads_agree_to_third_order(case: str) -> None:
     names += tuple(j.name for j in m.joints if j.dof)
     tables = []
     for transfer in (linear, system):
-        query = model.query(transfer, names, 3, WANT_INERTIA | WANT_LOADS)
-        found = transfer.evaluate(query, states, model.loads.constant[None])
-        tables.append((*query.outputs.split(found.T, (count,)), *query.dynamics.split(found.K, (count,))))
-        assert (found.pivot is None) == (transfer is linear)
+        found = model.program(transfer, names, 3, lay.WANT_INERTIA | lay.WANT_LOADS).run(states)
+        tables.append((*found.arrays, *found.model))
+        assert (not len(found.quality)) == (transfer is linear)
     for found, expected in zip(*tables, strict=True):
         assert found.shape == expected.shape
         assert mismatch(found, expected) < 1e-12
@@ -126,20 +130,20 @@ def test_motions_agree(case: str) -> None:
     c = Configuration(m._model, (len(states),), states)
     qd, qdd, force = np.random.default_rng(3).normal(size=(3, len(states), linear.size))
     wrt = linear.names
-    d = c.dynamics(wrt)
+    d = c.dynamics(wrt=wrt)
     effort = d.inverse_dynamics(qd, qdd)
-    assert mismatch(c.inverse_dynamics(qd, qdd, wrt), effort) < 1e-12
+    assert mismatch(c.inverse_dynamics(qd, qdd, wrt=wrt), effort) < 1e-12
     loss = 20 * np.finfo(float).eps * np.linalg.cond(d.I).max()
-    assert mismatch(c.forward_dynamics(qd, effort, wrt), qdd) < loss
-    assert mismatch(c.forward_dynamics(qd, force, wrt), d.forward_dynamics(qd, force)) < loss
-    f, g = m.prepare_inverse_dynamics(wrt=wrt), m.prepare_forward_dynamics(wrt=wrt)
+    assert mismatch(c.forward_dynamics(qd, effort, wrt=wrt), qdd) < loss
+    assert mismatch(c.forward_dynamics(qd, force, wrt=wrt), d.forward_dynamics(qd, force)) < loss
+    f, g = m.prepare("inverse_dynamics", wrt=wrt), m.prepare("forward_dynamics", wrt=wrt)
     assert mismatch(f(c.state, qd, qdd), effort) < 1e-12
     for k in range(len(states)):
         assert mismatch(f(c.state[k], qd[k], qdd[k]), effort[k]) < 1e-12
         assert mismatch(g(c.state[k], qd[k], effort[k]), qdd[k]) < loss
     # velocity, acceleration and jerk by series, and by the square system
     name = m.points[0].name
-    found = c.motion(name, qd, qdd, force, wrt)
+    found = c.motion(name, qd, qdd, force, wrt=wrt)
     series = np.moveaxis(system.tree_motion(states, qd, qdd, force), 0, 1)
     rows = m._model.rows((name,), 3).motion(states, series)
     for k in (1, 2, 3):
@@ -151,7 +155,7 @@ def test_couplings_project_the_mechanism_without_them(case: str) -> None:
     """G A and AᵀI A with A of the couplings, computed from their equations alone."""
     m, linear, _, states = prepared(case)
     tree, A = m._model.tree, linear.linear.A
-    for terms in m.terms.values():
+    for terms in m._terms.values():
         row = np.zeros(tree.size)
         for name, ratio in terms:
             row[tree.column[name]] = ratio
@@ -159,15 +163,15 @@ def test_couplings_project_the_mechanism_without_them(case: str) -> None:
     free = replace(m, couplings=[], coordinates=None)._model
     there = np.zeros_like(states)
     for n, name in enumerate(tree.columns):
-        here, other = tree.cols[n, STATE], free.tree.cols[free.tree.column[name], STATE]
+        here, other = tree.cols[n, lay.STATE], free.tree.cols[free.tree.column[name], lay.STATE]
         if here >= 0:  # a ball joint has four entries
             width = 4 if n in tree.balls else 1
             there[:, other : other + width] = states[:, here : here + width]
     c, without = Configuration(m._model, (len(states),), states), Configuration(free, (len(states),), there)
     by_column = [without.coordinates.index(name) for name in tree.columns]
     of = [p.name for p in m.points] + [b.name for b in m.bodies]
-    u, v = c.coefficients(of, 3, wrt=linear.names), without.coefficients(of, 3)
-    d, e = c.dynamics(linear.names), without.dynamics()
+    u, v = c.coefficients(of, order=3, wrt=linear.names), without.coefficients(of, order=3)
+    d, e = c.dynamics(wrt=linear.names), without.dynamics()
 
     def in_columns(X: np.ndarray, rank: int) -> np.ndarray:
         for axis in range(-rank, 0):
@@ -187,13 +191,13 @@ def test_orders_by_complex_step() -> None:
     m, linear, _, states = prepared("turning hand")
     c, h = Configuration(m._model, (), states[:1]), 1e-40
     of = ["tip", "plug", "grip"]
-    u, d = c.coefficients(of, 3, wrt=linear.names), c.dynamics(linear.names)
+    u, d = c.coefficients(of, order=3, wrt=linear.names), c.dynamics(wrt=linear.names)
     for k in range(linear.size):
         near = Configuration(m._model, (), c._states + 1j * h * linear.linear.A[:, k])
-        v = near.coefficients(of, 3, wrt=linear.names)
+        v = near.coefficients(of, order=3, wrt=linear.names)
         assert mismatch(v.G.imag / h, u.H[:, k]) < 1e-12
         assert mismatch(v.H.imag / h, u.D[:, k]) < 1e-12
-        slope = near.dynamics(linear.names).I.imag / h
+        slope = near.dynamics(wrt=linear.names).I.imag / h
         assert np.abs(slope - d.inertia_gradient()[..., k]).max() < 1e-12 * np.abs(d.I).max()
 
 
@@ -201,9 +205,12 @@ def test_prepared_evaluators_and_batches() -> None:
     m, linear, _, states = prepared("scara by followers")
     c = Configuration(m._model, (len(states),), states)
     f = m.prepare(
-        of=["tool"] if "tool" in m.parts else [m.points[-1].name], order=2, dynamics=True, wrt=linear.names
+        ["coefficients", "dynamics"],
+        of=["tool"] if "tool" in m._parts else [m.points[-1].name],
+        order=2,
+        wrt=linear.names,
     )
-    r, d = f(c.state), c.dynamics(linear.names)
+    r, d = f(c.state), c.dynamics(wrt=linear.names)
     assert mismatch(r.I, d.I) < 1e-14
     one = f(c.state[0])
     name = f.names[0]
@@ -220,9 +227,8 @@ def test_angles_of_bodies_in_a_plane() -> None:
     assert isinstance(transfer, LinearTransfer)
     assert np.abs(np.linalg.inv(transfer.linear.A) - np.tri(len(names))).max() < 1e-15
     c, system = m.at(), m._model.transfer(names)
-    query = m._model.query(system, want=WANT_INERTIA)
-    I, P = query.dynamics.split(system.evaluate(query, c._states).K, (1,))
-    d = c.dynamics(names)
+    I, P = m._model.program(system, want=lay.WANT_INERTIA).run(c._states).model
+    d = c.dynamics(wrt=names)
     assert mismatch(d.I, I[0]) < 1e-13
     assert np.abs(d.P - P[0]).max() < 1e-13 * np.abs(P).max()
 
@@ -236,7 +242,7 @@ def test_other_coordinates_solve_a_system() -> None:
     assert type(loops._model.transfer_for(None)) is CoordinateTransfer
     # coordinates that cannot drive the wrist raise the same error as before
     with pytest.raises(kic.SingularError) as caught:
-        wrist.at().dynamics(("drive2", "drive1", "pitch"))
+        wrist.at().dynamics(wrt=("drive2", "drive1", "pitch"))
     assert caught.value.coordinates == ("drive2", "drive1", "pitch")
 
 
@@ -248,7 +254,7 @@ def test_simulations_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         if not linear:
             monkeypatch.setattr(CoordinateTransfer, "linear_map", None)
         fresh = replace(m)
-        run = kic.simulate(fresh, fresh.at(start), t=span, rtol=1e-10, atol=1e-12)
+        run = fresh.simulate(span, near=fresh.at(start), rtol=1e-10, atol=1e-12)
         runs.append(run)
         assert isinstance(fresh._model.transfer_for(None), LinearTransfer) == linear
     one, two = (run.state[-1] for run in runs)

@@ -45,7 +45,7 @@ def test_a_closed_mechanism_about_its_equilibrium() -> None:
         missed = []
         for size in SIZES:
             x = rested + size * x0
-            run = kic.simulate(m, m.at({wrt: x[0]}, near=c), t, qd=x[1:], wrt=wrt, **TIGHT)
+            run = m.simulate(t, near=m.at({wrt: x[0]}, near=c), qd=x[1:], wrt=wrt, **TIGHT)
             linear = rested + np.stack([expm(s.A * k) for k in t]) @ (size * x0)
             missed.append(np.abs((np.hstack([run.q, run.qd]) - linear) / [unit, unit * scale]).max())
         assert missed[-1] > 1e-8  # well above what integration leaves
@@ -64,7 +64,7 @@ def test_an_effort_set_on_at_rest() -> None:
     still = np.append(c.value("tip")[:2], c.value("A"))
     missed = []
     for size in SIZES:
-        run = kic.simulate(m, c, t, effort=[size * torque], **TIGHT)
+        run = m.simulate(t, near=c, effort=[size * torque], **TIGHT)
         moved = np.column_stack([run["tip"][:, :2], run["A"]]) - still
         missed.append(np.abs((moved - size * y) / np.abs(y).max(axis=0)).max())
     assert missed[-1] > 1e-8
@@ -87,8 +87,8 @@ def parted(
 
     def run(x: np.ndarray) -> np.ndarray:
         at = m.at(way.inputs(way(0.0).q + x[:M]), near=start)
-        there = kic.simulate(
-            m, at, t, effort=lambda t, now: effort(t), qd=way(0.0).qd + x[M:], wrt=wrt, **TIGHT
+        there = m.simulate(
+            t, near=at, effort=lambda t, now: effort(t), qd=way(0.0).qd + x[M:], wrt=wrt, **TIGHT
         )
         return np.hstack([there.q, there.qd])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -109,7 +110,7 @@ def test_change_points_and_lengths_that_do_not_close():
 
 @pytest.mark.parametrize("offset", [0.0, 0.03])
 def test_slider_crank(offset):
-    m = linkages.slider_crank(0.05, 0.2, offset, masses={"slider": 1.0})
+    m = linkages.slider_crank(0.05, 0.2, offset=offset, masses={"slider": 1.0})
     theta = np.linspace(0.1, 6.0, 30)
     c = m.path({"A": np.linspace(m.at().value("A"), 6.0, 30)})
     theta = c.value("A")
@@ -181,3 +182,14 @@ def test_delta_follows_its_closed_form():
     low = linkages.delta(R, r, a, p, height=0.62)
     assert abs(low.at().value("tip.z") + 0.62) < 10 * EPS
     assert np.abs(low.at({"tip": [0, 0, -0.62]}).phi - low.at().phi).max() < 1e-10
+
+
+def test_one_of_two_lengths_reports_both():
+    for call, got in (
+        (lambda: linkages.stewart(1.0, 0.5), "height=None, leg_length=None"),
+        (lambda: linkages.stewart(1.0, 0.5, height=0.9, leg_length=1.0), "height=0.9, leg_length=1.0"),
+    ):
+        with raises(kic.InputError, key="height", got=got):
+            call()
+    with raises(kic.InputError, key="angle", got="angle=0.4, height=0.5"):
+        linkages.delta(0.2, 0.05, 0.26, 0.65, angle=0.4, height=0.5)

@@ -26,15 +26,13 @@ def joints() -> kic.Sweep:
         "mass": kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]),
         "tip": lambda c: c.value("tip"),
     }
-    return kic.sweep(ARM, grid, asked)
+    return ARM.sweep(grid, asked)
 
 
 @pytest.fixture(scope="module")
 def plane() -> kic.Sweep:
     grid = {"tip.x": np.linspace(-2.2, 2.2, 12), "tip.y": np.linspace(-2.2, 2.2, 14)}
-    return kic.sweep(
-        ARM, grid, kic.metrics.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0])
-    )
+    return ARM.sweep(grid, kic.metrics.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0]))
 
 
 def legend(picture) -> list[str]:
@@ -69,7 +67,7 @@ def test_the_singular_curve_is_where_the_determinant_vanishes(joints: kic.Sweep)
 
 def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
     grid = {"shoulder": [-0.5, 0.5], "elbow": [-1.0, 0.0, 1.0]}
-    s = kic.sweep(ARM, grid, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]))
+    s = ARM.sweep(grid, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]))
     picture = s.plot()
     assert "no value" in legend(picture)
     dots = picture.axes.get_lines()[0].get_xydata()
@@ -106,8 +104,8 @@ def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
 
 def test_a_cut_through_three_axes() -> None:
     m = kic.load("horn-three-link")
-    a, b, c = m.coordinate_names
-    s = kic.sweep(m, {a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
+    a, b, c = m.coordinates
+    s = m.sweep({a: [0.0, 0.5], b: [0.1, 0.2, 0.3], c: [0.3, 0.4]}, "static_effort")
     with raises(kic.InputError, axes=("shoulder", "elbow", "wrist")):
         s.plot()
     picture = s.plot(at={b: 0.21})
@@ -140,8 +138,8 @@ def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
             joints.plot("w", width=width)
     with raises(kic.InputError, key="at"):
         joints.plot("w", at=3)
-    none = kic.sweep(
-        ARM, {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
+    none = ARM.sweep(
+        {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
     )
     with raises(kic.InputError, name="effective mass"):
         none.plot()
@@ -165,7 +163,7 @@ def test_colour_range_excludes_outliers(joints: kic.Sweep) -> None:
 
 @pytest.fixture(scope="module")
 def run() -> kic.Simulation:
-    return kic.simulate(ARM, ARM.at([0.3, 0.4]), np.linspace(0, 0.3, 31), effort=[1.0, -2.0])
+    return ARM.simulate(np.linspace(0, 0.3, 31), near=ARM.at([0.3, 0.4]), effort=[1.0, -2.0])
 
 
 def lines(axes) -> dict[str, np.ndarray]:
@@ -224,7 +222,7 @@ def test_motor_voltage_and_current() -> None:
         kic.Motor("N", ["elbow"]),
     ]
     driven = replace(ARM, motors=motors)
-    made = kic.simulate(driven, driven.at([0.1, 0.2]), 0.02, voltage=[3.0, 0.0])
+    made = driven.simulate(0.02, near=driven.at([0.1, 0.2]), voltage=[3.0, 0.0])
     picture = made.plot(["torques", "currents", "voltages"])
     labels = [axes.get_ylabel() for axes in picture.axes]
     assert labels == ["torque (N m)", "current (A)", "voltage (V)"]
@@ -239,14 +237,14 @@ def test_motor_voltage_and_current() -> None:
 
 
 def test_units_of_another_drawing() -> None:
-    run = kic.simulate(FIVE, FIVE.at(), [0.0, 0.01], effort=[1.0, 2.0])
+    run = FIVE.simulate([0.0, 0.01], near=FIVE.at(), effort=[1.0, 2.0])
     labels = [axes.get_ylabel() for axes in run.plot(["tip", "efforts", "energy"]).axes]
     assert labels == ["value (in)", "effort (lbf in)", "energy (lbf in)", "residual (lbf in)"]
 
 
 def test_events_are_marked() -> None:
     event = lambda t, now: now.q[0] - 0.25  # noqa: E731
-    run = kic.simulate(ARM, ARM.at([0.3, 0.4]), np.linspace(0, 0.3, 11), events=event)
+    run = ARM.simulate(np.linspace(0, 0.3, 11), near=ARM.at([0.3, 0.4]), events=event)
     assert len(run.events) == 1
     axes = run.plot("elbow").axes[0]
     assert [line.get_xdata()[0] for line in axes.get_lines() if line.get_label() != "elbow"] == [
@@ -279,7 +277,7 @@ def test_paths_that_were_followed() -> None:
     m = kic.load("three-link-arm")
     near = m.at([[0.4, 0.5, 0.6], [0.5, 0.5, 0.6]])
     x = near.value("frame3.x")
-    f = m.follow({"frame3.x": lambda t: x[..., None] - 0.1 * np.sin(t)}, np.linspace(0, 1, 5), near=near)
+    f = m.track({"frame3.x": lambda t: x[..., None] - 0.1 * np.sin(t)}, np.linspace(0, 1, 5), near=near)
     with raises(kic.InputError, key="member"):
         f.plot()
     picture = f.plot(member=1)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from raising import raises
+from sampling import mismatch
 from spoiling import spoiled, texts
 
 import kic
@@ -83,7 +84,7 @@ def test_shipped_models(name: str, tmp_path: Path) -> None:
     assert m.name == name
     assert m == kic.load(find(name)) == kic.load(str(find(name)))
     assert all((m.title, m.about, m.source, m.drawing))
-    kic.save(m, tmp_path / "again.toml")
+    m.save(tmp_path / "again.toml")
     assert kic.load(tmp_path / "again.toml") == m
 
 
@@ -108,9 +109,9 @@ def test_models_in_several_notations(dress: str, tmp_path: Path) -> None:
     path.write_bytes(text.encode())
     wanted = kic.Mechanism(
         "m",
-        [kic.Body("b", 1, (0.5, 0, 0), (0, 0.1, 0.1))],
+        [kic.Body("b", mass=1, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1))],
         [kic.Joint("A", "revolute", ("ground", "b"), (0, 0, 0), (0, 0, 1))],
-        [kic.Point("tip", "b", (1, 0, 0))],
+        points=[kic.Point("tip", "b", (1, 0, 0))],
     )
     assert kic.load(str(path) if dress == "str path" else path) == wanted
 
@@ -133,10 +134,10 @@ def test_rows_of_an_arm(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
     more = '[[bodies]]\nname = "b"\nmass = 2\ncom = [1, 0, 0]\ninertia = [0, 1, 1]\n'
     path.write_text(ARM + "a = 1\ntheta = 0.5\n" + more, encoding="utf-8")
-    body = kic.Body("b", 2, (1, 0, 0), (0, 1, 1))
+    body = kic.Body("b", mass=2, com=(1, 0, 0), inertia=(0, 1, 1))
     assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1, theta=0.5)], bodies=[body])
     path.write_text(swap("[dh]", '[dh]\nconvention = "standard"', ARM) + "a = 1\n", encoding="utf-8")
-    assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1)], "standard")
+    assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1)], convention="standard")
 
 
 # -------------------------------------------------------------------------------------- what is saved
@@ -161,10 +162,10 @@ def test_prose_is_returned(prose: str, tmp_path: Path) -> None:
         about=prose,
         source=prose,
         drawing=prose,
-        units=kic.Units(prose),
+        units=kic.Units(length=prose),
     )
     m = replace(m, bodies=[replace(body, inertia_exception=prose) for body in m.bodies])
-    kic.save(m, tmp_path / "m.toml")
+    m.save(tmp_path / "m.toml")
     assert kic.load(tmp_path / "m.toml") == m
 
 
@@ -176,10 +177,10 @@ def test_names_come_back(name: str, tmp_path: Path) -> None:
         name,
         [kic.Body(name)],
         [kic.Joint(f"{name} j", "prismatic", ("ground", name), axis=(0, 0, 1))],
-        [kic.Point(f"{name} p", name, (1e-300, 5e-324, -9.999999999999999e49))],
+        points=[kic.Point(f"{name} p", name, (1e-300, 5e-324, -9.999999999999999e49))],
         coordinates=[f"{name} j"],
     )
-    kic.save(m, tmp_path / "m.toml")
+    m.save(tmp_path / "m.toml")
     assert kic.load(tmp_path / "m.toml") == m
 
 
@@ -218,22 +219,27 @@ def everything() -> kic.Mechanism:
         "everything",
         [kic.Body(name, **shape) for name, shape in zip(bodies[1:], shapes, strict=True)],
         joints,
-        [kic.Point("p", "g", (1, 2, 3), 0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
+        points=[kic.Point("p", "g", (1, 2, 3), mass=0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
             "h", (1, 0, 0))],
-        [kic.Distance("d1", ("p", "o"), limits=(0.5, 1e3)), kic.Distance("d2", ("p", "q"), fixed=True)],
-        [kic.Force("f1", "p", (1, 2, 3), "body"), kic.Force("f2", "q")],
-        [kic.Moment("m1", "h", (1, 2, 3), "body"), kic.Moment("m2", "a", (0, 0, 1))],
-        [kic.Spring("s1", ("p", "q"), 1, 2, 3), kic.Spring("s2", ("q", "o"))],
-        [kic.Coupling("k1", ("R", "C.2", "U.1"), ratios=(1, -0.5, 2)), kic.Coupling("k2", ("R", "W"),
+        distances=[kic.Distance("d1", ("p", "o"), limits=(0.5, 1e3)),
+            kic.Distance("d2", ("p", "q"), fixed=True)],
+        forces=[kic.Force("f1", "p", (1, 2, 3), axes="body"), kic.Force("f2", "q")],
+        moments=[kic.Moment("m1", "h", (1, 2, 3), axes="body"), kic.Moment("m2", "a", (0, 0, 1))],
+        springs=[kic.Spring("s1", ("p", "q"), stiffness=1, rest=2, damping=3),
+            kic.Spring("s2", ("q", "o"))],
+        couplings=[kic.Coupling("k1", ("R", "C.2", "U.1"), ratios=(1, -0.5, 2)),
+            kic.Coupling("k2", ("R", "W"),
             gears=(20, -50)), kic.Coupling("k3", ("V", "R"), belt=(0.1, 0.2)),
             kic.Coupling("k4", ("R", "V"), pitch_point=(0.35, -0.2, 1 / 3))],
-        [kic.Contact("t1", "soft", ("h", "ground"), (1, 0, 0), (0, 0, -2), 0.5, 0.1),
+        contacts=[kic.Contact("t1", "soft", ("h", "ground"), (1, 0, 0), normal=(0, 0, -2), friction=0.5,
+            torsion=0.1),
             kic.Contact("t2", "pinned", ("a", "h"), (0, 1, 1 / 3), closed=False)],
-        motors=[kic.Motor("M1", ["R", "C.2"], [60, -3], 1e-4, 1e-3, 0.02, 1.5, 2e-3, 0.05, 0.06),
+        motors=[kic.Motor("M1", ["R", "C.2"], ratios=[60, -3], inertia=1e-4, damping=1e-3,
+            friction=0.02, resistance=1.5, inductance=2e-3, torque_constant=0.05, speed_constant=0.06),
             kic.Motor("M2", ["V"])],
         centers=[kic.CenterOfMass("mean", ["h"])],
-        frames=[kic.Frame("tool", "h", (1, 2, 1 / 3), [(0, 1, 0), (0, 0, 1), (1, 0, 0)]),
-            kic.Frame("camera", "ground", (0, 0, 1))],
+        frames=[kic.Frame("tool", "h", origin=(1, 2, 1 / 3), axes=[(0, 1, 0), (0, 0, 1), (1, 0, 0)]),
+            kic.Frame("camera", "ground", origin=(0, 0, 1))],
         gravity=(0, 0, -386.0886),
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
@@ -243,21 +249,21 @@ def everything() -> kic.Mechanism:
         source="made up",
         drawing="as it stands",
         remarks=("one thing was left out", "another was merged"),
-        units=kic.Units("in", "lbf s²/in", "s", "lbf"),
+        units=kic.Units(length="in", mass="lbf s²/in", time="s", force="lbf"),
     )  # fmt: skip
 
 
 def test_model_with_all_parts_round_trips(tmp_path: Path) -> None:
     m = everything()
     path = tmp_path / "m.toml"
-    kic.save(m, path)
+    m.save(path)
     again = kic.load(path)
     for f in fields(m):
         assert getattr(again, f.name) == getattr(m, f.name), f.name
     assert again == m
     assert again.at().value("p").tolist() == m.at().value("p").tolist()
     first = path.read_bytes()
-    kic.save(again, path)
+    again.save(path)
     assert path.read_bytes() == first
     # nothing of the drawing stands at its default, so that nothing was forgotten here
     for f in fields(m):
@@ -267,7 +273,7 @@ def test_model_with_all_parts_round_trips(tmp_path: Path) -> None:
 
 def test_saved_files_are_pleasant_to_read(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
-    kic.save(everything(), path)
+    everything().save(path)
     text = path.read_text(encoding="utf-8")
     head = '''\
 name = "everything"
@@ -330,17 +336,16 @@ inertia = [0.0, 0.0, 0.0]
 
 def test_unsavable_models_raise(tmp_path: Path) -> None:
     m = kic.load("horn-two-link")
-    with raises(kic.InputError, key="mechanism", got="horn-two-link"):
-        kic.save("horn-two-link", tmp_path / "m.toml")
     # the reason is Python's or the system's, in words of its own
-    for place in (tmp_path, tmp_path / "no" / "m.toml", 5, None, "a\0b"):
+    (tmp_path / "folder.toml").mkdir()
+    for place in (tmp_path / "folder.toml", tmp_path / "no" / "m.toml", 5, None, "a\0b.toml"):
         with pytest.raises(kic.ModelFileError) as caught:
-            kic.save(m, place)
+            m.save(place)
         assert caught.value.path == place
     path = tmp_path / "m.toml"
-    kic.save(m, path)
+    m.save(path)
     with raises(kic.ModelFileError, path=path):
-        kic.save(replace(m, about="\ud800"), path)
+        replace(m, about="\ud800").save(path)
     assert kic.load(path) == m  # the old file is still whole
 
 
@@ -439,11 +444,14 @@ def test_numbers_of_the_error_come_along(refused) -> None:
 
 
 def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        kic.ModelFileError, match=r"no\.toml: there is no such file\. Shipped models: .*puma560"
-    ) as caught:
+    with pytest.raises(kic.ModelFileError, match=r"no\.toml: there is no such file\.$") as caught:
         kic.load(tmp_path / "no.toml")
     assert caught.value.path == tmp_path / "no.toml"
+    (tmp_path / "wiper.toml").write_text(BASE)
+    with pytest.raises(kic.ModelFileError, match=r"there is wiper\.toml\.$"):
+        kic.load(tmp_path / "wipper.toml")
+    with pytest.raises(kic.ModelFileError, match="there is the shipped model 'four-bar'"):
+        kic.load(tmp_path / "fourbar.toml")
     with raises(kic.ModelFileError, errno=21):
         kic.load(tmp_path)
     with raises(kic.ModelFileError, errno=36):
@@ -473,7 +481,7 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    kic.save(kic.load("horn-two-link"), "fb.toml")
+    kic.load("horn-two-link").save("fb.toml")
     with pytest.raises(
         kic.UnknownNameError,
         match=r"'fb'.* Give 'fb\.toml'",
@@ -542,7 +550,7 @@ def test_schema_accepts_shipped_models(schema: dict[str, Any], name: str) -> Non
 
 
 def test_the_schema_accepts_saved_and_rejects_invalid_models(schema: dict[str, Any], tmp_path: Path) -> None:
-    kic.save(everything(), tmp_path / "m.toml")
+    everything().save(tmp_path / "m.toml")
     assert problems(schema, tomllib.loads((tmp_path / "m.toml").read_text(encoding="utf-8")), schema) == []
     assert problems(schema, tomllib.loads(BASE), schema) == []
     assert problems(schema, tomllib.loads(ARM), schema) == []
@@ -673,3 +681,22 @@ def test_spoiled_models_raise_only_model_errors(kind: str, seed: int, tmp_path: 
         path.write_bytes(spoiled(rng, rng.choice(sound)))
         with suppress(kic.ModelFileError):
             kic.load(path)
+
+
+def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
+    arm, linkage = kic.load("horn-two-link"), kic.load("four-bar")
+    for suffix in (".toml", ".urdf"):
+        arm.save(tmp_path / f"arm{suffix}")
+    platform = kic.load("three-rrr")
+    platform.save(tmp_path / "platform.XML")
+    q = {"shoulder": 0.3, "elbow": -0.4}
+    read = kic.load(tmp_path / "arm.urdf").at(q).dynamics()
+    assert mismatch(read.I, arm.at(q).dynamics().I) < 1e-12
+    assert kic.load(tmp_path / "arm.toml") == arm
+    assert (tmp_path / "platform.XML").read_text(encoding="utf-8") == platform.to_mjcf()
+    with raises(kic.ModelError, key="path"):  # a URDF file would be read open
+        linkage.save(tmp_path / "linkage.urdf")
+    for name in ("linkage", "linkage.sdf", "linkage.json"):
+        with raises(kic.InputError, key="path"):
+            linkage.save(tmp_path / name)
+    assert not list(tmp_path.glob("linkage*"))

@@ -40,14 +40,14 @@ def compare_outputs(c: kic.Configuration, of: list[str], seed: int, wrt=None) ->
 def compare(c: kic.Configuration, seed: int = 0, wrt=None, limit: float = 1e-12, **more) -> None:
     """Compare both dynamics with the tensors along random motions through the members of a batch."""
     rng = np.random.default_rng(seed)
-    d = c.dynamics(wrt, **more)
+    d = c.dynamics(wrt=wrt, **more)
     qd, qdd = rng.normal(size=(2, *c.batch, len(d.coordinates)))
     expected = d.inverse_dynamics(qd, qdd)
     condition = c._model.transfer_for(wrt).condition(c._states.real, c._model.real.closure)
     limit = max(limit, 1000 * EPS * float(condition.max()))
     size = scale(d, qd, qdd)
-    assert (np.abs(c.inverse_dynamics(qd, qdd, wrt, **more) - expected) <= limit * size).all()
-    found = c.forward_dynamics(qd, expected, wrt, **more)
+    assert (np.abs(c.inverse_dynamics(qd, qdd, wrt=wrt, **more) - expected) <= limit * size).all()
+    found = c.forward_dynamics(qd, expected, wrt=wrt, **more)
     # efforts of the accelerations found, because I* may be ill-conditioned
     assert (np.abs(d.inverse_dynamics(qd, found) - expected) <= limit * scale(d, qd, found)).all()
 
@@ -62,7 +62,7 @@ def test_every_model(name: str) -> None:
         with pytest.raises(type(error)):
             drawn.inverse_dynamics()
         return
-    rng, names = np.random.default_rng(len(name)), list(m.coordinate_names)
+    rng, names = np.random.default_rng(len(name)), list(m.coordinates)
     place = np.concatenate([np.ravel(drawn.value(n)) for n in names])
     moves = rng.uniform(-0.05, 0.05, size=(3, len(place))) * drawn._model.transfer_for(None).row_sizes
     c = m.at(place + moves, near=drawn, failures="mask")
@@ -77,12 +77,12 @@ def test_every_model(name: str) -> None:
     assert (np.abs(c.inverse_dynamics(qd, qdd, loads=False) - inertial) <= 1e-11 * size).all()
     assert (np.abs(c.inverse_dynamics() + d.load) <= 1e-11 * size).all()
     # prepared, for one member and for all
-    f, g = m.prepare_inverse_dynamics(), m.prepare_forward_dynamics()
+    f, g = m.prepare("inverse_dynamics"), m.prepare("forward_dynamics")
     T, a = f(c.state, qd, qdd), g(c.state, qd, qdd)
     assert np.array_equal(T, c.inverse_dynamics(qd, qdd))
     assert np.array_equal(a, c.forward_dynamics(qd, qdd))
     out = np.empty_like(qd[0])
-    assert f(c.state[0], qd[0], qdd[0], out) is out
+    assert f(c.state[0], qd[0], qdd[0], out=out) is out
     assert (np.abs(out - T[0]) <= 1e-13 * size[0]).all()
     assert np.allclose(g(c.state[0], qd[0], qdd[0]), a[0], rtol=1e-9, atol=1e-9 * np.abs(a[0]).max())
 
@@ -92,7 +92,7 @@ def test_other_coordinates(name: str) -> None:
     case = EVERY[name]
     m = kic.load(name)
     drawn = m.at()
-    place = np.array([float(drawn.value(n)) for n in m.coordinate_names])
+    place = np.array([float(drawn.value(n)) for n in m.coordinates])
     c = m.at(place + np.array(case.moves), near=drawn)
     compare_outputs(c, case.of.split(), 1)
     for wrt in (*case.wrt, case.quasi):
@@ -156,7 +156,7 @@ def test_loads() -> None:
     qd = np.array([[1.0], [2.0]])
     T = one.inverse_dynamics(qd, 0 * qd, applied={"pull": forces[:2]})
     assert np.allclose(T, one.dynamics(applied={"pull": forces[:2]}).inverse_dynamics(qd, 0 * qd), rtol=1e-12)
-    f = m.prepare_inverse_dynamics()
+    f = m.prepare("inverse_dynamics")
     assert np.allclose(f(c.state, qd[0], qd[1]), c.inverse_dynamics(qd[0], qd[1]), rtol=1e-13)
 
 
@@ -211,19 +211,19 @@ def test_batches_and_members_without_solution() -> None:
         assert empty.inverse_dynamics([1.0, 2.0]).shape == (0, 2)
         assert empty.forward_dynamics([1.0, 2.0]).shape == (0, 2)
         assert [x.shape for x in empty.motion("tip", [1.0, 2.0])] == [(0, 3)] * 4
-    f = m.prepare_forward_dynamics()
+    f = m.prepare("forward_dynamics")
     state = c.state.copy()
     state[1] = np.nan
     a = f(state, [0.0, 0.1], [0.0, 0.0])
     assert np.isnan(a[1]).all()
     assert np.isfinite(a[[0, 2]]).all()
     arm = kic.load("horn-two-link")
-    assert np.isnan(arm.prepare_inverse_dynamics()([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
+    assert np.isnan(arm.prepare("inverse_dynamics")([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
 
 
 def test_errors() -> None:
     m = kic.load("horn-two-link")
-    c, f = m.at([0.0, 0.0]), m.prepare_inverse_dynamics()
+    c, f = m.at([0.0, 0.0]), m.prepare("inverse_dynamics")
     with pytest.raises(kic.InputError):
         c.inverse_dynamics([1.0])
     with pytest.raises(kic.InputError):
@@ -240,42 +240,38 @@ def test_errors() -> None:
     with pytest.raises(kic.SingularError) as caught:
         light.at([0.3, 0.5]).forward_dynamics()
     assert caught.value.coordinates == light.at([0.3, 0.5]).dynamics().coordinates[1:]
-    g = light.prepare_forward_dynamics()
+    g = light.prepare("forward_dynamics")
     with pytest.raises(kic.SingularError):
         g(light.at([0.3, 0.5]).state, np.zeros(2), np.zeros(2))
 
 
-def test_numbers_give_numbers_where_there_is_one_coordinate() -> None:
-    """Plain numbers drop the axis of coordinates from efforts and accelerations; arrays keep it."""
+def test_numbers_serve_where_there_is_one_coordinate() -> None:
+    """Plain numbers are arguments of one coordinate; efforts and accelerations keep its axis."""
     m = kic.load("four-bar")
     c, turn = m.at(1.2), m.path({"A": np.linspace(1.2, 1.5, 4)})
     for of in (c, c.dynamics(), turn, turn.dynamics()):
         T, a = of.inverse_dynamics([6.0], [2.0]), of.forward_dynamics([6.0], [0.3])
         assert T.shape == a.shape == (*of.batch, 1)
-        assert np.array_equal(of.inverse_dynamics(6.0, 2.0), T[..., 0])
-        assert np.array_equal(of.forward_dynamics(6.0, 0.3), a[..., 0])
-        assert np.shape(of.inverse_dynamics(np.float64(6.0), 2)) == of.batch
-        # one array among the arguments keeps the axis
-        assert (
-            of.inverse_dynamics([6.0], 2.0).shape == of.forward_dynamics(6.0, [0.3]).shape == (*of.batch, 1)
-        )
-    assert isinstance(c.inverse_dynamics(6.0, 2.0), float)
+        for six in (6.0, 6, np.float64(6.0), [6.0]):
+            assert np.array_equal(of.inverse_dynamics(six, 2.0), T)
+            assert np.array_equal(of.forward_dynamics(six, 0.3), a)
     assert isinstance(c.value("A"), float)
     assert isinstance(c.value("tip.x"), float)
-    assert c.inverse_dynamics().shape == (1,)
-    assert c.inverse_dynamics(6.0).shape == ()
-    assert np.array_equal(c.inverse_dynamics(6.0, wrt="D"), c.inverse_dynamics([6.0], wrt=["D"])[0])
+    assert c.inverse_dynamics().shape == c.inverse_dynamics(6.0).shape == (1,)
+    assert np.array_equal(c.inverse_dynamics(6.0, wrt="D"), c.inverse_dynamics([6.0], wrt=["D"]))
     # tensors keep their axes
-    assert c.coefficients("tip.x", wrt="D").H.shape == c.dynamics("D").P.shape == (1, 1, 1)
+    assert c.coefficients("tip.x", wrt="D").H.shape == c.dynamics(wrt="D").P.shape == (1, 1, 1)
     # more efforts than coordinates keep theirs
-    assert c.actuator_dynamics(["A", "D"]).inverse_dynamics(6.0, 0.0).shape == (2,)
+    assert c.actuator_dynamics(actuators=["A", "D"]).inverse_dynamics(6.0, 0.0).shape == (2,)
     motor = kic.load("four-bar-motor").at()
     T = motor.inverse_dynamics([3.0], [1.0], motors=True)
-    assert motor.inverse_dynamics(3.0, 1.0, motors=True) == T[0]
-    assert motor.inverse_dynamics(3.0, motors=True) == motor.inverse_dynamics([3.0], [0.0], motors=True)[0]
-    assert motor.forward_dynamics(3.0, 0.2, motors=True).shape == ()
+    assert np.array_equal(motor.inverse_dynamics(3.0, 1.0, motors=True), T)
+    assert np.array_equal(
+        motor.inverse_dynamics(3.0, motors=True), motor.inverse_dynamics([3.0], [0.0], motors=True)
+    )
+    assert motor.forward_dynamics(3.0, 0.2, motors=True).shape == (1,)
     runs = [
-        kic.simulate(m, c, 0.05, qd=qd, effort=effort)
+        m.simulate(0.05, near=c, qd=qd, effort=effort)
         for qd, effort in (
             ([2.0], [0.2]), (2.0, 0.2), (2.0, lambda t, now: 0.2), (2.0, lambda t, now: np.array([0.2]))
         )
@@ -290,7 +286,7 @@ def test_numbers_give_numbers_where_there_is_one_coordinate() -> None:
 @pytest.mark.parametrize("forward", [False, True])
 def test_results_may_overwrite_arguments(name: str, forward: bool) -> None:
     m = kic.load(name)
-    f = m.prepare_forward_dynamics() if forward else m.prepare_inverse_dynamics()
+    f = m.prepare("forward_dynamics") if forward else m.prepare("inverse_dynamics")
     state = m.at().state
     qd, second = np.random.default_rng(4).normal(size=(2, len(f.coordinates)))
     expected = f(state, qd, second)
@@ -309,7 +305,7 @@ def test_results_may_overwrite_arguments(name: str, forward: bool) -> None:
 @pytest.mark.parametrize("forward", [False, True])
 def test_lengths_of_arguments(name: str, forward: bool) -> None:
     m = kic.load(name)
-    f = m.prepare_forward_dynamics() if forward else m.prepare_inverse_dynamics()
+    f = m.prepare("forward_dynamics") if forward else m.prepare("inverse_dynamics")
     size = len(f.coordinates)
     given = [m.at().state, np.ones(size), np.ones(size)]
     for k in range(3):
@@ -330,7 +326,7 @@ def test_single_members_equal_those_of_batches() -> None:
     m = kic.load("puma560")
     rng = np.random.default_rng(5)
     state, qd, second = rng.normal(size=(3, 50, 6))
-    for f in (m.prepare_inverse_dynamics(), m.prepare_forward_dynamics()):
+    for f in (m.prepare("inverse_dynamics"), m.prepare("forward_dynamics")):
         expected = f(state, qd, second)
         assert np.array_equal(expected, [f(*one) for one in zip(state, qd, second, strict=True)])
         # a member that is not finite does not change the others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ CIRCUIT = {"resistance": 0.8, "torque_constant": 0.03, "inductance": 2e-3}
 BARS = replace(
     kic.load("five-bar"),
     motors=[
-        kic.Motor("P", ["A", "B"], [30.0, 4.0], inertia=2e-5, damping=1e-5, **CIRCUIT),
-        kic.Motor("Q", ["E"], [-25.0], inertia=1e-5, damping=2e-5, **CIRCUIT),
+        kic.Motor("P", ["A", "B"], ratios=[30.0, 4.0], inertia=2e-5, damping=1e-5, **CIRCUIT),
+        kic.Motor("Q", ["E"], ratios=[-25.0], inertia=1e-5, damping=2e-5, **CIRCUIT),
     ],
 )
 
@@ -37,7 +38,7 @@ class Nominal:
     def __init__(self, m: kic.Mechanism) -> None:
         self.m, self.go = m, swing(m)
         course = self.go.on(m, 401)
-        self.drive = course.drive()
+        self.drive = course.motor_demand()
         self.voltage = make_interp_spline(course.t, self.drive.voltage, k=7)
 
     def run(self, m: kic.Mechanism | None = None, voltage=None, **more) -> kic.Simulation:
@@ -46,7 +47,7 @@ class Nominal:
         start = m.at(self.go.inputs(self.go(0.0).q))
         settings = {"rtol": 1e-8, "atol": 1e-8, "current": self.drive.current[0], **more}
         led = voltage or (lambda t, now: self.voltage(t))
-        return kic.simulate(m, start, np.linspace(0, 1, 41), voltage=led, **settings)
+        return m.simulate(np.linspace(0, 1, 41), near=start, voltage=led, **settings)
 
     def missed(self, run: kic.Simulation) -> float:
         return float(np.abs(run.q - self.go(run.t).q).max())
@@ -66,7 +67,7 @@ def heavier(m: kic.Mechanism) -> kic.Mechanism:
 
 def test_voltages_between_samples(nominal: Nominal) -> None:
     course = nominal.go.on(nominal.m, (np.arange(400) + 0.5) / 400)
-    assert np.abs(nominal.voltage(course.t) - course.drive().voltage).max() < 1e-9
+    assert np.abs(nominal.voltage(course.t) - course.motor_demand().voltage).max() < 1e-9
 
 
 @pytest.mark.slow
@@ -96,7 +97,7 @@ def test_feedback_corrects_a_wrong_mass(nominal: Nominal) -> None:
     # computed by a model that does not know of the mass
     missed = []
     for kp, kd in ((400.0, 40.0), (1600.0, 80.0)):
-        control = kic.controllers.computed_voltage(nominal.m, nominal.go, kp, kd, gain=2.0)
+        control = kic.controllers.ComputedVoltage(nominal.m, nominal.go, kp, kd, gain=2.0)
         run = nominal.run(
             wrong,
             control,
@@ -118,7 +119,7 @@ def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
     shaft = course.configuration
     wanted = np.stack([shaft.value(j) for j in joints], axis=1) @ train.ratios.T
     turn, speed = (make_interp_spline(course.t, x, k=7) for x in (wanted, nominal.drive.speed))
-    f = nominal.m.prepare(of=joints, order=1)
+    f = nominal.m.prepare("coefficients", of=joints, order=1)
 
     def led(t: float, now) -> np.ndarray:
         r = f(now.state)
@@ -134,46 +135,51 @@ def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
 def test_errors_decay_as_designed_without_inductance(nominal: Nominal) -> None:
     """Off the trajectory by 0.05: e = 0.05 (1 + 20 t) exp(−20 t) exactly, with rotors and gears."""
     m = replace(nominal.m, motors=[replace(motor, inductance=0.0) for motor in nominal.m.motors])
-    control = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0)
+    control = kic.controllers.ComputedVoltage(m, nominal.go, 400.0, 40.0)
     start = nominal.go.inputs(nominal.go(0.0).q - 0.05)
     t = np.linspace(0, 0.5, 21)
-    run = kic.simulate(m, m.at(start), t, voltage=control, rtol=1e-10)
+    run = m.simulate(t, near=m.at(start), voltage=control, rtol=1e-10)
     exact = 0.05 * ((1 + 20 * t) * np.exp(-20 * t))[:, None]
     assert np.abs(nominal.go(t).q - run.q - exact).max() < 1e-8
-    states, rates = run.state, run.qd
-    many = control(t, states, rates)
+    measured = [
+        SimpleNamespace(q=q, qd=qd, state=s) for q, qd, s in zip(run.q, run.qd, run.state, strict=True)
+    ]
+    many = np.array([control(x, now) for x, now in zip(t, measured, strict=True)])
     assert np.abs(many - run.voltage).max() < 1e-9
-    pulled = kic.controllers.computed_voltage(m, nominal.go, 400.0, 40.0, gain=1.5)
-    assert np.abs(pulled(t, states, rates, run.current - 2.0) - many - 3.0).max() < 1e-9
-    assert np.abs(pulled(t, states, rates, np.full_like(many, np.nan)) - many).max() == 0
+    pulled = kic.controllers.ComputedVoltage(m, nominal.go, 400.0, 40.0, gain=1.5)
+    for x, now, made, current in zip(t, measured, many, run.current, strict=True):
+        now.current = current - 2.0
+        assert np.abs(pulled(x, now) - made - 3.0).max() < 1e-9
+        now.current = np.full_like(made, np.nan)
+        assert np.abs(pulled(x, now) - made).max() == 0
 
 
 def test_computed_voltage_in_tip_coordinates() -> None:
     m = replace(BARS, motors=[replace(motor, inductance=0.0) for motor in BARS.motors])
     x, y, _ = m.at().value("tip")
     go = tr.septic({"tip.x": x, "tip.y": y}, {"tip.x": x + 0.05, "tip.y": y - 0.03}, 0.5)
-    control = kic.controllers.computed_voltage(m, go, 400.0, 40.0)
-    run = kic.simulate(m, m.at(), np.linspace(0, 0.5, 11), voltage=control)
+    control = kic.controllers.ComputedVoltage(m, go, 400.0, 40.0)
+    run = m.simulate(np.linspace(0, 0.5, 11), near=m.at(), voltage=control)
     assert np.abs(run["tip"][:, :2] - go(run.t).q).max() < 1e-8
 
 
 def test_invalid_arguments_raise() -> None:
-    go, make = swing(PUMA), kic.controllers.computed_voltage
+    go, make = swing(PUMA), kic.controllers.ComputedVoltage
     with raises(kic.InputError, key="gain"):
         make(PUMA, go, 1.0, 1.0, gain=-1.0)
     with raises(kic.InputError, key="gain"):
-        make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, PUMA.at().state, np.zeros(6))
+        make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, (PUMA.at().phi, np.zeros(6)))
     with raises(kic.InputError, motors=()):
         make(kic.load("puma560"), go, 1.0, 1.0)
-    torque = kic.controllers.computed_torque(PUMA, go, 1.0, 1.0)
+    torque = kic.controllers.ComputedTorque(PUMA, go, 1.0, 1.0)
     with raises(kic.InputError, key="effort", got="efforts", expected="voltages"):
-        kic.simulate(PUMA, PUMA.at(), 0.1, voltage=torque)
+        PUMA.simulate(0.1, near=PUMA.at(), voltage=torque)
     other = make(BARS, swing(BARS), 1.0, 1.0, wrt=["A", "D"])
     with raises(kic.InputError, got=("A", "D")):
-        kic.simulate(BARS, BARS.at(), 0.1, voltage=other)
+        BARS.simulate(0.1, near=BARS.at(), voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
     with raises(kic.InputError, name="flange"):
-        make(few, go, 1.0, 1.0)(0.3, few.at().state, np.zeros(6))
+        make(few, go, 1.0, 1.0)(0.3, (few.at().phi, np.zeros(6)))
 
 
 def test_model_is_the_arm_with_motors() -> None:

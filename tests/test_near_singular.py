@@ -16,6 +16,13 @@ def test_random_mechanisms(kind: str) -> None:
     assert sum("right" in outcome for outcome, _ in outcomes.values()) >= 3
 
 
+@pytest.mark.parametrize("seed", [500032, 501334])
+def test_loops_that_bend_sharply(seed: int) -> None:
+    """Short couplers of long slides: closed to round-off, and compared with the size of each order."""
+    outcome, details = near_singular.verdict(seed)
+    assert outcome == "crank right", details
+
+
 def test_all_pivots_are_small() -> None:
     """The condition is checked where all pivots are small beside the entries, as in this random arm."""
     outcome, details = near_singular.verdict(201319)

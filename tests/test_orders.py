@@ -35,7 +35,7 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
         transfer = c._model.transfer(tuple(wrt))
         limit = max(1e-12, 1000 * EPS * float(c._model.closure(tuple(wrt)).condition(c._states)[0]))
         A = first_order(transfer, c)
-        u, d = c.coefficients(of, 3, wrt), c.dynamics(wrt)
+        u, d = c.coefficients(of, order=3, wrt=wrt), c.dynamics(wrt=wrt)
         valued, largest = np.isfinite(u.values), max(np.abs(d.I).max(), np.abs(d.P).max())
         for k in range(A.shape[1]):
             near = moved(c, A[None, :, k])
@@ -46,13 +46,13 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
             known = np.concatenate([transfer.chosen.valued, np.ones(len(transfer.owners), bool)])
             off = ((rows - want) / transfer.scale)[known]
             assert np.abs(off).max(initial=0) < limit * max(1, np.abs(A).max() / transfer.length)
-            v = near.coefficients(of, 3, wrt)
+            v = near.coefficients(of, order=3, wrt=wrt)
             assert mismatch((v.values.imag / STEP)[valued], u.G[valued, k]) < limit
             # the differentiating index comes first
             assert np.abs(v.G.imag / STEP - u.H[:, k]).max() <= limit * np.abs(u.H).max()
             assert np.abs(v.H.imag / STEP - u.D[:, k]).max() <= limit * np.abs(u.D).max()
             if d.holonomic:
-                slope = near.dynamics(wrt).I.imag / STEP
+                slope = near.dynamics(wrt=wrt).I.imag / STEP
                 assert np.abs(slope - d.inertia_gradient()[..., k]).max() <= limit * largest
 
 
@@ -60,11 +60,11 @@ def test_each_order_is_the_slope_of_the_one_below(name: str, place: int) -> None
 def test_inertia_in_rotations_varies_along_the_rotation(name: str) -> None:
     """İ* along each direction is the Coriolis matrix plus its transpose, also for quasi-velocities."""
     (_, c), wrt = configuration(name, 0), EVERY[name].quasi.split()
-    transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt)
+    transfer, d = c._model.transfer(tuple(wrt)), c.dynamics(wrt=wrt)
     A = first_order(transfer, c)
     assert not d.holonomic
     for k in range(A.shape[1]):
-        slope = moved(c, A[None, :, k]).dynamics(wrt).I.imag / STEP
+        slope = moved(c, A[None, :, k]).dynamics(wrt=wrt).I.imag / STEP
         C = d.coriolis(np.eye(A.shape[1])[k])
         limit = 1e-11 * max(np.abs(d.I).max(), np.abs(d.P).max())
         assert np.abs(slope - C - C.T).max() < limit

@@ -120,7 +120,7 @@ def test_body_follows_an_orientation_trajectory() -> None:
     home = np.array(c.value("flange"))
     place = tr.quintic(home, home + np.array([0.05, -0.03, 0.02]), 1.0)
     t = np.linspace(0, 1, 5)
-    f = m.follow({"flange": place, "link7": turn}, t, near=c)
+    f = m.track({"flange": place, "link7": turn}, t, near=c)
     assert np.abs(f.error).max() < 1e-12
     at = f.configuration
     assert (at.pose("link7").rotation * turn(t).rotation.inv()).magnitude().max() < 1e-12
@@ -142,12 +142,12 @@ def test_stated_rates_of_a_pose_are_checked() -> None:
     turn = tr.rotation(Rotation.concatenate([now, Rotation.from_rotvec([0.2, 0.3, -0.1]) * now]))
     in_body = lambda t: (turn(t).rotation, turn(t).rotation.inv().apply(turn(t).w))  # noqa: E731
     with raises(kic.InputError, name="link7", order=1) as caught:
-        m.follow({"link7": in_body}, [0.0, 0.5, 1.0], near=c)
+        m.track({"link7": in_body}, [0.0, 0.5, 1.0], near=c)
     e = caught.value
     assert abs(turn(e.time).w - e.found).min() < 1e-6
     wrong = lambda t: (turn(t).rotation, turn(t).w, 1.1 * turn(t).wd)  # noqa: E731
     with raises(kic.InputError, name="link7", order=2):
-        m.follow({"link7": wrong}, [0.0, 0.5, 1.0], near=c)
+        m.track({"link7": wrong}, [0.0, 0.5, 1.0], near=c)
 
 
 ERRORS = [

@@ -94,7 +94,7 @@ def test_page_is_self_contained(mechanism: kic.Mechanism, of: str | list[str]) -
     if mechanism.name == "parallel-serial":
         of = default_outputs(mechanism)[0]
     c = mechanism.at()
-    text = kic.report_page(c, of, order=2)
+    text = c.to_html(of, order=2)
     page = Outline(text)  # every element that opens is closed in its place
     assert len(page.ids) == len(set(page.ids))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
@@ -116,7 +116,7 @@ def test_page_is_self_contained(mechanism: kic.Mechanism, of: str | list[str]) -
     assert sections[0] == "drawing"
     assert sections[-1] == "model-file"
     assert ("mobility" in sections) == bool(
-        mechanism.cuts or mechanism.fixed_distances or mechanism.couplings
+        mechanism.cuts or mechanism._fixed_distances or mechanism.couplings
     )
 
 
@@ -125,7 +125,7 @@ def test_a_page_has_every_table_of_the_report() -> None:
     m = kic.load("five-bar")
     c = m.at({"A": 1.2, "E": 1.5})
     sheet = report(m, c, ["tip", "B"], 3, ["tip.x", "tip.y"])
-    text = kic.report_page(c, ["tip", "B"], 3, ["tip.x", "tip.y"])
+    text = c.to_html(["tip", "B"], order=3, wrt=["tip.x", "tip.y"])
     tables = [part for _, parts in sheet.chapters() for part in parts if not isinstance(part, str)]
     assert len(tables) > 9
     for table in tables:
@@ -136,7 +136,7 @@ def test_a_page_has_every_table_of_the_report() -> None:
 
 
 def test_model_text_is_escaped() -> None:
-    text = kic.report_page(BARE.at(), "tip", repeat="kic report '<b>'")
+    text = BARE.at().to_html("tip", repeat="kic report '<b>'")
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "<code>tip</code>" in text
@@ -149,7 +149,7 @@ def test_model_text_is_escaped() -> None:
 def test_the_source_of_the_model_is_in_the_page() -> None:
     m = kic.load("four-bar")
     source = 'name = \'x\' # <remark>\n[[bodies]]\nkey = """a\nb"""\nunits = { length = \'m\' }\n'
-    text = kic.report_page(m.at(), source=source)
+    text = m.at().to_html(source=source)
     shown = text.split("<pre", 1)[1].split("</pre>")[0]
     plain = re.sub(r"<[^>]+>", "", shown.split(">", 1)[1]).replace("&lt;", "<").replace("&gt;", ">")
     assert plain == source
@@ -162,21 +162,21 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     ):
         assert part in shown, part
     # without one it is what is saved, which is read back the same
-    written = kic.report_page(BARE.at()).split("<pre", 1)[1]
+    written = BARE.at().to_html().split("<pre", 1)[1]
     assert '<span class="string">"bare"</span>' in written
 
 
 def test_page_requires_one_configuration() -> None:
     m = kic.load("four-bar")
     with raises(kic.InputError, key="configuration", got=(2,)):
-        kic.report_page(m.at({"A": [1.0, 1.1]}), "tip")
+        m.at({"A": [1.0, 1.1]}).to_html("tip")
     with raises(kic.UnknownNameError, name="nose"):
-        kic.report_page(m.at(), "nose")
+        m.at().to_html("nose")
     with raises(kic.UnknownNameError, name="nose"):
-        kic.report_page(m.at(), "tip", wrt="nose")
-    dead = next(iter(m.path({"A": 1.2 + np.linspace(0, 6, 60)}).singularities(inputs="D"))).configuration
+        m.at().to_html("tip", wrt="nose")
+    dead = next(iter(m.path({"A": 1.2 + np.linspace(0, 6, 60)}).singularities(drivers="D"))).configuration
     with pytest.raises(kic.SingularError):  # the rocker turns back there
-        kic.report_page(dead, "tip", wrt="D")
+        dead.to_html("tip", wrt="D")
 
 
 # --- what is plotted
@@ -190,7 +190,7 @@ def lines(plot: object) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def test_ranges_are_configurations_of_one_coordinate() -> None:
     m = kic.load("quadruped")
     c = m.at()
-    start = {q: float(c.value(q)) for q in m.coordinate_names}
+    start = {q: float(c.value(q)) for q in m.coordinates}
     for span in coordinate_ranges(m, c)[:2]:
         ok = span.configuration.ok
         assert ok[span.index]
@@ -216,7 +216,7 @@ def test_ranges_end_at_dead_centres() -> None:
     low, high = span.limits
     assert angles.min() - 1e-6 <= low <= angles.min() + step
     assert angles.max() - step <= high <= angles.max() + 1e-6
-    text = kic.report_page(rocked.at(), "tip")
+    text = rocked.at().to_html("tip")
     ends = f"{np.degrees(low):.4g}° to {np.degrees(high):.4g}°"
     assert f"Range on this branch: {ends}, in steps of 3°." in text
 
@@ -233,7 +233,7 @@ def test_balls_are_moved_in_open_chains_alone() -> None:
     assert coordinate_ranges(loop, c) == []
     assert report_data(loop, c, "tip")["phi"] == [None, None]
     assert "hip.1" in report(loop, c, "tip").text()
-    assert ">One coordinate at a time</h2>" not in kic.report_page(c, "tip")
+    assert ">One coordinate at a time</h2>" not in c.to_html("tip")
 
 
 def test_panels_show_kics_own_numbers() -> None:
@@ -264,6 +264,29 @@ def test_panels_show_kics_own_numbers() -> None:
     least, most = turn.value("tip.x").min(), turn.value("tip.x").max()
     assert f"tip.x from {least:.4g} to {most:.4g}" in value.alt
     assert "over A from -111.2° to 248.8°" in value.alt
+
+
+def test_panels_of_actuators() -> None:
+    m = kic.load("walking-machine")
+    c = m.at()
+    span = coordinate_ranges(m, c)[1]
+    effort, rate, power = coordinate_plots(span, [], m)[-3:]
+    ok = span.configuration.ok
+    near = span.configuration[ok]
+    G = near.coefficients(m.actuators, order=1).G
+    T = np.linalg.pinv(np.swapaxes(G, 1, 2)) @ -near.dynamics().load[..., None]  # of least norm
+    for plot, expected in ((effort, T[..., 0]), (rate, G[..., 1]), (power, T[..., 0] * G[..., 1])):
+        for name, (_, y) in lines(plot).items():
+            if name in m.actuators:
+                want = expected[:, m.actuators.index(name)]
+                assert np.abs(y[ok] - want).max() < 1e-10 * np.abs(expected).max(), (plot.caption, name)
+    assert effort.caption == "holding effort (N m)"
+    assert rate.caption == "rate per rate of B1 (rad/rad)"
+    assert power.caption == "power per rate of B1 (J/rad)"
+    data = report_data(m, c)
+    names, efforts = zip(*data["static_efforts"].items(), strict=True)
+    assert list(names) == data["actuators"] == list(m.actuators)
+    assert np.abs(efforts - T[list(np.flatnonzero(ok)).index(span.index), :, 0]).max() < 1e-10
 
 
 def test_panels_omit_unavailable_quantities() -> None:
@@ -461,13 +484,11 @@ def test_drawings_follow_their_options(tmp_path: Path) -> None:
     ]
     assert len({plain, *others}) == 6
     m = kic.load("puma560")
-    assert (
-        drawn("--view", "40,20") == kic.draw(m.at(), view=(40.0, 20.0)).save(tmp_path / "y.svg").read_bytes()
-    )
+    assert drawn("--view", "40,20") == m.at().draw(view=(40.0, 20.0)).save(tmp_path / "y.svg").read_bytes()
     way = m.at({"shoulder": np.linspace(0, np.pi / 3, 49)} | zeros(m, "shoulder"))
-    assert drawn("--move", "shoulder=0..60deg") == kic.draw(way).save(tmp_path / "y.svg").read_bytes()
+    assert drawn("--move", "shoulder=0..60deg") == way.draw().save(tmp_path / "y.svg").read_bytes()
     traced = drawn("--move", "shoulder=0..60deg", "--trace", "link6,tool")
-    assert traced == kic.draw(way).trace(["link6", "tool"]).save(tmp_path / "y.svg").read_bytes()
+    assert traced == way.draw().trace(["link6", "tool"]).save(tmp_path / "y.svg").read_bytes()
 
 
 @pytest.mark.slow
@@ -494,7 +515,7 @@ def test_only_whole_turns_omit_the_last_frame(tmp_path: Path, monkeypatch: pytes
     # steps from the last member shown to the first are as those between
     assert np.ptp(np.diff(np.append(shown[0].value("A"), shown[0].value("A")[0] + 2 * np.pi))) < 1e-12
     run("draw", "four-bar", "--move", "A=60deg..420deg", "-o", str(tmp_path / "x.svg"))
-    kic.draw(whole).save(tmp_path / "y.svg")
+    whole.draw().save(tmp_path / "y.svg")
     assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()  # a fan keeps all
 
 
@@ -505,7 +526,7 @@ def test_moving_a_row(tmp_path: Path) -> None:
         ("tip.x=0.1..0.09", "tip.x", np.linspace(0.1, 0.09, 49)),
     ):
         run("draw", "four-bar", "--move", typed, "-o", str(tmp_path / "x.svg"))
-        kic.draw(m.path({name: way})).save(tmp_path / "y.svg")
+        m.path({name: way}).draw().save(tmp_path / "y.svg")
         assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()
     refused = run("draw", "five-bar", "--move", "tip.x=20..21", "-o", str(tmp_path / "z.svg"), code=1)
     assert "must name a coordinate of 'five-bar', which has 2 degrees of freedom, got 'tip.x'" in refused
@@ -515,7 +536,7 @@ def test_moving_a_row(tmp_path: Path) -> None:
 
 def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
     """The drawing's coordinates, but one."""
-    return {q: float(m.at().value(q)) for q in m.coordinate_names if q != but}
+    return {q: float(m.at().value(q)) for q in m.coordinates if q != but}
 
 
 @pytest.mark.parametrize(
@@ -557,7 +578,10 @@ def test_the_report_in_other_coordinates() -> None:
     m = kic.load("five-bar")
     d = json.loads(run("report", "five-bar", "--wrt", "tip.x,tip.y", "--of", "A,E", "--order", "3", "--json"))
     c = m.at()
-    rows, dynamics = c.coefficients(["A", "E"], 3, ["tip.x", "tip.y"]), c.dynamics(["tip.x", "tip.y"])
+    rows, dynamics = (
+        c.coefficients(["A", "E"], order=3, wrt=["tip.x", "tip.y"]),
+        c.dynamics(wrt=["tip.x", "tip.y"]),
+    )
     assert d["wrt"] == ["tip.x", "tip.y"]
     assert d["wrt_units"] == ["in", "in"]
     for key in ("G", "H", "D"):

@@ -50,13 +50,13 @@ def test_full_turns_of_a_crank() -> None:
         c = m.path({"A": start.value("A") + turn})
         assert c.batch == turn.shape
         assert c.ok.all()
-        bodies = [c.displacement(b.name) for b in m.bodies]
+        bodies = [c._displacement(b.name) for b in m.bodies]
         assert max(np.abs(T[-1] - T[0]).max() for T in bodies) < 1e-12
         # the cosine law of the quadrilateral at the transmission angle between coupler and rocker
         across = crank**2 + ground**2 - 2 * crank * ground * np.cos(c.value("A"))
         wanted = (coupler**2 + rocker**2 - across) / (2 * coupler * rocker)
-        C, B = (np.array(m._model.description.part(k).at) for k in "CB")
-        D = np.array(m._model.description.part("D").at)
+        C, B = (np.array(m._model.description._part(k).at) for k in "CB")
+        D = np.array(m._model.description._part("D").at)
         arms = [c.pose(body).rotation.apply(x - C) for body, x in (("coupler", B), ("rocker", D))]
         assert np.abs(np.einsum("bi,bi->b", *arms) / (coupler * rocker) - wanted).max() < 1e-12
 
@@ -169,10 +169,10 @@ def test_a_platform_along_poses() -> None:
     move = 0.05 * np.stack([np.sin(TURN), np.sin(2 * TURN), np.cos(TURN)], axis=-1)
     poses = RigidTransform.from_components(move, turn)
     c = m.path({"platform": poses})
-    assert np.abs(c.displacement("platform") - poses.as_matrix()).max() < 1e-13
+    assert np.abs(c._displacement("platform") - poses.as_matrix()).max() < 1e-13
     assert np.abs(c.state[0] - c.state[-1]).max() < 1e-12
     legs = m.path({f"L{k}": c.value(f"L{k}") for k in range(1, 7)})
-    assert np.abs(legs.displacement("platform") - poses.as_matrix()).max() < 1e-11
+    assert np.abs(legs._displacement("platform") - poses.as_matrix()).max() < 1e-11
 
 
 def test_paths_side_by_side() -> None:
@@ -209,13 +209,13 @@ def test_open_chains_and_invalid_members() -> None:
     values = f.at().value("A") + np.array([0.1, np.nan, 0.2])
     with raises(kic.ConfigurationError, failed=[(1,), (2,)]) as caught:
         f.path({"A": values})
-    assert caught.value.reasons == ["A is NaN, and inputs must be finite", "its path stops at member 1"]
+    assert caught.value.reasons == ["A is NaN, and values must be finite", "its path stops at member 1"]
     assert caught.value.configuration.ok.tolist() == [True, False, False]
 
 
 WRONG = [
-    ({"A": 1.0}, {}, {"key": "inputs", "got": ()}),
-    (None, {}, {"key": "inputs"}),
+    ({"A": 1.0}, {}, {"key": "values", "got": ()}),
+    (None, {}, {"key": "values"}),
     ({"A": TURN}, {"near": 3}, {"key": "near", "got": 3}),
     ({"A": TURN}, {"failures": "skip"}, {"key": "failures", "got": "skip"}),
     ({"A": TURN, "D": TURN}, {}, {"mobility": 1, "count": 2}),

@@ -38,7 +38,7 @@ def postures(name: str) -> dict[str, Configuration]:
     """The drawing, and where its coordinates lead from there, one way and the other, on the same branch."""
     m = kic.load(name)
     drawn, units = m.at(), coordinate_units(m)
-    names = m.coordinate_names
+    names = m.coordinates
     # neighbours move against one another, so that chains bend; the first turns most
     way = np.array([(-1.0) ** k * (1.0 if k < 2 else 0.6) for k in range(len(names))])
     way *= [TURN if units.get(q, m.units.length) == "rad" else SLIDE * m._model.length for q in names]
@@ -107,13 +107,13 @@ def test_three_configurations_of_one_branch(name: str) -> None:
         for j in m.joints:
             if j.at is not None and j.type in ("revolute", "spherical", "universal", "fixed"):
                 one, other = (
-                    np.array([*j.at, 1.0]) if b == "ground" else c.displacement(b) @ [*j.at, 1.0]
+                    np.array([*j.at, 1.0]) if b == "ground" else c._displacement(b) @ [*j.at, 1.0]
                     for b in j.bodies
                 )
                 np.testing.assert_allclose(one[:3], other[:3], atol=1e-9 * m._model.length)
     size = m._model.length
     for one, other in combinations(found.values(), 2):
-        T = [np.abs(one.displacement(b.name) - other.displacement(b.name)) for b in m.bodies]
+        T = [np.abs(one._displacement(b.name) - other._displacement(b.name)) for b in m.bodies]
         assert max(t[:3, :3].max() + t[:3, 3].max() / size for t in T) > 0.03
 
 

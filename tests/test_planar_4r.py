@@ -70,7 +70,7 @@ def test_rates_and_operational_space_in_closed_form(arm: kic.Mechanism, energy: 
     rng = np.random.default_rng(0)
     weight = "minimum kinetic energy" if energy else "minimum norm"
     c, ud = arm.at(rng.uniform(-2, 2, size=(20, 4))), rng.normal(size=(20, 2))
-    r, s = c.resolve(TIP, ud, weight=weight), c.operational_space(TIP)
+    r, s = c.resolve_redundancy(TIP, ud, criterion=weight), c.operational_space(TIP)
     for q, v, qd, Lambda, w in zip(
         c.phi, ud, r.qd, s.Lambda, c.ellipsoid("velocity", TIP).manipulability, strict=True
     ):
@@ -93,7 +93,7 @@ def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, e
         return home + 0.12 * np.stack([np.cos(t) - 1, np.sin(t)])
 
     path = {"tip.x": lambda t: circle(t)[0], "tip.y": lambda t: circle(t)[1]}
-    f = arm.follow(path, np.linspace(0, 10 * TURN, 101), near=c, weight=weight)
+    f = arm.track(path, np.linspace(0, 10 * TURN, 101), near=c, criterion=weight)
     assert max(np.abs(tip(q)[0] - circle(t)).max() for q, t in zip(f.phi, f.t, strict=True)) < 1e-12
     drift = f.drift(TURN)
     assert (np.abs(drift).max(axis=1) > 1e-4).all()
@@ -104,14 +104,14 @@ def test_ten_turns_of_the_tip_do_not_bring_the_joints_back(arm: kic.Mechanism, e
     alone = solve_ivp(rate, (0, TURN), POSTURE, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
     assert np.abs(alone - POSTURE - drift[0]).max() < 1e-8
     rest = kic.PreferredConfiguration(dict(zip(c.coordinates, POSTURE, strict=True)), gain=3.0)
-    held = arm.follow(path, np.linspace(0, 4 * TURN, 41), near=c, weight=weight, secondary=rest)
+    held = arm.track(path, np.linspace(0, 4 * TURN, 41), near=c, criterion=weight, secondary=rest)
     assert np.abs(held.drift(TURN)[-1]).max() < 1e-3 * np.abs(drift).max()
 
 
 def test_elbow_moves_in_the_null_space(arm: kic.Mechanism) -> None:
     c = arm.at(POSTURE)
     up = kic.PreferredConfiguration({"elbow2.y": 0.6}, gain=2.0)
-    f = arm.follow({x: float(c.value(x)) + np.zeros(2) for x in TIP}, [0.0, 3.0], near=c, secondary=up)
+    f = arm.track({x: float(c.value(x)) + np.zeros(2) for x in TIP}, [0.0, 3.0], near=c, secondary=up)
     high = f.configuration.value("elbow2.y")
     assert high[1] > high[0] + 0.02
     assert np.abs(f.error).max() < 1e-13
@@ -121,7 +121,7 @@ def test_the_tip_is_singular_only_in_one_line(arm: kic.Mechanism) -> None:
     lined = arm.at([[0.4, 0, 0, 0], [0.4, np.pi, 0, np.pi], [0.4, 0.1, 0, 0]])
     assert lined.ellipsoid("velocity", TIP).rank.tolist() == [1, 1, 2]
     with raises(kic.SingularError, names=("tip.x", "tip.y")):
-        arm.at([0.4, 0.0, 0.0, 0.0]).resolve(TIP, [0.1, 0.1])
+        arm.at([0.4, 0.0, 0.0, 0.0]).resolve_redundancy(TIP, [0.1, 0.1])
     # the last link's direction leaves one freedom, of which joint rates are the null space
     c = arm.at(POSTURE)
     task = [*TIP, "link4.angle"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -47,7 +48,7 @@ def residual(c: Configuration) -> float:
 
 def apart(c: Configuration, e: Configuration) -> float:
     """Distance between the bodies of two configurations, over the characteristic length."""
-    both = [np.stack([x.displacement(b.name) for b in c._model.description.bodies]) for x in (c, e)]
+    both = [np.stack([x._displacement(b.name) for b in c._model.description.bodies]) for x in (c, e)]
     return float((np.abs(both[0] - both[1]).max(axis=(-1, -2))).max()) / max(1.0, c._model.length)
 
 
@@ -119,17 +120,17 @@ def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
     pose = transform(0.05 * rng.normal(size=(*batch, 3)), 0.1 * rng.normal(size=(*batch, 3)))
     c = m.at({"platform": pose})
     assert c.batch == batch
-    assert np.abs(c.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
+    assert np.abs(c._displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
     # inverse kinematics of a platform in closed form: legs as long as between their joints
     for k in range(1, 7):
-        low, high = (np.array(m._model.description.part(f"{x}{k}").at) for x in "US")
+        low, high = (np.array(m._model.description._part(f"{x}{k}").at) for x in "US")
         long = np.linalg.norm(pose.apply(high) - low, axis=-1)
         assert np.abs(c.value(f"L{k}") - long).max(initial=0.0) < 1e-13
     # forward again, and to the same pose by its orientation and the place of a point
     legs = m.at({f"L{k}": c.value(f"L{k}") for k in range(1, 7)}, near=c if batch else m.at())
-    assert np.abs(legs.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-12
+    assert np.abs(legs._displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-12
     again = m.at({"eye": c.value("eye"), "platform": pose.rotation})
-    assert np.abs(again.displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
+    assert np.abs(again._displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
 
 
 @pytest.mark.parametrize("turn", [0.3, -1.2, 2.5, np.pi - 1e-6])
@@ -152,14 +153,14 @@ def test_large_turns(turn: float) -> None:
     assert np.abs(c.phi - about).max() < 1e-13
     loose = kic.Mechanism("loose", bodies[:1], [kic.Joint("F", "free", ("ground", "a"), (0, 0, 0))])
     pose = RigidTransform.from_components([1.0, -2.0, 0.5], R)
-    assert np.abs(loose.at({"a": pose}).displacement("a") - pose.as_matrix()).max() < 1e-14
+    assert np.abs(loose.at({"a": pose})._displacement("a") - pose.as_matrix()).max() < 1e-14
 
 
 def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     m = kic.load("three-legged-robot")
     pose = transform(np.array([0.1, 0.05, 0.0]), np.array([0.0, 0.0, 0.3]))
     c = m.at({"platform": pose})
-    assert np.abs(c.displacement("platform") - pose.as_matrix()).max() < 1e-13
+    assert np.abs(c._displacement("platform") - pose.as_matrix()).max() < 1e-13
     rows = {"w.x": c.value("w.x"), "w.y": c.value("w.y")}
     for turn in ({"platform": pose.rotation}, {"platform.angle": 0.3}):
         assert np.abs(m.at(turn | rows).state - c.state).max() < 1e-12
@@ -221,7 +222,9 @@ def posture_by_small_steps(m: kic.Mechanism, near: Configuration, wanted: dict[s
     """Return the solution by a thousand small steps."""
     share = np.linspace(0, 1, 1001)[1:]
     return m.path(
-        {k: near.value(k) + share * (x - near.value(k)) for k, x in wanted.items()}, near, failures="mask"
+        {k: near.value(k) + share * (x - near.value(k)) for k, x in wanted.items()},
+        near=near,
+        failures="mask",
     )
 
 
@@ -231,7 +234,7 @@ def test_the_branch_is_the_one_that_small_steps_keep() -> None:
     near = m.at({"crank": 0.19, "spin": 0.96})
     wanted = {"crank": -1.62, "flag.z": 0.09}
     closure = m._model.closure(tuple(wanted))
-    states, left, why = closure.newton_global(near._states, np.array([list(wanted.values())]))
+    states, left, why = closure.solve_from(near._states, np.array([list(wanted.values())]))
     assert (left[0] < 1e-12, why) == (True, [""])
     jumped = Configuration(m._model, (), states)
     assert jumped.value("spin") == pytest.approx(-1.17868, abs=1e-5)
@@ -246,9 +249,9 @@ def test_targets_beyond_a_dead_centre_raise() -> None:
     m = kic.load("rssr")
     near = m.at({"crank": 0.3, "spin": -0.08})
     wanted = {"crank": -2.64, "flag.z": 0.04}
-    assert m._model.closure(tuple(wanted)).newton_global(near._states, np.array([list(wanted.values())]))[
-        2
-    ] == [""]
+    assert m._model.closure(tuple(wanted)).solve_from(near._states, np.array([list(wanted.values())]))[2] == [
+        ""
+    ]
     fine = posture_by_small_steps(m, near, wanted)
     assert not fine.ok[-1]
     with pytest.raises(
@@ -275,8 +278,10 @@ def test_large_moves_against_small_steps(name: str) -> None:
         here = np.stack([near.value(x) for x in names], axis=-1)
         move = 2 * (here.std(axis=0) + 0.01) * rng.normal(size=here.shape)
         share = np.linspace(0, 1, 121)[1:, None]
-        path = m.path({x: here[:, k] + share * move[:, k] for k, x in enumerate(names)}, near, "mask")
-        c = m.at({x: here[:, k] + move[:, k] for k, x in enumerate(names)}, near, "mask")
+        path = m.path(
+            {x: here[:, k] + share * move[:, k] for k, x in enumerate(names)}, near=near, failures="mask"
+        )
+        c = m.at({x: here[:, k] + move[:, k] for k, x in enumerate(names)}, near=near, failures="mask")
         assert c.ok.tolist() == path.ok[-1].tolist(), names
         off = np.abs(c.state - path.state[-1])[c.ok].max(initial=0.0)
         assert off < 1e-9 * max(1.0, m._model.length), names
@@ -356,8 +361,8 @@ def test_scales(size: float, short: float) -> None:
 
 def test_overlong_path_raises() -> None:
     m = kic.load("four-bar")
-    assert m.at({"A": 100.0}).value("tip") == pytest.approx(
-        m.at({"A": 100 - 32 * np.pi}).value("tip"), abs=1e-12
+    assert m.at({"A": 100.3}).value("tip") == pytest.approx(
+        m.at({"A": 100.3 - 32 * np.pi}).value("tip"), abs=1e-12
     )
     with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
         m.at({"A": 1e9})
@@ -366,7 +371,7 @@ def test_overlong_path_raises() -> None:
 
 
 def test_impossible_inputs_have_no_advice_about_starts() -> None:
-    with pytest.raises(kic.ConfigurationError, match=r"finite\. Correct the inputs\.$"):
+    with pytest.raises(kic.ConfigurationError, match=r"finite\. Correct the values\.$"):
         kic.load("four-bar").at({"A": np.nan})
 
 
@@ -400,11 +405,11 @@ def test_slow_passage_in_the_middle_of_a_path(target: float) -> None:
 def test_targets_far_beyond_reach_take_few_steps() -> None:
     """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
     m = kic.load("gough-stewart")
-    solver, start = m.prepare_position(), m.at()
-    legs = np.array([float(start.value(name)) for name in m.coordinate_names])
-    assert solver(legs + 100, start).shape == start.state.shape
+    solver, start = m.prepare("position"), m.at()
+    legs = np.array([float(start.value(name)) for name in m.coordinates])
+    assert solver(start, legs + 100).shape == start.state.shape
     with pytest.raises(kic.ConfigurationError, match="of it took 200 steps"):
-        solver(legs + 1e6, start)
+        solver(start, legs + 1e6)
 
 
 def test_overlong_travel_of_a_rack_raises_at_once() -> None:
@@ -436,7 +441,7 @@ def test_out_of_reach_reports_the_last_point() -> None:
     assert caught.value.share[0] == pytest.approx(share, abs=1e-5)
     assert caught.value.reached.value("piston")[0] == pytest.approx(most, abs=1e-6)
     assert str(caught.value).startswith(
-        f"'slider-crank' has no configuration with these inputs near the start: it completed "
+        f"'slider-crank' has no configuration with these values near the start: it completed "
         f"{100 * share:.4g} % of the path, to piston = {most:.6g} (asked 0.2521): a dead centre, where "
         "its inputs drive it no further (condition "
     )
@@ -467,7 +472,7 @@ WRONG = [
     ("puma560", {"hand": RigidTransform.identity()}, {"name": "hand"}),
     ("puma560", {"ground": RigidTransform.identity()}, {"name": "ground"}),
     ("four-bar", {"A": 1j}, {"key": "A", "got": complex}),
-    ("four-bar", {3: 1.0}, {"key": "inputs", "got": 3}),
+    ("four-bar", {3: 1.0}, {"key": "values", "got": 3}),
 ]  # fmt: skip
 
 
@@ -527,7 +532,7 @@ def test_inputs_that_depend_on_one_another() -> None:
         arm.at({"link3": near.pose("link3")}, near=near)
     # the drawn wrist is aligned: which way it bends is open
     with pytest.raises(
-        kic.ConfigurationError, match=r"wrist_roll, flange can move.*look with assemblies\(\)"
+        kic.ConfigurationError, match=r"wrist_roll, flange can move.*look with assembly_modes\(\)"
     ):
         arm.at({"link6": near.pose("link6")})
 
@@ -556,22 +561,22 @@ def test_distances_that_cannot_be() -> None:
             kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), (0, 0, 1)),
             kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), (0, 0, 1)),
         ],
-        [kic.Point("root", "ground", (0, 0, 0)), kic.Point("tip", "b", (1, 1, 0))],
-        [kic.Distance("gap", ("root", "tip"))],
+        points=[kic.Point("root", "ground", (0, 0, 0)), kic.Point("tip", "b", (1, 1, 0))],
+        distances=[kic.Distance("gap", ("root", "tip"))],
     )
     long = np.array([1.2, -1.0, 0.0, 1.5, np.nan, 2.5])
     with pytest.raises(kic.ConfigurationError, match=r"gap = -1, but a distance is never negative") as caught:
         m.at({"A": 0.0, "gap": long})
     assert caught.value.failed == [(1,), (2,), (4,), (5,)]
     assert "gap = 0, where a distance has no direction; name the rows of a point" in caught.value.reasons[1]
-    assert caught.value.reasons[2] == "gap is NaN, and inputs must be finite"
+    assert caught.value.reasons[2] == "gap is NaN, and values must be finite"
     assert "it completed" in caught.value.reasons[3]
     assert caught.value.share.tolist()[:3] == [0.0, 0.0, 0.0]
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
     assert rest.ok.tolist() == [True, False, False, True, False, False]
     assert np.abs(rest.value("gap")[rest.ok] - [1.2, 1.5]).max() < 1e-13
     with raises(kic.ConfigurationError, failed=[()]):
-        m.assemblies({"A": 0.0, "gap": -1.0})
+        m.assembly_modes({"A": 0.0, "gap": -1.0})
     # drawn with the two points together, a distance has no direction to start in
     m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
     with pytest.raises(
@@ -602,7 +607,7 @@ def test_an_antiparallel_closure() -> None:
     leaf, tip = kic.Body("leaf"), kic.Point("tip", "leaf", (1, 0, 0.3))
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
     hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
-    m = kic.Mechanism("door", [leaf], [ball, hinge], [tip], coordinates=["ball"])
+    m = kic.Mechanism("door", [leaf], [ball, hinge], points=[tip], coordinates=["ball"])
     with pytest.raises(
         kic.ConfigurationError, match="joint 'hinge' closed the wrong way round: its two axes oppose"
     ):
@@ -611,11 +616,13 @@ def test_an_antiparallel_closure() -> None:
     assert m.at({"tip.x": -0.9}, near=m.at({"tip.y": 0.5})).value("hinge") == pytest.approx(
         np.arccos(-0.9), abs=1e-13
     )
-    found = m.assemblies({"tip.x": 0.2})
-    assert np.sort(found.value("hinge")) == pytest.approx([-np.arccos(0.2), np.arccos(0.2)], abs=1e-12)
+    found = m.assembly_modes({"tip.x": 0.2})
+    assert np.sort(found.configuration.value("hinge")) == pytest.approx(
+        [-np.arccos(0.2), np.arccos(0.2)], abs=1e-12
+    )
     # with a bolt on the other side of the leaf only the flipped door would do
     with raises(kic.ConfigurationError, failed=[()]):
-        m.assemblies({"tip.z": -0.3})
+        m.assembly_modes({"tip.z": -0.3})
 
 
 def test_members_of_a_batch() -> None:
@@ -650,3 +657,73 @@ def test_configuration_of_a_changed_mechanism_raises() -> None:
     heavy = replace(m, gravity=(0, -1.62, 0))
     with raises(kic.InputError, key="near", got="four-bar"):
         heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))
+
+
+def test_a_target_out_of_reach_of_a_straight_arm_is_reported_as_such() -> None:
+    arm = kic.load("horn-two-link")
+    with raises(kic.ConfigurationError) as caught:
+        arm.at({"tip.x": [2.5] * 5, "tip.y": 0.0})
+    reasons = caught.value.reasons
+    assert reasons[0].startswith("out of reach by 0.5 m")
+    assert "depend on one another" in reasons[0]
+    with raises(kic.ConfigurationError) as caught:
+        arm.at({"tip.x": 1.5, "tip.y": 0.0})
+    assert caught.value.reasons[0].startswith("its inputs depend on one another")
+
+
+def bent_arm(*parts: kic.CenterOfMass) -> kic.Mechanism:
+    """Two links whose reference configuration is bent, with every kind of part whose rows have values."""
+    z = (0.0, 0.0, 1.0)
+    return kic.Mechanism(
+        "bent arm",
+        bodies=[
+            kic.Body("upper", mass=1.0, com=(0.5, 0.0, 0.0), inertia=0.1),
+            kic.Body("lower", mass=2.0, com=(1.0, 0.4, 0.0), inertia=0.1),
+        ],
+        joints=[
+            kic.Joint("A", "revolute", ("ground", "upper"), at=(0.0, 0.0, 0.0), axis=z),
+            kic.Joint("B", "revolute", ("upper", "lower"), at=(1.0, 0.0, 0.0), axis=z),
+        ],
+        points=[
+            kic.Point("tip", "lower", at=(1.0, 0.8, 0.0)),
+            kic.Point("base", "ground", at=(-1.0, 0.1, 0.0)),
+        ],
+        frames=[kic.Frame("tool", "lower", origin=(1.0, 0.7, 0.0))],
+        distances=[kic.Distance("reach", ("base", "tip"))],
+        centers=parts,
+    )
+
+
+BENT = bent_arm(kic.CenterOfMass("lower half", ("lower",)))
+VALUED_ROWS = [
+    ("com.x", "com.y"),
+    ("lower half.x", "lower half.y"),
+    ("tip.x", "tip.y"),
+    ("tool.x", "tool.y"),
+    ("lower.x", "lower.y"),
+    ("reach", "A"),
+    ("lower.angle", "B"),
+    ("com.x", "A"),
+]
+
+
+@pytest.mark.parametrize("names", VALUED_ROWS, ids=" ".join)
+def test_every_row_with_a_value_is_an_input_of_open_chains(names: tuple[str, str]) -> None:
+    near = BENT.at([0.1, -0.05])
+    wanted = {name: near.value(name) for name in names}
+    assert_allclose(BENT.at(wanted).phi, near.phi, atol=1e-9)
+    several = {name: [x, x] for name, x in wanted.items()}
+    assert_allclose(BENT.path(several).phi, [near.phi] * 2, atol=1e-9)
+    swept = BENT.sweep({name: [x] for name, x in wanted.items()}, "A")
+    assert_allclose(swept["A"].ravel(), near.value("A"), atol=1e-9)
+    found = BENT.assembly_modes(wanted)
+    assert np.abs(found.configuration.phi - near.phi).max(axis=-1).min() < 1e-9
+
+
+def test_a_centre_of_mass_named_com_replaces_that_of_all_bodies() -> None:
+    m = bent_arm(kic.CenterOfMass("com", ("lower",)))
+    near = m.at([0.1, -0.05])
+    assert_allclose(
+        near.value("com"), near._displacement("lower") @ [1.0, 0.4, 0.0, 1.0] @ np.eye(4, 3), atol=1e-15
+    )
+    assert_allclose(m.at({"com.x": near.value("com")[0], "A": 0.1}).phi, near.phi, atol=1e-9)

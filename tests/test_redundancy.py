@@ -64,7 +64,7 @@ def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> N
     """Equations 4-70 to 4-75, with both accelerations."""
     c = reference
     ud, udd = np.array([0.3, -0.7]), np.array([1.1, 0.4])
-    r = c.resolve(HAND, ud, udd, weight="minimum kinetic energy", law=law)
+    r = c.resolve_redundancy(HAND, ud, udd, criterion="minimum kinetic energy", law=law)
     found = r.coefficients
     assert (found.rows, found.columns) == (c.coordinates, tuple(HAND))
     assert mismatch(found.G, np.array(DATA["G_minusR_4_70"])) < 1e-12
@@ -72,7 +72,7 @@ def test_the_source(reference: kic.Configuration, law: str, H: str, P: str) -> N
     assert mismatch(r.dynamics().I, np.array(DATA["I_qu_4_74"])) < 1e-12
     # the source's P* is not symmetric; with it, entry by entry
     d = c.dynamics()
-    freeman = kic.Dynamics(d.coordinates, DATA["I"], DATA["P"], d.load, d.damping)
+    freeman = kic.Dynamics(d.coordinates, DATA["I"], DATA["P"], d.load, damping=d.damping)
     seen = freeman.transfer(found, left=kic.Coefficients.identity(d.coordinates))
     assert mismatch(seen.P, np.array(DATA[P])) < 1e-12
     assert mismatch(r.dynamics().P + r.dynamics().P.swapaxes(1, 2), seen.P + seen.P.swapaxes(1, 2)) < 1e-12
@@ -96,7 +96,7 @@ def test_the_law_and_its_coefficients_agree(name: str, weight: str, damping: obj
     rng = np.random.default_rng(0)
     u = c.coefficients(task)
     ud, udd = rng.normal(size=(2, len(u.rows)))
-    r = c.resolve(task, ud, udd, weight=weighty(weight, M), law=law, damping=damping)
+    r = c.resolve_redundancy(task, ud, udd, criterion=weighty(weight, M), law=law, damping=damping)
     limit = 1e-13 * np.linalg.cond(c.dynamics().I if weight == WEIGHTS[1] else np.eye(M)) * 100
     assert mismatch(r.coefficients.velocity(ud), r.qd) < limit
     assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
@@ -124,7 +124,10 @@ AIMS = {
         kic.PreferredConfiguration({"joint1": 0.4, "elbow.y": 0.1}, gain=0.7),
     ],
     "gough-stewart": [kic.PreferredConfiguration({"platform.x": 0.1, "L1": 1.2})],
-    "five-bar": [kic.PreferredConfiguration({"tip.y": 10.0, "B": 0.1}), kic.Manipulability(["tip.x"], 0.1)],
+    "five-bar": [
+        kic.PreferredConfiguration({"tip.y": 10.0, "B": 0.1}),
+        kic.Manipulability(["tip.x"], gain=0.1),
+    ],
 }
 
 
@@ -135,16 +138,16 @@ def test_accelerations_and_jerks_are_derivatives_in_time(name: str, weight: str,
     """Of the velocity law along the motion that it gives, by differences of sixth order."""
     m, c, task = kic.load(name), configuration(name), TASKS[name].split()
     M, P = len(c.coordinates), len(c.coefficients(task, order=1).rows)
-    given = {"weight": weighty(weight, M), "damping": damping, "secondary": AIMS.get(name)}
+    given = {"criterion": weighty(weight, M), "damping": damping, "secondary": AIMS.get(name)}
     ud, udd, uddd = 0.3 * c._model.length * np.random.default_rng(1).normal(size=(3, P))
-    r = c.resolve(task, ud, udd, uddd, **given)
+    r = c.resolve_redundancy(task, ud, udd, uddd, **given)
     q = np.array([float(c.value(x)) for x in c.coordinates])
     speed = max(1.0, np.abs(r.qd).max(), np.abs(r.qdd).max() ** 0.5, np.abs(r.qddd).max() ** (1 / 3))
     h = 4e-3 / speed
     near = []
     for t in OFFSETS * h:
         moved = m.at(q + r.qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6, near=c)
-        near.append(moved.resolve(task, ud + udd * t + uddd * t**2 / 2, udd + uddd * t, **given))
+        near.append(moved.resolve_redundancy(task, ud + udd * t + uddd * t**2 / 2, udd + uddd * t, **given))
     qdd = sum(w * x.qd for w, x in zip(SHARES, near, strict=True)) / h
     qddd = sum(w * x.qdd for w, x in zip(SHARES, near, strict=True)) / h
     assert np.abs(qdd - r.qdd).max() < 1e-8 * max(np.abs(r.qdd).max(), np.abs(r.qd).max())
@@ -156,8 +159,8 @@ def test_rates_of_the_instantaneous_law() -> None:
     m, c = kic.load("panda"), configuration("panda")
     rng = np.random.default_rng(2)
     qd, udd, uddd = rng.normal(size=7), rng.normal(size=3), rng.normal(size=3)
-    given = {"weight": "minimum kinetic energy", "law": "instantaneous"}
-    r = c.resolve("flange", udd=udd, uddd=uddd, qd=qd, **given)
+    given = {"criterion": "minimum kinetic energy", "law": "instantaneous"}
+    r = c.resolve_redundancy("flange", udd=udd, uddd=uddd, qd=qd, **given)
     u, d = c.coefficients("flange"), c.dynamics()
     assert mismatch(r.qd, qd) == 0
     assert not r.velocity_residual.any()  # rates are given
@@ -170,11 +173,13 @@ def test_rates_of_the_instantaneous_law() -> None:
     for w, t in zip(SHARES, OFFSETS * h, strict=True):
         phi = c.phi + qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6
         later = qd + r.qdd * t + r.qddd * t**2 / 2
-        found = found + w / h * m.at(phi).resolve("flange", udd=udd + uddd * t, qd=later, **given).qdd
+        found = (
+            found + w / h * m.at(phi).resolve_redundancy("flange", udd=udd + uddd * t, qd=later, **given).qdd
+        )
     assert mismatch(found, r.qddd) < 1e-8
     # with rates of the velocity law it is (4-71)
-    law = c.resolve("flange", u.velocity(qd), udd, **given)
-    again = c.resolve("flange", udd=udd, qd=law.qd, **given)
+    law = c.resolve_redundancy("flange", u.velocity(qd), udd, **given)
+    again = c.resolve_redundancy("flange", udd=udd, qd=law.qd, **given)
     assert mismatch(again.qdd, law.qdd) < 1e-12
 
 
@@ -183,13 +188,13 @@ def test_minimum_kinetic_energy_really_is(name: str) -> None:
     c, task = configuration(name), TASKS[name].split()
     u, d = c.coefficients(task, order=1), c.dynamics()
     rng = np.random.default_rng(3)
-    r = c.resolve(task, rng.normal(size=len(u.rows)), weight="minimum kinetic energy")
+    r = c.resolve_redundancy(task, rng.normal(size=len(u.rows)), criterion="minimum kinetic energy")
     null = np.linalg.svd(u.G)[2][len(u.rows) :]
     others = r.qd + rng.normal(size=(200, len(null))) @ null
     assert mismatch(others @ u.G.T, np.broadcast_to(u.velocity(r.qd), (200, len(u.rows)))) < 1e-11
     assert (d.kinetic_energy(others) > d.kinetic_energy(r.qd)).all()
     assert mismatch(r.qd, c.operational_space(task).inverse @ u.velocity(r.qd)) < 1e-11
-    least = c.resolve(task, u.velocity(r.qd))
+    least = c.resolve_redundancy(task, u.velocity(r.qd))
     assert (np.linalg.norm(others, axis=1) > np.linalg.norm(least.qd)).all()
 
 
@@ -200,7 +205,7 @@ def test_as_many_rows_as_dof_have_a_unique_solution(weight: str) -> None:
     inverse = c.coefficients("link6", order=3).inverse()
     ud, udd, uddd = np.random.default_rng(4).normal(size=(3, 6))
     for law in LAWS:
-        r = c.resolve("link6", ud, udd, uddd, weight=weighty(weight, 6), law=law)
+        r = c.resolve_redundancy("link6", ud, udd, uddd, criterion=weighty(weight, 6), law=law)
         limit = 1e-12 * np.linalg.cond(c.dynamics().I)
         assert mismatch(r.qd, inverse.velocity(ud)) < limit
         assert mismatch(r.qdd, inverse.acceleration(ud, udd)) < limit
@@ -213,7 +218,7 @@ def test_heavily_weighted_joint_moves_less() -> None:
     c = configuration("panda")
     Q = np.eye(7)
     Q[3, 3] = 1e8
-    r = c.resolve("flange", [0.1, 0.2, 0.3], weight=Q)
+    r = c.resolve_redundancy("flange", [0.1, 0.2, 0.3], criterion=Q)
     assert abs(r.qd[3]) < 1e-6 * np.abs(r.qd).max()
 
 
@@ -223,8 +228,8 @@ def test_other_coordinates() -> None:
     ud, udd, uddd = [0.1, 0.2], [0.3, -0.2], [0.5, 0.1]
     moved = {}
     for weight in WEIGHTS[:2]:
-        legs = c.resolve(task, ud, udd, uddd, weight=weight)
-        pose = c.resolve(task, ud, udd, uddd, weight=weight, wrt="platform")
+        legs = c.resolve_redundancy(task, ud, udd, uddd, criterion=weight)
+        pose = c.resolve_redundancy(task, ud, udd, uddd, criterion=weight, wrt="platform")
         u = c.coefficients("platform", order=3)
         moved[weight] = mismatch(u.velocity(legs.qd), pose.qd)
         if weight == "minimum kinetic energy":
@@ -279,16 +284,39 @@ def test_the_manipulability_is_that_of_the_ellipsoid() -> None:
 def test_objectives_decrease_without_affecting_the_task() -> None:
     c = configuration("panda")
     still = np.zeros(3)
-    away = c.resolve("flange", still, secondary=kic.JointLimits({"joint4": (-1.6, 0.0)}, gain=3.0))
+    away = c.resolve_redundancy("flange", still, secondary=kic.JointLimits({"joint4": (-1.6, 0.0)}, gain=3.0))
     assert away.qd[3] > 0
-    w = c.resolve("flange", still, secondary=kic.Manipulability())
+    w = c.resolve_redundancy("flange", still, secondary=kic.Manipulability())
     G = c.coefficients("flange")
     assert np.abs(G.velocity(w.qd)).max() < 1e-14
     assert np.abs(w.qd).max() > 1e-3
     slope = kic.Manipulability().rates(c, None, ("flange",)) @ w.qd
     assert slope > 0
-    drawn = c.resolve("flange", still, secondary=kic.PreferredConfiguration({"joint3": 1.0}, gain=2.0))
+    drawn = c.resolve_redundancy(
+        "flange", still, secondary=kic.PreferredConfiguration({"joint3": 1.0}, gain=2.0)
+    )
     assert drawn.qd[2] > 0
+
+
+@pytest.mark.parametrize("weight", ["minimum norm", "minimum kinetic energy", "matrix"])
+@pytest.mark.parametrize("aim", range(3))
+def test_objectives_decrease_in_every_metric(weight: str, aim: int) -> None:
+    """The null-space motion is the orthogonal projection of the slope; its rate is exact."""
+    m, rng = kic.load("panda"), np.random.default_rng(11)
+    objective, still = AIMS["panda"][aim], np.zeros(3)
+    Q = np.diag(10.0 ** rng.uniform(-2, 2, 7))
+    given = {"criterion": Q if weight == "matrix" else weight, "secondary": objective}
+    for q in np.array(CONFIGURATIONS["panda"]) + rng.uniform(-0.5, 0.5, (20, 7)):
+        c = m.at(q)
+        r = c.resolve_redundancy("flange", still, still, **given)
+        slope, G = objective.rates(c, None, ("flange",)), c.coefficients("flange", order=1).G
+        own = slope - np.linalg.pinv(G) @ (G @ slope)
+        assert mismatch(r.qd, own) < 1e-10
+        assert slope @ r.qd > 0
+        ahead = m.at(q + 1e-20j * r.qd).resolve_redundancy("flange", still, **given).qd.imag / 1e-20
+        assert mismatch(r.qdd, ahead) < 1e-10
+        by_call = {**given, "secondary": lambda x: objective.rates(x, None, ("flange",))}
+        assert mismatch(c.resolve_redundancy("flange", still, still, **by_call).qdd, r.qdd) < 1e-10
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -302,19 +330,19 @@ def test_secondary_in_every_form(law: str) -> None:
     def named(x: kic.Configuration) -> np.ndarray:
         return -0.8 * (x.phi - 0.3)
 
-    by_aim = c.resolve("flange", ud, udd, uddd, secondary=aim, law=law)
-    by_call = c.resolve("flange", ud, udd, secondary=named, law=law)
+    by_aim = c.resolve_redundancy("flange", ud, udd, uddd, secondary=aim, law=law)
+    by_call = c.resolve_redundancy("flange", ud, udd, secondary=named, law=law)
     assert mismatch(by_call.qdd, by_aim.qdd) < 1e-13
     qd, qdd = by_aim.qd, by_aim.qdd
-    by_rates = c.resolve(
+    by_rates = c.resolve_redundancy(
         "flange", ud, udd, uddd, secondary=(-0.8 * (c.phi - 0.3), -0.8 * qd, -0.8 * qdd), law=law
     )
     for part in ("qd", "qdd", "qddd"):
         assert mismatch(getattr(by_rates, part), getattr(by_aim, part)) < 1e-12, part
     halves = [kic.PreferredConfiguration(rest, gain=0.4), lambda x: named(x) / 2]
-    both = c.resolve("flange", ud, udd, secondary=halves, law=law)
+    both = c.resolve_redundancy("flange", ud, udd, secondary=halves, law=law)
     assert mismatch(both.qdd, by_aim.qdd) < 1e-13
-    batch = m.at(c.phi + np.zeros((2, 1, 1))).resolve("flange", ud, udd, secondary=halves, law=law)
+    batch = m.at(c.phi + np.zeros((2, 1, 1))).resolve_redundancy("flange", ud, udd, secondary=halves, law=law)
     assert mismatch(batch.qdd[1, 0], both.qdd) < 1e-13
 
 
@@ -327,14 +355,14 @@ def test_damping_increases_towards_a_singular_configuration() -> None:
     # w of rows in lengths of 2: |sin(elbow)| / 4
     elbows = np.array([0.0, 0.1, 0.4, 1.5])
     c = m.at(np.stack([np.full(4, 0.3), elbows], axis=-1))
-    r = c.resolve(task, [0.2, 0.1], damping=(0.2, 0.1))
+    r = c.resolve_redundancy(task, [0.2, 0.1], damping=(0.2, 0.1))
     L2 = c._model.length**2
     w = np.sin(elbows) / L2
     assert mismatch(r.damping, 0.04 * np.where(w < 0.1, 1 - (w / 0.1) ** 2, 0) ** 2) < 1e-12
     assert r.damped.tolist() == [True, True, True, False]
     assert np.abs(r.velocity_residual[~r.damped]).max() < 1e-15
     assert (np.abs(r.velocity_residual[r.damped]).max(axis=1) > 0).all()
-    assert "damped in" in repr(r)
+    assert "damped in" in r.summary().text()
     # the textbook's: rows and weight free of units
     G = c.coefficients(task, order=1).G
     for k in range(4):
@@ -345,11 +373,11 @@ def test_damping_increases_towards_a_singular_configuration() -> None:
     # a rate even at the singular configuration: its derivative in time
     one = m.at([0.3, 0.0])
     ud, udd = np.array([0.2, 0.1]), np.array([0.1, 0.3])
-    law = one.resolve(task, ud, udd, damping=(0.2, 0.1))
+    law = one.resolve_redundancy(task, ud, udd, damping=(0.2, 0.1))
     h, found = 1e-3, 0.0
     for w, t in zip(SHARES, OFFSETS * h, strict=True):
         moved = m.at(one.phi + law.qd * t + law.qdd * t**2 / 2)
-        found = found + w / h * moved.resolve(task, ud + udd * t, damping=(0.2, 0.1)).qd
+        found = found + w / h * moved.resolve_redundancy(task, ud + udd * t, damping=(0.2, 0.1)).qd
     assert mismatch(found, law.qdd) < 1e-8
 
 
@@ -379,8 +407,8 @@ def test_damping_is_free_of_units() -> None:
     ud = np.array([0.1, 0.2, 0.3])
     for weight in WEIGHTS[:2]:
         for damping in DAMPINGS[1:]:
-            a = c.resolve("flange", ud, weight=weight, damping=damping)
-            b = small.at(c.phi).resolve("flange", 1000 * ud, weight=weight, damping=damping)
+            a = c.resolve_redundancy("flange", ud, criterion=weight, damping=damping)
+            b = small.at(c.phi).resolve_redundancy("flange", 1000 * ud, criterion=weight, damping=damping)
             assert mismatch(b.qd, a.qd) < 1e-11
             assert mismatch(b.velocity_residual / 1000, a.velocity_residual) < 1e-9
             assert mismatch(b.damping, a.damping) < 1e-11
@@ -390,8 +418,8 @@ def test_singular_configuration_raises_or_is_damped() -> None:
     m = kic.load("horn-two-link")
     c = m.at([0.3, 0.0])
     with raises(kic.SingularError, names=("tip.x", "tip.y")):
-        c.resolve(["tip.x", "tip.y"], [0.1, 0.1])
-    r = c.resolve(["tip.x", "tip.y"], [0.1, 0.1], [0.0, 0.0], damping=0.1)
+        c.resolve_redundancy(["tip.x", "tip.y"], [0.1, 0.1])
+    r = c.resolve_redundancy(["tip.x", "tip.y"], [0.1, 0.1], [0.0, 0.0], damping=0.1)
     assert np.isfinite(r.qdd).all()
     assert bool(r.damped)
 
@@ -412,7 +440,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     Q = a @ np.swapaxes(a, -1, -2) + np.eye(M)
     for weight in ("minimum kinetic energy", Q):
         aim = kic.PreferredConfiguration({c.coordinates[0]: 0.3})
-        r = c.resolve(task, ud, udd, uddd, weight=weight, secondary=aim)
+        r = c.resolve_redundancy(task, ud, udd, uddd, criterion=weight, secondary=aim)
         shapes = {"qd": (M,), "qdd": (M,), "qddd": (M,), "effort": (M,), "multiplier": (P,), "damped": (),
                   "velocity_residual": (P,), "acceleration_residual": (P,), "damping": ()}  # fmt: skip
         for part, shape in shapes.items():
@@ -422,7 +450,9 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
         for index in np.ndindex(batch):
             one = type(c)(c._model, (), c.state[index][None])
             each = weight if isinstance(weight, str) else Q[index]
-            s = one.resolve(task, ud[index], udd[index], uddd[index], weight=each, secondary=aim)
+            s = one.resolve_redundancy(
+                task, ud[index], udd[index], uddd[index], criterion=each, secondary=aim
+            )
             for part in ("qd", "qdd", "qddd", "effort"):
                 assert mismatch(getattr(r, part)[index], getattr(s, part)) < 1e-12, part
             assert mismatch(r.coefficients.H[index], s.coefficients.H) < 1e-12
@@ -433,12 +463,15 @@ def test_one_configuration_many_motions_and_weights() -> None:
     c = configuration("panda")
     ud = np.random.default_rng(8).normal(size=(4, 1, 3))
     Q = np.stack([np.eye(7), np.diag(np.arange(1.0, 8.0))])
-    r = c.resolve("flange", ud, np.zeros(3), weight=Q)
+    r = c.resolve_redundancy("flange", ud, np.zeros(3), criterion=Q)
     assert r.qd.shape == (4, 2, 7)
     assert r.coefficients.G.shape == (4, 2, 7, 3)
-    assert mismatch(r.qdd[2, 1], c.resolve("flange", ud[2, 0], np.zeros(3), weight=Q[1]).qdd) < 1e-13
+    assert (
+        mismatch(r.qdd[2, 1], c.resolve_redundancy("flange", ud[2, 0], np.zeros(3), criterion=Q[1]).qdd)
+        < 1e-13
+    )
     z = np.random.default_rng(9).normal(size=(2, 7))
-    assert c.resolve("flange", ud[0, 0], secondary=z).qd.shape == (2, 7)
+    assert c.resolve_redundancy("flange", ud[0, 0], secondary=z).qd.shape == (2, 7)
 
 
 def test_masked_members_stay_nan() -> None:
@@ -446,20 +479,22 @@ def test_masked_members_stay_nan() -> None:
     c = m.at([[0.3, 1.0], [np.nan, 1.0], [0.3, 0.0]], failures="mask")
     task, ud = ["tip.x", "tip.y"], [[0.1, 0.0], [0.2, 0.0], [0.3, 0.0]]
     with raises(kic.SingularError, names=("tip.x", "tip.y"), failed=[(2,)]) as caught:
-        c.resolve(task, ud, np.zeros(2))
+        c.resolve_redundancy(task, ud, np.zeros(2))
     assert caught.value.failed == [(2,)]
-    r = c.resolve(task, ud, np.zeros(2), [0.0, 0.0], failures="mask")
+    r = c.resolve_redundancy(task, ud, np.zeros(2), [0.0, 0.0], failures="mask")
     for part in (r.qd, r.qdd, r.qddd, r.effort, r.coefficients.G[:, :, 0]):
         assert np.isnan(part).any(axis=1).tolist() == [False, True, True]
-    assert mismatch(r.qdd[0], m.at([0.3, 1.0]).resolve(task, ud[0], np.zeros(2)).qdd) < 1e-14
-    aimed = c.resolve(task, ud, np.zeros(2), secondary=kic.Manipulability("tip.x"), failures="mask")
+    assert mismatch(r.qdd[0], m.at([0.3, 1.0]).resolve_redundancy(task, ud[0], np.zeros(2)).qdd) < 1e-14
+    aimed = c.resolve_redundancy(
+        task, ud, np.zeros(2), secondary=kic.Manipulability("tip.x"), failures="mask"
+    )
     assert np.isnan(aimed.qd).any(axis=1).tolist() == [False, True, True]
 
 
 def test_complex_steps_pass() -> None:
     """The derivative of the rates along a coordinate, by the complex step and by differences."""
     m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
-    f = m.prepare_resolve("link7", weight="minimum kinetic energy", order=1)
+    f = m.prepare("resolve_redundancy", of="link7", criterion="minimum kinetic energy", order=1)
     step, ud = np.eye(7)[2], np.linspace(0.1, 0.6, 6)
     exact = f(q + 1e-30j * step, ud).qd.imag / 1e-30
     h = 1e-4
@@ -473,7 +508,11 @@ def test_coefficients_of_a_law_pass_complex_steps_on(weight: str, damping: objec
     m, q, step = kic.load("panda"), np.array(CONFIGURATIONS["panda"]), np.eye(7)[2]
 
     def bent(at: np.ndarray) -> np.ndarray:
-        return m.at(at).resolve("flange", np.zeros(3), weight=weight, damping=damping).coefficients.H
+        return (
+            m.at(at)
+            .resolve_redundancy("flange", np.zeros(3), criterion=weight, damping=damping)
+            .coefficients.H
+        )
 
     exact, h = bent(q + 1e-30j * step).imag / 1e-30, 1e-3
     near = sum(w / h * bent(q + t * step) for w, t in zip(SHARES, OFFSETS * h, strict=True))
@@ -494,14 +533,14 @@ def test_sensitivities_to_the_drawing(weight: str) -> None:
     for part in ("qd", "qdd", "effort"):
 
         def ask(m: kic.Mechanism, part: str = part, **given) -> np.ndarray:
-            r = m.at([0.1, 0.3]).resolve(task, ud, udd, weight=weighty(weight, 2), **given)
+            r = m.at([0.1, 0.3]).resolve_redundancy(task, ud, udd, criterion=weighty(weight, 2), **given)
             return getattr(r, part)
 
-        exact = kic.sensitivity(m, ask, ["tip.at.x", "link2.mass"]).sum(axis=0)
+        exact = m.sensitivity(ask, ["tip.at.x", "link2.mass"]).sum(axis=0)
         near = sum(w / 1e-3 * ask(changed(t)) for w, t in zip(SHARES, OFFSETS * 1e-3, strict=True))
         assert mismatch(near, exact) < 1e-9, part
     with raises(kic.InputError, function="Damping"):
-        kic.sensitivity(m, lambda m: ask(m, "qd", damping=0.1), ["tip.at.x"])
+        m.sensitivity(lambda m: ask(m, "qd", damping=0.1), ["tip.at.x"])
 
 
 # hot loops
@@ -516,8 +555,8 @@ def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
     ud, udd = np.random.default_rng(10).normal(size=(2, P))
     z, zd = np.random.default_rng(11).normal(size=(2, M))
     Q = weighty(weight, M)
-    f = m.prepare_resolve(task, weight=Q, damping=0.05, effort=True)
-    one = c.resolve(task, ud, udd, weight=Q, damping=0.05, secondary=(z, zd))
+    f = m.prepare("resolve_redundancy", of=task, criterion=Q, damping=0.05, effort=True)
+    one = c.resolve_redundancy(task, ud, udd, criterion=Q, damping=0.05, secondary=(z, zd))
     r = f(c.state, ud, udd, z, zd)
     for part in (
         "qd",
@@ -539,22 +578,23 @@ def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
     assert mismatch(both.qdd[0], kept) < 1e-14
     assert (
         mismatch(
-            both.effort[1], c.resolve(task, ud, 2 * udd, weight=Q, damping=0.05, secondary=(z, zd)).effort
+            both.effort[1],
+            c.resolve_redundancy(task, ud, 2 * udd, criterion=Q, damping=0.05, secondary=(z, zd)).effort,
         )
         < 1e-12
     )
-    rates = m.prepare_resolve(task, weight=Q, damping=0.05, order=1)
+    rates = m.prepare("resolve_redundancy", of=task, criterion=Q, damping=0.05, order=1)
     assert mismatch(rates(c.state, ud, secondary=z).qd, r.qd) < 1e-14
     assert rates(c.state, ud).qdd is None
-    given = m.prepare_resolve(task, weight=Q, law="instantaneous")
+    given = m.prepare("resolve_redundancy", of=task, criterion=Q, law="instantaneous")
     assert (
         mismatch(
             given(c.state, udd=udd, qd=z).qdd,
-            c.resolve(task, udd=udd, qd=z, weight=Q, law="instantaneous").qdd,
+            c.resolve_redundancy(task, udd=udd, qd=z, criterion=Q, law="instantaneous").qdd,
         )
         < 1e-12
     )
-    assert "for the task" in repr(f)
+    assert "evaluator of resolve_redundancy of" in repr(f)
 
 
 @every_weight
@@ -564,19 +604,19 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
     rng = np.random.default_rng(12)
     m = random_tree(rng, kinds, branched=True, loads=True)
     if "spherical" not in kinds:
-        m = replace(m, coordinates=tuple(reversed(m.coordinate_names)))
-    c = m.at(rng.normal(size=len(m.coordinate_names)))
+        m = replace(m, coordinates=tuple(reversed(m.coordinates)))
+    c = m.at(rng.normal(size=len(m.coordinates)))
     task = ["gap", "p3.x"]
     M = len(c.coordinates)
     ud, udd, uddd = rng.normal(size=(3, 2))
     Q = weighty(weight, M)
-    r = c.resolve(task, ud, udd, uddd, weight=Q)
+    r = c.resolve_redundancy(task, ud, udd, uddd, criterion=Q)
     u = c.coefficients(task, order=3)
     limit = 1e-13 * np.linalg.cond(c.dynamics().I) * 10
     assert mismatch(u.acceleration(r.qd, r.qdd), udd) < limit
     assert mismatch(u.jerk(r.qd, r.qdd, r.qddd), uddd) < 10 * limit
     assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
-    f = m.prepare_resolve(task, weight=Q, effort=True)
+    f = m.prepare("resolve_redundancy", of=task, criterion=Q, effort=True)
     assert mismatch(f(c.state, ud, udd).effort, c.dynamics().inverse_dynamics(r.qd, r.qdd)) < limit
     s = c.operational_space(task)
     if weight == "minimum kinetic energy":
@@ -586,7 +626,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
 def test_invalid_arguments_of_the_evaluator() -> None:
     m = kic.load("panda")
     state, ud = m.at(CONFIGURATIONS["panda"]).state, np.zeros(3)
-    f = m.prepare_resolve("flange")
+    f = m.prepare("resolve_redundancy", of="flange")
     r = f(state, ud, ud)
     cases = [
         ({"ud": ud}, {"key": "udd"}),
@@ -596,33 +636,38 @@ def test_invalid_arguments_of_the_evaluator() -> None:
         ({"ud": np.zeros(2), "udd": ud}, {"key": "ud", "got": (2,), "expected": (3,)}),
         ({"ud": np.zeros((2, 3)), "udd": ud}, {"key": "ud", "got": (2,)}),
         ({"ud": ud * 1j, "udd": ud}, {"key": "ud", "got": complex}),
-        ({"ud": ud, "udd": ud, "out": m.prepare_resolve("flange")(state, ud, ud)}, {"key": "out"}),
+        (
+            {"ud": ud, "udd": ud, "out": m.prepare("resolve_redundancy", of="flange")(state, ud, ud)},
+            {"key": "out"},
+        ),
     ]
     for given, data in cases:
         with raises(kic.InputError, **data):
             f(state, **given)
-    rates = m.prepare_resolve("flange", order=1)
+    rates = m.prepare("resolve_redundancy", of="flange", order=1)
     with raises(kic.InputError, key="udd"):
         rates(state, ud, ud)
-    slow = m.prepare_resolve("flange", law="instantaneous", order=1)
+    slow = m.prepare("resolve_redundancy", of="flange", law="instantaneous", order=1)
     with raises(kic.InputError, key="qd"):
         slow(state, qd=np.zeros(7))
     with raises(kic.InputError, key="effort"):
-        m.prepare_resolve("flange", order=1, effort=True)
+        m.prepare("resolve_redundancy", of="flange", order=1, effort=True)
     with raises(kic.InputError, key="order", got=3):
-        m.prepare_resolve("flange", order=3)
+        m.prepare("resolve_redundancy", of="flange", order=3)
     with raises(kic.InputError, key="effort"):
-        m.prepare_resolve("flange", effort="yes")
+        m.prepare("resolve_redundancy", of="flange", effort="yes")
     for ask in (lambda: r.coefficients, r.dynamics):
         with raises(kic.InputError, key="configuration"):
             ask()
     with raises(kic.InputError, key="effort"):
         _ = r.effort
-    many = m.prepare_resolve("flange", weight=np.stack([np.eye(7)] * 2))
-    with raises(kic.InputError, key="weight", got=2):
+    many = m.prepare("resolve_redundancy", of="flange", criterion=np.stack([np.eye(7)] * 2))
+    with raises(kic.InputError, key="criterion", got=2):
         many(state, ud, ud)
     with raises(kic.SingularError, names=("tip.x", "tip.y"), failed=[(0,)]):
-        kic.load("horn-two-link").prepare_resolve(["tip.x", "tip.y"])(np.zeros(2), np.ones(2), np.ones(2))
+        kic.load("horn-two-link").prepare("resolve_redundancy", of=["tip.x", "tip.y"])(
+            np.zeros(2), np.ones(2), np.ones(2)
+        )
 
 
 # errors
@@ -639,15 +684,15 @@ def test_invalid_uses_raise() -> None:
     skew[0, 1] = 0.1
     graded = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e7, 1e7])
     cases = [
-        ({"weight": wide}, {"key": "weight"}),
-        ({"weight": np.zeros((7, 7))}, {"key": "weight"}),
-        ({"weight": indefinite}, {"key": "weight"}),
-        ({"weight": skew}, {"key": "weight"}),
-        ({"weight": np.stack([1e20 * np.eye(7), skew])}, {"key": "weight"}),
-        ({"weight": skew * np.outer(graded, graded)}, {"key": "weight"}),
-        ({"weight": np.eye(3)}, {"key": "weight", "got": (3, 3), "expected": (7, 7)}),
-        ({"weight": np.eye(7) * 1j}, {"key": "weight", "got": complex}),
-        ({"weight": "heavy"}, {"key": "weight", "got": "heavy"}),
+        ({"criterion": wide}, {"key": "criterion"}),
+        ({"criterion": np.zeros((7, 7))}, {"key": "criterion"}),
+        ({"criterion": indefinite}, {"key": "criterion"}),
+        ({"criterion": skew}, {"key": "criterion"}),
+        ({"criterion": np.stack([1e20 * np.eye(7), skew])}, {"key": "criterion"}),
+        ({"criterion": skew * np.outer(graded, graded)}, {"key": "criterion"}),
+        ({"criterion": np.eye(3)}, {"key": "criterion", "got": (3, 3), "expected": (7, 7)}),
+        ({"criterion": np.eye(7) * 1j}, {"key": "criterion", "got": complex}),
+        ({"criterion": "heavy"}, {"key": "criterion", "got": "heavy"}),
         ({"law": "true"}, {"key": "law", "got": "true"}),
         ({"damping": 0.0}, {"key": "damping"}),
         ({"damping": (0.1, 0.1, 0.1)}, {"key": "damping"}),
@@ -671,32 +716,32 @@ def test_invalid_uses_raise() -> None:
     ]
     for given, data in cases:
         with raises(kic.KicError, **data):
-            c.resolve("flange", ud, **given)
+            c.resolve_redundancy("flange", ud, **given)
     with raises(kic.InputError, key="ud"):
-        c.resolve("flange")
+        c.resolve_redundancy("flange")
     with raises(kic.InputError, key="ud"):
-        c.resolve("flange", [0.0, 0.0])
+        c.resolve_redundancy("flange", [0.0, 0.0])
     with raises(kic.InputError, dof=7):
-        c.resolve(["link7", "elbow"], np.zeros(9))
-    with raises(kic.InputError, key="task"):
-        c.resolve([], [])
+        c.resolve_redundancy(["link7", "elbow"], np.zeros(9))
+    with raises(kic.InputError, key="of"):
+        c.resolve_redundancy([], [])
     with raises(kic.UnknownNameError, name="nose"):
-        c.resolve("nose", ud)
+        c.resolve_redundancy("nose", ud)
     with raises(kic.InputError, key="udd"):
-        _ = c.resolve("flange", ud).effort
-    with raises(kic.InputError, batches={"configuration": (3,), "weight": (), "ud": (2,)}):
-        kic.load("panda").at(np.zeros((3, 7)) - 0.5).resolve("flange", np.zeros((2, 3)))
+        _ = c.resolve_redundancy("flange", ud).effort
+    with raises(kic.InputError, batches={"configuration": (3,), "criterion": (), "ud": (2,)}):
+        kic.load("panda").at(np.zeros((3, 7)) - 0.5).resolve_redundancy("flange", np.zeros((2, 3)))
     with raises(kic.InputError, key="secondary"):
-        c.resolve("flange", ud, ud, secondary=lambda x: np.zeros(7))
+        c.resolve_redundancy("flange", ud, ud, secondary=lambda x: np.zeros(7))
     with raises(kic.InputError, key="secondary"):
-        c.resolve("flange", ud, ud, ud, secondary=lambda x: -x.phi)
+        c.resolve_redundancy("flange", ud, ud, ud, secondary=lambda x: -x.phi)
     with raises(kic.SingularError, names=("tip.x",)):
-        kic.load("horn-two-link").at([0.0, 0.0]).resolve("tip.x", [1.0])
+        kic.load("horn-two-link").at([0.0, 0.0]).resolve_redundancy("tip.x", [1.0])
     ahead = kic.load("panda").at(np.array(CONFIGURATIONS["panda"]) + 0j)
     with raises(kic.InputError, key="configuration"):
-        ahead.resolve("flange", ud, ud, ud)
+        ahead.resolve_redundancy("flange", ud, ud, ud)
     with raises(kic.InputError, key="secondary"):
-        ahead.resolve("flange", ud, ud, secondary=lambda x: -x.phi)
+        ahead.resolve_redundancy("flange", ud, ud, secondary=lambda x: -x.phi)
 
 
 def test_invalid_objectives() -> None:
@@ -715,31 +760,31 @@ def test_invalid_objectives() -> None:
             make()
     c = kic.load("horn-two-link").at([0.3, 0.0])
     with raises(kic.SingularError, names=("tip.x", "tip.y")):
-        c.resolve("tip.x", [0.1], secondary=kic.Manipulability(["tip.x", "tip.y"]))
+        c.resolve_redundancy("tip.x", [0.1], secondary=kic.Manipulability(["tip.x", "tip.y"]))
 
 
 def test_symbols_and_missing_mass() -> None:
     m = kic.load("horn-two-link")
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies)).at([0.3, 1.0])
-    r = bare.resolve("tip.x", [0.1], [0.0])  # a norm needs no mass
+    r = bare.resolve_redundancy("tip.x", [0.1], [0.0])  # a norm needs no mass
     assert r.qd.shape == (2,)
     with pytest.raises(kic.InertiaError):
         _ = r.effort
     with pytest.raises(kic.InertiaError):
-        bare.resolve("tip.x", [0.1], weight="minimum kinetic energy")
+        bare.resolve_redundancy("tip.x", [0.1], criterion="minimum kinetic energy")
     light = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0)))).at([0.3, 1.0])
     with raises(kic.SingularError, coordinates=("elbow",)):
-        light.resolve("tip.x", [0.1], weight="minimum kinetic energy")
+        light.resolve_redundancy("tip.x", [0.1], criterion="minimum kinetic energy")
     sympy = pytest.importorskip("sympy")
     with raises(kic.InputError, key="configuration"):
-        m.at(sympy.symbols("a b")).resolve("tip.x", [0.1])
+        m.at(sympy.symbols("a b")).resolve_redundancy("tip.x", [0.1])
     with raises(kic.InputError, key="ud"):
-        m.at([0.3, 1.0]).resolve("tip.x", [sympy.Symbol("v")])
+        m.at([0.3, 1.0]).resolve_redundancy("tip.x", [sympy.Symbol("v")])
 
 
 def test_scratch_is_that_of_the_kernel() -> None:
     from kic.kernels import redundancy as resolution
 
     for name, task in TASKS.items():
-        f = kic.load(name).prepare_resolve(task.split())
-        assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.task))[-1]
+        f = kic.load(name).prepare("resolve_redundancy", of=task.split())
+        assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.names))[-1]

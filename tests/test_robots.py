@@ -314,12 +314,12 @@ frictionloss="0.1"/>
 def test_mjcf_joints_sites_and_actuators():
     import mujoco
 
-    m = kic.from_mujoco(MJCF)
+    m = kic.from_mjcf(MJCF)
     model = mujoco.MjModel.from_xml_string(MJCF)
     assert m.actuators == ("cart",)
     assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-15
     c = m.at({"cart": 0.9, "swing": 0.3, "twist": -0.4})
-    order = m.order_of(model)
+    order = m.joint_order(model)
     data = mujoco.MjData(model)
     qd, qdd = np.array([0.3, -0.5, 0.8]), np.array([1.0, 2.0, 3.0])
     data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
@@ -338,7 +338,7 @@ def test_compiled_models_equal_their_text():
     import mujoco
 
     model = mujoco.MjModel.from_xml_string(MJCF)
-    one, two = kic.from_mujoco(model), kic.from_mujoco(MJCF)
+    one, two = kic.from_mjcf(model), kic.from_mjcf(MJCF)
     assert replace(one, remarks=()) == replace(two, remarks=())
 
 
@@ -356,7 +356,7 @@ def test_compiled_models_equal_their_text():
 )
 def test_invalid_mjcf(text):
     with pytest.raises(kic.ModelFileError):
-        kic.from_mujoco(text)
+        kic.from_mjcf(text)
 
 
 ROUND = ["four-bar", "panda", "three-rrr", "two-finger-hand", "six-freedom-planar", "jansen-leg"]
@@ -365,9 +365,9 @@ ROUND = ["four-bar", "panda", "three-rrr", "two-finger-hand", "six-freedom-plana
 @pytest.mark.parametrize("name", ROUND)
 def test_urdf_written_and_read_again(name):
     m = kic.load(name)
-    made = kic.to_urdf(m)
+    made = m.to_urdf()
     again = kic.from_urdf(
-        made.text, made.loops, gravity=made.gravity, start=made.start, coordinates=m.coordinates
+        made.text, loops=made.loops, gravity=made.gravity, near=made.near, coordinates=m.coordinates
     )
     same(m, again)
 
@@ -378,12 +378,12 @@ def test_urdf_written_and_read_again(name):
 )
 def test_mjcf_written_and_read_again(name):
     m = kic.load(name)
-    same(m, kic.from_mujoco(kic.to_mjcf(m), coordinates=m.coordinates))
+    same(m, kic.from_mjcf(m.to_mjcf(), coordinates=m.coordinates))
 
 
 def same(one: kic.Mechanism, other: kic.Mechanism) -> None:
     """Check that two mechanisms have the same dynamics in the reference configuration of the first."""
-    q = [float(one.at().value(name)) for name in one.coordinate_names]
+    q = [float(one.at().value(name)) for name in one.coordinates]
     a, b = (m.at(q).dynamics() for m in (one, other))
     for T, U in ((a.I, b.I), (a.P, b.P), (a.load, b.load)):
         size = max(np.abs(T).max(), 1e-6 * np.abs(a.I).max())
@@ -392,12 +392,12 @@ def same(one: kic.Mechanism, other: kic.Mechanism) -> None:
 
 def test_formats_that_cannot_say_a_mechanism():
     with pytest.raises(kic.ModelError) as caught:
-        kic.to_urdf(kic.load("gough-stewart"))
+        kic.load("gough-stewart").to_urdf()
     assert caught.value.joint
     with pytest.raises(kic.ModelError):
-        kic.to_urdf(kic.load("quadruped"))  # closed contacts
+        kic.load("quadruped").to_urdf()  # closed contacts
     with pytest.raises(kic.ModelError):
-        kic.to_mjcf(kic.load("puma560"))  # a massless body
+        kic.load("puma560").to_mjcf()  # a massless body
 
 
 def test_gearbox_of_sdf():
@@ -436,7 +436,7 @@ def test_mimic_of_sdf():
 
 def test_order_of_needs_a_model_with_common_joints():
     with pytest.raises(kic.InputError):
-        kic.load("four-bar").order_of(object())
+        kic.load("four-bar").joint_order(object())
 
 
 SPIN = '<joint name="{name}" type="revolute"><parent>{parent}</parent><child>{child}</child>{more}</joint>'
@@ -457,7 +457,7 @@ def test_trees_of_an_sdf_model_move_on_their_own():
     assert sum("no joint connects link 'l2' with 'l0'" in remark for remark in m.remarks) == 1
     for floating in (True, False):
         with pytest.raises(kic.ModelFileError, match="no joint connects"):
-            kic.from_sdf(text, floating, strict=True)
+            kic.from_sdf(text, floating_base=floating, strict=True)
     m = kic.from_sdf(text.replace('"j0"', '"root_joint"').replace('"j2"', '"root_joint_l2"'))
     assert {joint.name for joint in m.joints} == {
         "root_joint", "root_joint_", "root_joint_l2", "root_joint_l2_",
@@ -497,7 +497,8 @@ def test_parts_of_sdf_links_and_joints_that_are_left_out():
     )
     m = kic.from_sdf(text.replace("{link}", '<inertial auto="true"/>'))
     assert m.bodies[0].mass is None
-    for words in ("<gravity> of link 'a'", "mass of link 'a' is unknown", "effort and velocity limits"):
+    assert m.effort_limits == {"j": (-3.0, 3.0)}
+    for words in ("<gravity> of link 'a'", "mass of link 'a' is unknown"):
         assert sum(words in remark for remark in m.remarks) == 1
     with pytest.raises(kic.ModelFileError):
         kic.from_sdf(text.replace("{link}", ""), strict=True)
@@ -539,7 +540,7 @@ def test_limits_that_are_ignored_are_numbers(value):
 
 def test_strict_names_unknown_parts_of_urdf_links():
     text = ARM.replace("inertial>", "inertal>", 2)
-    assert any("<inertal> elements of links are ignored" in remark for remark in kic.from_urdf(text).remarks)
+    assert any("<inertal> of link 'upper' is ignored" in remark for remark in kic.from_urdf(text).remarks)
     with pytest.raises(kic.ModelFileError, match="<inertal>"):
         kic.from_urdf(text, strict=True)
 
@@ -621,15 +622,15 @@ FINGER = """<mujoco><compiler angle="radian"/><worldbody>
 @needs_mujoco
 def test_equalities_of_fixed_tendons():
     # a tendon without a second one keeps its length, whatever the other coefficients
-    m = kic.from_mujoco(FINGER.format('<tendon tendon1="t"/>'), coordinates=["a", "joint1", "joint1_"])
+    m = kic.from_mjcf(FINGER.format('<tendon tendon1="t"/>'), coordinates=["a", "joint1", "joint1_"])
     assert abs(m.at({"a": 0.3, "joint1": 0.1, "joint1_": 0.2}).value("c") - 0.6) < 1e-12
     both = FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/>')
-    m = kic.from_mujoco(both, coordinates=["a", "joint1", "joint1_"])
+    m = kic.from_mjcf(both, coordinates=["a", "joint1", "joint1_"])
     # 2 a - c = 0.4 + 3 (joint1 / 2)
     assert abs(m.at({"a": 0.3, "joint1": 0.1, "joint1_": 0.2}).value("c") - (0.6 - 0.4 - 0.15)) < 1e-12
-    m = kic.from_mujoco(FINGER.format('<tendon tendon1="s" polycoef="0.4 1 0 0 0"/>'))
+    m = kic.from_mjcf(FINGER.format('<tendon tendon1="s" polycoef="0.4 1 0 0 0"/>'))
     assert "joint1" not in {joint.name for joint in m.joints}
-    m = kic.from_mujoco(FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0 0 1 0 0"/>'))
+    m = kic.from_mjcf(FINGER.format('<tendon tendon1="t" tendon2="s" polycoef="0 0 1 0 0"/>'))
     assert m.dof == 4
     assert any("polynomial" in remark for remark in m.remarks)
 
@@ -639,10 +640,10 @@ def test_equalities_of_fixed_tendons():
 def test_equalities_with_joints_that_others_fix(turned):
     one = '<joint joint1="a" joint2="c" polycoef="0.1 2 0 0 0"/>'
     two = '<joint joint1="c" polycoef="0.3 1 0 0 0"/>'
-    m = kic.from_mujoco(FINGER.format(two + one if turned else one + two))
+    m = kic.from_mjcf(FINGER.format(two + one if turned else one + two))
     assert {joint.name for joint in m.joints}.isdisjoint({"a", "c"})
     # a = 0.1 + 2 c at c = 0.3
-    free = kic.from_mujoco(FINGER.format("")).at({"a": 0.7, "joint1_": 0.2, "c": 0.3, "joint1": 0.1})
+    free = kic.from_mjcf(FINGER.format("")).at({"a": 0.7, "joint1_": 0.2, "c": 0.3, "joint1": 0.1})
     c = m.at({"joint1_": 0.2, "joint1": 0.1})
     assert np.abs(c.value("com") - free.value("com")).max() < 1e-12
 
@@ -652,25 +653,41 @@ def test_equality_with_one_joint_that_another_fixes():
     both = (
         '<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/><joint joint1="c" polycoef="0.3 1 0 0 0"/>'
     )
-    m = kic.from_mujoco(FINGER.format(both), coordinates=["joint1", "joint1_"])
+    m = kic.from_mjcf(FINGER.format(both), coordinates=["joint1", "joint1_"])
     # 2 a - c = 0.4 + 3 (joint1 / 2) at c = 0.3
     assert abs(m.at({"joint1": 0.1, "joint1_": 0.2}).value("a") - (0.3 + 0.4 + 0.15) / 2) < 1e-12
 
 
 @needs_mujoco
-@pytest.mark.parametrize("more", ['forcerange="-1 1"', 'ctrlrange="-1 1"', ""])
-def test_limits_of_mjcf_actuators_have_a_remark(more):
-    m = kic.from_mujoco(MJCF.replace('gear="3"', f'gear="3" {more}'))
-    assert any("effort and velocity limits are ignored" in remark for remark in m.remarks) == bool(more)
+@pytest.mark.parametrize("more", ['forcerange="-1 2"', 'ctrlrange="-1 2"', ""])
+def test_limits_of_mjcf_actuators_are_those_of_their_joints(more):
+    m = kic.from_mjcf(MJCF.replace('gear="3"', f'gear="3" {more}'))
+    assert list(m.effort_limits.values()) == ([(-3.0, 6.0)] if more else [])
+    m = kic.from_mjcf(MJCF.replace('gear="3"', 'gear="3" forcerange="1 2"'))
+    assert not m.effort_limits
+    assert any("limits of actuator" in remark for remark in m.remarks)
+
+
+def test_limits_of_urdf_and_sdf_joints_are_written_and_read():
+    m = kic.load("panda").replace("joint1", effort_limits=87.0, rate_limits=2.0)
+    text = m.to_urdf().text
+    again = kic.from_urdf(text)
+    assert again.effort_limits == {"joint1": (-87.0, 87.0)}
+    assert again.rate_limits == {"joint1": (-2.0, 2.0)}
+    unknown = kic.from_urdf(text.replace('effort="87.0"', 'effort="0"').replace('effort="87"', 'effort="0"'))
+    assert not unknown.effort_limits
+    assert any("effort and velocity limits" in remark for remark in unknown.remarks)
+    with raises(kic.ModelError):
+        m.replace("joint1", effort_limits=(-80.0, 87.0)).to_urdf()
 
 
 @needs_mujoco
 def test_joints_without_a_name_get_a_new_one():
     import mujoco
 
-    m = kic.from_mujoco(FINGER.format(""))
+    m = kic.from_mjcf(FINGER.format(""))
     assert [joint.name for joint in m.joints] == ["a", "joint1_", "c", "joint1"]
-    assert m.order_of(mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
+    assert m.joint_order(mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
 
 
 ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>'
@@ -699,7 +716,7 @@ ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>
 def test_mjcf_expanding_to_many_parts_raises(parts, data):
     text = f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>"
     with raises(kic.ModelFileError, **data):
-        kic.from_mujoco(text)
+        kic.from_mjcf(text)
 
 
 @needs_mujoco
@@ -714,7 +731,7 @@ def test_mjcf_expanding_to_many_parts_raises(parts, data):
     ],
 )  # fmt: skip
 def test_mjcf_with_tables_and_flexible_bodies_of_usual_size(parts):
-    assert kic.from_mujoco(f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>").dof
+    assert kic.from_mjcf(f"<mujoco>{parts}<worldbody>{ROD}</worldbody></mujoco>").dof
 
 
 @needs_mujoco
@@ -825,7 +842,7 @@ def test_meshes_of_masses_are_in_the_folder(tmp_path, folder, name, inside):
         with raises(kic.ModelFileError, key="file"):
             kic.load(path)
     with raises(kic.ModelFileError, key="file"):
-        kic.from_mujoco(text)
+        kic.from_mjcf(text)
 
 
 def test_a_body_without_joints_has_a_remedy(tmp_path):
@@ -844,8 +861,8 @@ def test_a_body_without_joints_has_a_remedy(tmp_path):
 def test_an_mjcf_body_without_joints_has_a_remedy():
     text = f"<mujoco><worldbody>{ROD}</worldbody></mujoco>"
     with pytest.raises(kic.ModelFileError, match="<freejoint/>"):
-        kic.from_mujoco(text.replace("<joint/>", ""))
-    assert kic.from_mujoco(text.replace("<joint/>", "<freejoint/>")).dof == 6
+        kic.from_mjcf(text.replace("<joint/>", ""))
+    assert kic.from_mjcf(text.replace("<joint/>", "<freejoint/>")).dof == 6
 
 
 # a planar loop of four bars, whose last hinge closes it, and a pair of wheels in a gearbox
@@ -950,4 +967,4 @@ def test_numbers_that_overflow_when_links_are_merged():
 )  # fmt: skip
 def test_mjcf_with_huge_numbers(more, data):
     with raises(kic.ModelFileError, **data):
-        kic.from_mujoco(f'<mujoco><worldbody><body name="b" {more}</body></worldbody></mujoco>')
+        kic.from_mjcf(f'<mujoco><worldbody><body name="b" {more}</body></worldbody></mujoco>')

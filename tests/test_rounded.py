@@ -52,14 +52,14 @@ def loop(places: np.ndarray, axes: np.ndarray, tolerance: float = 0.0) -> kic.Me
     return kic.Mechanism(
         "bennett",
         [
-            kic.Body(name, 1.0, tuple(centre), (0.1, 0.1, 0.1))
+            kic.Body(name, mass=1.0, com=tuple(centre), inertia=(0.1, 0.1, 0.1))
             for name, centre in zip(names[1:], centres, strict=True)
         ],
         [
             kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), tuple(places[k]), tuple(axes[k]))
             for k in range(4)
         ],
-        [kic.Point("tip", "bar2", tuple(PLACES[2]))],
+        points=[kic.Point("tip", "bar2", tuple(PLACES[2]))],
         gravity=(1.0, 2.0, -9.0),
         coordinates=["A"],
         closure_tolerance=tolerance,
@@ -81,7 +81,7 @@ def square() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_exact_linkage() -> None:
     m = loop(PLACES, AXES)
-    assert (m.dof, m.redundant, m.mobility().caveat()) == (1, 3, "")
+    assert (m.dof, m.mobility().redundant, m.mobility().caveat()) == (1, 3, "")
     for A in (-0.5, 0.0, 0.3, 1.2, 2.0):
         c, y = m.at({"A": A}), other_angle(DRAWN + A)
         u = c.coefficients(["B", "C", "D"], order=3)
@@ -96,15 +96,19 @@ def test_the_exact_linkage() -> None:
 def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
     """The linkage is rigid; the error reports the residual share and a remedy."""
     m = loop(PLACES.round(digits), AXES.round(digits))
-    assert (m.dof, m.redundant, m.mobility().regular) == (0, 2, True)
+    assert (m.dof, m.mobility().redundant, m.mobility().regular) == (0, 2, True)
     share = m.mobility().shares[-1]
     assert 0.01 < share * 10**digits < 1
     text = (
-        rf"'bennett' has mobility 0; 1 coordinates were named: A\. It does not move: name none\. "
+        rf"'bennett' has mobility 0; 1 coordinate was named: A\. It does not move: name none\. "
         rf"The weakest condition contributes {share:.1e} of the strongest\. If that is rounding of "
         rf"dimensions, closure_tolerance = (1e-0\d|0\.\d+) makes the mobility 1\."
     )
-    for question in (lambda: m.at({"A": 0.1}), lambda: m.at().coefficients("B"), lambda: m.prepare("tip")):
+    for question in (
+        lambda: m.at({"A": 0.1}),
+        lambda: m.at().coefficients("B"),
+        lambda: m.prepare("coefficients", of="tip"),
+    ):
         with pytest.raises(kic.InputError, match=text):
             question()
     # and with what it proposes, it moves
@@ -128,7 +132,7 @@ def test_linkage_moves_within_the_closure_tolerance(digits: int) -> None:
     wanted = np.linspace(-0.5, 1.0, 7)
     c, e = m.at({"A": wanted}), exact.at({"A": wanted})
     assert np.abs(c.value("A") - wanted).max() <= 1e-15
-    for a, b in zip(c.coefficients(OF, 3).tensors, e.coefficients(OF, 3).tensors, strict=True):
+    for a, b in zip(c.coefficients(OF, order=3).tensors, e.coefficients(OF, order=3).tensors, strict=True):
         assert 0 < np.abs(a - b).max() < 20 * 10.0**-digits * np.abs(b).max()
     # so is the angle of a cut joint
     assert m.cuts == ("D",)
@@ -147,15 +151,15 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     exact = loop(*square()) if flat else loop(PLACES, AXES)
     wanted = [-0.3, 0.0, 0.4]
     e = exact.at({"A": wanted})
-    u, d = e.coefficients(OF, 3), e.dynamics()
+    u, d = e.coefficients(OF, order=3), e.dynamics()
     right = [*u.tensors, d.I, d.P, d.load]
     errors = []
     for size in sizes:
         m = disturbed(size, seed, 10 * size, flat)
-        assert (m.dof, m.redundant) == (1, 3)
+        assert (m.dof, m.mobility().redundant) == (1, 3)
         c = m.at({"A": wanted})
         assert np.abs(c.value("A") - wanted).max() <= 1e-15
-        v, g = c.coefficients(OF, 3), c.dynamics()
+        v, g = c.coefficients(OF, order=3), c.dynamics()
         found = [*v.tensors, g.I, g.P, g.load]
         errors.append([np.abs(a - b).max() / np.abs(b).max() for a, b in zip(found, right, strict=True)])
     slope = np.polyfit(np.log10(sizes), np.log10(errors), 1)[0]
@@ -187,7 +191,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
     # a state from elsewhere, where the conditions leave no freedom at all
     far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
     with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
-        m.prepare(of="tip")(far.state)
+        m.prepare("coefficients", of="tip")(far.state)
     assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
 
@@ -207,7 +211,7 @@ def test_without_a_tolerance_small_roundings_raise(decade: int) -> None:
 @pytest.mark.parametrize("decade", range(12, 16))
 def test_roundings_of_arithmetic_are_none(decade: int) -> None:
     m, right = disturbed(10.0**-decade, 0, 0.0), loop(PLACES, AXES)
-    found, right = (x.at({"A": 0.3}).coefficients(OF, 3).tensors for x in (m, right))
+    found, right = (x.at({"A": 0.3}).coefficients(OF, order=3).tensors for x in (m, right))
     for a, b in zip(found, right, strict=True):
         assert np.abs(a - b).max() < (200 * 10.0**-decade + 1e-13) * np.abs(b).max()
 
@@ -215,7 +219,7 @@ def test_roundings_of_arithmetic_are_none(decade: int) -> None:
 def test_slightly_open_state_is_detected() -> None:
     """Conditions that follow from others at closed states do so no more: by so much, at which condition."""
     m = loop(PLACES, AXES)
-    f = m.prepare(of="tip", order=3)
+    f = m.prepare("coefficients", of="tip", order=3)
     state = m.at({"A": 0.3}).state
     f(state)
     state[1] += 2e-9
@@ -240,7 +244,7 @@ def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
         points=[replace(p, at=tuple(np.array(p.at) * unit)) for p in base.points],
     )
     state = m.at().state
-    f = m.prepare(of=["tip"], wrt=wrt)
+    f = m.prepare("coefficients", of=["tip"], wrt=wrt)
     f(state)
     opened = state.copy()
     opened[1] += 4e-7

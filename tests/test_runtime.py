@@ -18,7 +18,7 @@ from raising import raises
 
 import kic
 from kic.io.library import models_directory
-from kic.kernels import jit as compiled
+from kic.kernels import compiler as compiled
 from kic.kernels import threads as pool
 
 ROOT = Path(kic.__file__).parent.parent
@@ -158,11 +158,11 @@ def test_edited_helpers_are_recompiled(tmp_path: Path) -> None:
     # the entry's own file stays as it was: only a helper in another file changes
     helper = tmp_path / "kic" / "kernels" / "influence.py"
     text = helper.read_text(encoding="utf-8")
-    assert "return cross(s, sub(e, take(F, n, ORIGIN)))" in text
+    assert "return cross(s, sub(e, take(F, n, lay.ORIGIN)))" in text
     helper.write_text(
         text.replace(
-            "return cross(s, sub(e, take(F, n, ORIGIN)))",
-            "return scale(2, cross(s, sub(e, take(F, n, ORIGIN))))",
+            "return cross(s, sub(e, take(F, n, lay.ORIGIN)))",
+            "return scale(2, cross(s, sub(e, take(F, n, lay.ORIGIN))))",
         ),
         encoding="utf-8",
     )
@@ -278,8 +278,8 @@ def test_kernels_keep_nothing() -> None:
     """No kernel keeps references to its arguments."""
     open_arm, loop = kic.load("puma560"), kic.load("gough-stewart")
     state = open_arm.at(np.full(6, 0.3)).state
-    prepared = open_arm.prepare(of=["link6"], order=3, dynamics=True)
-    elsewhere = loop.prepare(of=["platform"], order=3, dynamics=True)
+    prepared = open_arm.prepare(["coefficients", "dynamics"], of=["link6"], order=3)
+    elsewhere = loop.prepare(["coefficients", "dynamics"], of=["platform"], order=3)
     for evaluator, at in ((prepared, state), (elsewhere, loop.at().state)):
         out = evaluator(evaluator_state := at.copy())
         evaluator(evaluator_state, out=out)

@@ -68,7 +68,7 @@ def spatial_four_bar(rng) -> Case:
             kic.Joint("T", "spherical", ("coupler", "rocker"), at=rng.normal(size=3)),
             kic.Joint("D", "revolute", ("ground", "rocker"), at=rng.normal(size=3), axis=unit(rng)),
         ],
-        [
+        points=[
             kic.Point("off", "coupler", at=rng.normal(size=3)),
             kic.Point("end", "rocker", at=rng.normal(size=3)),
         ],
@@ -91,7 +91,7 @@ def arm(rng) -> Case:
         for k, kind in enumerate(kinds)
     ]
     points = [kic.Point("tip", "b5", at=p + 0.7 * axis), kic.Point("off", "b5", at=rng.normal(size=3))]
-    m = kic.Mechanism("arm", [body(rng, f"b{k}") for k in range(6)], joints, points)
+    m = kic.Mechanism("arm", [body(rng, f"b{k}") for k in range(6)], joints, points=points)
     rows = [[f"{name}.{x}" for x in "xyz"] + ["J0", "J1", "J2"] for name in ("tip", "off")]
     return m, [rows[0]], [rows[1]], None
 
@@ -106,7 +106,7 @@ def stretched_arm(rng) -> Case:
         for k in range(3)
     ]
     bodies = [body(rng, f"b{k}") for k in range(3)]
-    m = kic.Mechanism("stretched", bodies, joints, [kic.Point("tip", "b2", at=places[3])])
+    m = kic.Mechanism("stretched", bodies, joints, points=[kic.Point("tip", "b2", at=places[3])])
     return m, [["tip.x", "tip.y", "tip.z"]], [["J2", "J0", "J1"]], None
 
 
@@ -149,11 +149,11 @@ def test_results_and_errors_are_independent_of_units(make, seed: int) -> None:
             with pytest.raises(kic.SingularError):
                 k.inverse()
             with pytest.raises(kic.SingularError):
-                c.distribute(np.ones(len(k.columns)), rows, weights, wrt=wrt)
+                c.distribute(np.ones(len(k.columns)), actuators=rows, criterion=weights, wrt=wrt)
             with pytest.raises(kic.SingularError):
-                c.internal_loads(rows, weights, wrt=wrt)
+                c.internal_loads(actuators=rows, criterion=weights, wrt=wrt)
             with pytest.raises(kic.SingularError):
-                c.actuator_dynamics(rows, weights, wrt=wrt)
+                c.actuator_dynamics(actuators=rows, criterion=weights, wrt=wrt)
         for rows in regular:
             k = c.coefficients(rows, wrt=wrt)
             inverse = k.inverse()
@@ -162,7 +162,7 @@ def test_results_and_errors_are_independent_of_units(make, seed: int) -> None:
             known = first.setdefault(str(rows), same)
             assert np.abs(same - known).max() <= tolerance * np.abs(known).max()
             assert inverse.inverse().condition() == pytest.approx(k.condition(), rel=1e-3)
-            T = c.distribute(np.ones(len(k.columns)), rows, np.ones(len(rows)), wrt=wrt)
+            T = c.distribute(np.ones(len(k.columns)), actuators=rows, criterion=np.ones(len(rows)), wrt=wrt)
             assert np.allclose(np.swapaxes(k.G, -1, -2) @ T.effort, 1.0, rtol=1e-6)
 
 
@@ -191,7 +191,7 @@ def test_no_false_errors_far_from_the_origin_and_in_small_loops() -> None:
             kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
             kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
         ],
-        [kic.Point("tip", "b", at=(1, 1e-6, 0))],
+        points=[kic.Point("tip", "b", at=(1, 1e-6, 0))],
     )
     tip = fine.at().coefficients(["tip.x", "tip.y"])
     assert 1e5 < tip.condition() < 1e8
@@ -240,7 +240,7 @@ def test_members_without_a_configuration_are_not_overflow() -> None:
     m = kic.load("four-bar")
     c = m.at({"tip.y": [float(m.at().value("tip.y")), 1e3]}, near=m.at(), failures="mask")
     assert c.ok.tolist() == [True, False]
-    for found in (c.dynamics().P, c.coefficients("tip").H, c.contributions().I_linear, c.linearize().K):
+    for found in (c.dynamics().P, c.coefficients("tip").H, c.body_contributions().I_linear, c.linearize().K):
         assert np.isfinite(found[0]).all()
         assert np.isnan(found[1]).all()
     assert np.isnan(c.joint_forces().effort[1]).all()
@@ -270,7 +270,11 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
     p, axis = rng.normal(size=3), unit(rng)
     thin = 0.3 * (np.eye(3) - np.outer(axis, axis))
     rod = kic.Body(
-        "rod", 1.5, tuple(p + axis), tuple(map(tuple, (thin + thin.T) / 2)), inertia_exception="thin"
+        "rod",
+        mass=1.5,
+        com=tuple(p + axis),
+        inertia=tuple(map(tuple, (thin + thin.T) / 2)),
+        inertia_exception="thin",
     )
     m = kic.Mechanism(
         "thin",
@@ -302,7 +306,7 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
         with pytest.raises(kic.SingularError):
             c.operational_space("B")
         with pytest.raises(kic.SingularError):
-            c.resolve("A", [1.0], weight="minimum kinetic energy")
+            c.resolve_redundancy("A", [1.0], criterion="minimum kinetic energy")
         with pytest.raises(kic.SingularError):
             c.linearize().forward_dynamics()
 
@@ -311,8 +315,8 @@ def test_light_hands_on_heavy_arms_are_not_round_off() -> None:
     m = kic.Mechanism(
         "light",
         [
-            kic.Body("arm", 1e3, (1, 0, 0), (1, 1, 1)),
-            kic.Body("hand", 1e-6, (2, 1e-4, 0), (1e-15,) * 3),
+            kic.Body("arm", mass=1e3, com=(1, 0, 0), inertia=(1, 1, 1)),
+            kic.Body("hand", mass=1e-6, com=(2, 1e-4, 0), inertia=(1e-15,) * 3),
         ],
         [
             kic.Joint("A", "revolute", ("ground", "arm"), at=(0, 0, 0), axis=(0, 0, 1)),
@@ -342,7 +346,10 @@ def test_results_that_overflow_raise() -> None:
     bodies = tuple(replace(b, mass=1e49, com=tuple(1e49 * x for x in b.com or (1, 0, 0))) for b in m.bodies)
     slide = kic.Mechanism(
         "slide",
-        [kic.Body("a", 1.0, (0, 0, 0), (1, 1, 1)), kic.Body("b", 1.0, (0, 0, 0), (1, 1, 1))],
+        [
+            kic.Body("a", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1)),
+            kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1)),
+        ],
         [
             kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
             kic.Joint("X", "prismatic", ("a", "b"), at=(0, 0, 0), axis=(1, 0, 0)),
@@ -350,12 +357,12 @@ def test_results_that_overflow_raise() -> None:
         gravity=(0, -9.81, 0),
     )
     c = slide.at([0.3, 1e200])
-    f = slide.prepare(dynamics=True)
+    f = slide.prepare("dynamics")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for ask in (
             c.dynamics,
-            c.contributions,
+            c.body_contributions,
             c.linearize,
             lambda: c.operational_space("A"),
             lambda: f(c.state, check=True),
@@ -369,7 +376,7 @@ def test_results_that_overflow_raise() -> None:
             c.joint_forces()
         large = replace(m, bodies=bodies)
         for ask in (
-            lambda: repr(large),
+            lambda: large.summary().text(),
             large.at,
             lambda: large.at().dynamics().P,
             lambda: large.at().joint_forces(),
@@ -393,12 +400,12 @@ def test_extreme_numbers_raise_only_kic_errors(name: str) -> None:
                     other = replace(
                         m, bodies=(*m.bodies[:k], replace(m.bodies[k], **change), *m.bodies[k + 1 :])
                     )
-                    repr(other)
+                    other.summary().text()
                     c = other.at()
-                    repr(c)
+                    c.summary().text()
                     d = c.dynamics()
                     assert all(np.isfinite(x).all() for x in (d.I, d.P, d.load))
-                    repr(d)
+                    d.summary().text()
                     c.joint_forces()
                     c.linearize()
                 except kic.KicError:

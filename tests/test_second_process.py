@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -91,7 +93,7 @@ def test_failed_second_process_writes_nothing_and_does_not_block(
     second.finish("a")
     second.finish("unknown")
     assert not list(tmp_path.rglob("*.nbc"))
-    second._stop()
+    second.stop()
 
 
 def test_second_process_does_not_start_without_writable_cache(
@@ -104,3 +106,32 @@ def test_second_process_does_not_start_without_writable_cache(
     second = SecondProcess()
     second.start(blocked / "cache")
     assert second._process is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["-m", "kic", "report", "four-bar"], 130),
+        (["-c", "import kic; kic.load('four-bar').at().dynamics()"], -signal.SIGINT),
+    ],
+    ids=["command", "program"],
+)
+def test_an_interrupt_ends_a_compilation(arguments: list[str], code: int, tmp_path: Path) -> None:
+    """LLVM compiles the kernel of a closed mechanism for about 10 s without returning to Python."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        env={**os.environ, "KIC_CACHE_DIR": str(tmp_path), "KIC_VERBOSE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    while b"transfer" not in process.stderr.read1() and process.poll() is None:
+        pass
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    assert time.perf_counter() - sent < 5  # about 0.5 s on a machine without other work

@@ -50,7 +50,7 @@ def test_balls_are_on_the_platform_and_legs_below_it() -> None:
         c = kic.load("gough-stewart").at()
         lengths = np.array([float(c.value(f"L{k}")) for k in range(1, 7)])
         c = kic.load("gough-stewart").at(lengths + shift * np.array([1, 0, 0, 1, 0, 0]), near=c)
-        shapes = kic.draw(c).shapes
+        shapes = c.draw().shapes
         (face,) = [k for k, s in enumerate(shapes) if s.plane is not None]
         balls = [k for k, s in enumerate(shapes) if s.of == "spherical"]
         assert min(balls) > face
@@ -69,7 +69,7 @@ def test_turning_and_sliding_arrows_differ_from_any_side() -> None:
         coordinates=["A"],
     )
     for view in ((-90, 10), (-60, 10), (60, 10), (-30, 40), (10, 0)):
-        picture = kic.draw(m.at([0.3]), view=view)
+        picture = m.at([0.3]).draw(view=view)
         arcs = [s for s in picture.shapes if s.of == "revolute" and s.face is None and len(s.xy) == 24]
         arcs.sort(key=lambda s: s.key)
         (tip,) = [s for s in picture.shapes if s.face == DRIVE and not s.name and len(s.xy) == 4]
@@ -86,7 +86,7 @@ def test_turning_and_sliding_arrows_differ_from_any_side() -> None:
 def test_axes_of_joints_are_seen() -> None:
     """A line along each, beyond the ends of the cylinder."""
     c = kic.load("bennett").at()
-    picture = kic.draw(c)
+    picture = c.draw()
     view = picture._scene.view
     for joint in c._model.description.joints:
         (mark,) = [k for k in picture._marks if k.name == joint.name]
@@ -98,7 +98,7 @@ def test_axes_of_joints_are_seen() -> None:
 
 def test_couplings_by_ratios_are_dashes_from_joint_to_joint() -> None:
     c = kic.load("bevel-wrist").at()
-    picture = kic.draw(c, names=True)
+    picture = c.draw(names=True)
     ties = {mark.name: mark for mark in picture._marks if mark.kind == "tie"}
     assert set(ties) == {"mesh2", "mesh3", "mesh4"}
     marks = {m.name: m for m in picture._marks if m.kind == "revolute"}
@@ -112,7 +112,7 @@ def test_couplings_by_ratios_are_dashes_from_joint_to_joint() -> None:
 def test_a_hand_has_its_fingers() -> None:
     """A rod to the nearest point of a body, and from that to the next."""
     c = kic.load("bevel-wrist").at()
-    links = [m for m in kic.draw(c)._marks if m.body == "hand" and m.kind in ("link", "stem")]
+    links = [m for m in c.draw()._marks if m.body == "hand" and m.kind in ("link", "stem")]
     assert [m.kind for m in links] == ["link", "stem"]
     np.testing.assert_allclose(links[0].places[1], c.value("tip"))
     np.testing.assert_allclose(links[1].places, [c.value("tip"), c.value("finger")])
@@ -120,7 +120,7 @@ def test_a_hand_has_its_fingers() -> None:
 
 def test_joints_all_in_one_place_are_drawn_larger() -> None:
     def size(name: str) -> float:
-        picture = kic.draw(kic.load(name).at())
+        picture = kic.load(name).at().draw()
         return picture._size * picture._canvas.points
 
     assert size("bevel-wrist") > 1.3 * size("panda") > 1.3 * 2.7
@@ -129,13 +129,13 @@ def test_joints_all_in_one_place_are_drawn_larger() -> None:
 def test_a_curve_along_other_configurations() -> None:
     m = kic.load("jansen-leg")
     turn = m.path({"A": np.linspace(0, 2 * np.pi, 25)})
-    picture = kic.draw(m.at()).trace("foot", turn)
+    picture = m.at().draw().trace("foot", along=turn)
     (curve,) = [s for s in picture.shapes if s.of == "trace"]
     np.testing.assert_allclose(curve.xy, turn.value("foot")[:, :2], atol=1e-12)
     with raises(InputError, key="along"):
-        kic.draw(m.at()).trace("foot", kic.load("four-bar").at([0.5]))
+        m.at().draw().trace("foot", along=kic.load("four-bar").at([0.5]))
     with raises(InputError, key="along", got=()):
-        kic.draw(m.at()).trace("foot", m.at())
+        m.at().draw().trace("foot", along=m.at())
 
 
 # ---- the gallery

@@ -36,7 +36,7 @@ def freeman() -> kic.Mechanism:
         "speed_constant": "C_E",
     }
     motors = [
-        kic.Motor(f"M{k}", ["j1", "j2", "j3"], N[k], **{key: CASE[of][k] for key, of in keys.items()})
+        kic.Motor(f"M{k}", ["j1", "j2", "j3"], ratios=N[k], **{key: CASE[of][k] for key, of in keys.items()})
         for k in range(3)
     ]
     return arm(CASE["chain"], hand=CASE["P_local"], motors=motors)
@@ -48,7 +48,7 @@ def test_the_arm_of_the_source() -> None:
     assert mismatch(bare.K, np.array(CASE["dT_dphi"])) < 1e-12
     assert mismatch(bare.C, np.array(CASE["dT_dphid"])) < 1e-12
     assert mismatch(c.dynamics(motors=True).I, np.array(CASE["I_star_with_rotor"])) < 1e-12
-    assert mismatch(c.drive(v, a, np.zeros(3)).current, np.array(CASE["i"])) < 1e-12
+    assert mismatch(c.motor_demand(v, a, np.zeros(3)).current, np.array(CASE["i"])) < 1e-12
     s = c.state_space(v, a)
     assert mismatch(s.A, np.array(CASE["F"])) < 1e-12
     assert mismatch(s.B, np.array(CASE["Gin"])) < 1e-12
@@ -68,7 +68,7 @@ def test_voltages_of_the_source() -> None:
     rate = (V - R * i - k_e * (N @ v)) / L
     lin = c.linearize(v, a, motors=True)
     jerk = np.linalg.solve(lin.I, N.T @ (k_t * rate) - lin.rate(np.zeros(3)))
-    assert mismatch(c.drive(v, a, jerk).voltage, V) < 1e-12
+    assert mismatch(c.motor_demand(v, a, jerk).voltage, V) < 1e-12
 
 
 def test_every_source_number_is_tested() -> None:
@@ -107,7 +107,7 @@ def geared(rng: np.random.Generator, m: kic.Mechanism, joints: list[str], **more
             kic.Motor(
                 f"M{k}",
                 joints,
-                10 * rng.normal(size=len(joints)),
+                ratios=10 * rng.normal(size=len(joints)),
                 **{key: x * rng.uniform(0.5, 2) for key, x in numbers.items()},
             )
             for k in range(len(joints))
@@ -143,14 +143,14 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     """A and B against complex steps of the nonlinear equations, about a motion with its own currents."""
     rng = np.random.default_rng(len(name))
     m = kic.load(name)
-    m = geared(rng, m, joints or list(m.coordinate_names))
+    m = geared(rng, m, joints or list(m.coordinates))
     c = m.at(m.at().phi + 0.4) if m._model.is_open_chain else m.at()
     train = m._model.drive_train
     M, K = m.dof, len(m.motors)
     v, a = rng.normal(size=(2, M))
     s = c.state_space(v, a, wrt=wrt)
-    current = c.drive(v, a, np.zeros(M), wrt=wrt).current
-    voltage = c.drive(v, a, np.zeros(M), wrt=wrt).voltage
+    current = c.motor_demand(v, a, np.zeros(M), wrt=wrt).current
+    voltage = c.motor_demand(v, a, np.zeros(M), wrt=wrt).voltage
     assert mismatch(nonlinear(c, v, current, voltage, train, wrt)[0], a) < 1e-8
     lin = c.linearize(v, a, wrt=wrt)
     want = np.zeros_like(s.A)
@@ -171,7 +171,7 @@ def test_transfer_and_question_are_the_same() -> None:
     """(3-52): transfer from joints to a hand with angular velocities equals direct evaluation in its rows."""
     rng = np.random.default_rng(9)
     m = random_tree(rng, "RRRRRR", loads=True)
-    m = geared(rng, m, list(m.coordinate_names))
+    m = geared(rng, m, list(m.coordinates))
     c = random_posture(rng, m)
     v, a = rng.normal(size=(2, 6))
     hand = c.coefficients("b5", order=3)
@@ -208,7 +208,7 @@ def test_efforts_and_forces_as_inputs() -> None:
     h = 1j * STEP
     for k, label in enumerate(s.inputs[1:], 1):
         name, _, part = label.partition(".")
-        force = np.array(getattr(m.parts[name], "force", getattr(m.parts[name], "moment", None)), complex)
+        force = np.array(getattr(m[name], "force", getattr(m[name], "moment", None)), complex)
         force["xyz".index(part)] += h
         rates = c.dynamics(applied={name: force}).forward_dynamics(v, effort)
         assert mismatch(s.B[5:, k], rates.imag / STEP) < 1e-10, label
@@ -361,7 +361,7 @@ def test_discrete_models() -> None:
     from scipy.linalg import expm
 
     rng = np.random.default_rng(13)
-    m = geared(rng, kic.load("puma560"), list(kic.load("puma560").coordinate_names))
+    m = geared(rng, kic.load("puma560"), list(kic.load("puma560").coordinates))
     c = m.at(rng.normal(size=(2, 1, 6)))
     s = c.state_space()
     discrete = s.discretize(0.01)
@@ -373,18 +373,18 @@ def test_discrete_models() -> None:
         block[:18, :18], block[:18, 18:] = s.A[b, 0], s.B[b, 0]
         assert mismatch(discrete.B[b, 0], expm(0.01 * block)[:18, 18:]) < 1e-10
     for method in ("foh", "impulse", "euler", "backward_diff", "bilinear"):
-        assert s.discretize(0.01, method).A.shape == s.A.shape
-    assert mismatch(s.discretize(0.01, "euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
+        assert s.discretize(0.01, method=method).A.shape == s.A.shape
+    assert mismatch(s.discretize(0.01, method="euler").A, np.eye(18) + 0.01 * s.A) < 1e-14
     for wrong in (0, -1, np.nan, [1, 2], "x"):
         with raises(kic.InputError, key="dt"):
             s.discretize(wrong)
     with raises(kic.InputError, key="method"):
-        s.discretize(0.1, "tustin")
+        s.discretize(0.1, method="tustin")
     with raises(kic.InputError, key="dt"):
         discrete.discretize(0.1)
     with raises(kic.InputError, key="dt"):
         discrete.transfer(c.coefficients("link6", order=3))
-    assert "every 0.01 in time" in str(discrete)
+    assert "every 0.01 in time" in str(discrete.summary())
     masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").state_space()
     assert np.isnan(masked.A[1]).all()
     assert np.isnan(masked.discretize(0.1).A[1]).all()
@@ -392,7 +392,7 @@ def test_discrete_models() -> None:
     assert np.isfinite(masked.eigenvalues[0]).all()
     empty = m.at(np.zeros((0, 6))).state_space()
     assert empty.A.shape == (0, 18, 18)
-    assert "empty batch" in str(empty)
+    assert "empty batch" in str(empty.summary())
 
 
 def test_hand_over_to_scipy() -> None:
@@ -503,14 +503,14 @@ def test_invalid_arguments() -> None:
     assert bare.states == ("A", "A.rate")
     assert bare.inputs == ("A",)
     with raises(kic.InputError, function="state_space()"):
-        kic.sensitivity(kic.load("four-bar"), lambda x: x.at().state_space().A, "crank.mass")
+        kic.load("four-bar").sensitivity(lambda x: x.at().state_space().A, "crank.mass")
     s = kic.load("four-bar").at().state_space()
     with raises(kic.InputError, columns=("shoulder", "elbow")):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with raises(kic.InputError, key="order"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
     with raises(kic.InputError, key="states"):
-        kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], ["A"])
-    page = str(s)
+        kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], coordinates=["A"])
+    page = str(s.summary())
     assert "state space of A" in page
     assert "<table>" in s._repr_html_()

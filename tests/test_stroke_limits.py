@@ -76,7 +76,7 @@ def test_orientations_are_inputs_and_axes_of_a_sweep() -> None:
     """The workspace over place and tilt is that of the leg lengths, computed from points."""
     x, tilt = np.linspace(-0.4, 0.4, 11), np.linspace(-0.6, 0.6, 13)
     grid = {"platform.x": x, **UPRIGHT, "platform.y": 0.0, "platform.euler_xyz.2": tilt}
-    s = kic.sweep(SIX, grid, "L1", limits=True)
+    s = SIX.sweep(grid, "L1", limits=True)
     home = SIX.at()
     base, top = (np.array([home.value(f"{p}{k}") for k in range(1, 7)]) for p in "BP")
     centre = np.array([home.value(f"platform.{axis}") for axis in "xyz"])
@@ -105,7 +105,7 @@ def test_swings_of_passive_joints() -> None:
     assert c.value("S.swing") == pytest.approx(np.arccos(image[:, 2]), abs=1e-7)
     assert m.at({"S": [0.0, 0.0, 3.0]}, limits=True).ok  # a turn about the direction is no swing
     assert (m.at({"S": r}, failures="mask", limits=True).ok == (np.arccos(image[:, 2]) <= 0.5)).all()
-    cross = kic.Joint("U", "universal", ("ground", "b"), (0, 0, 0), (1, 0, 0), (0, 1, 0), swing=0.4)
+    cross = kic.Joint("U", "universal", ("ground", "b"), (0, 0, 0), (1, 0, 0), axis2=(0, 1, 0), swing=0.4)
     u = kic.Mechanism("cross", [body], [cross])
     q = np.random.default_rng(1).uniform(-1, 1, (20, 2))
     swing = u.at(q).value("U.swing")
@@ -119,7 +119,7 @@ def test_legs_stop_a_run_at_their_joints() -> None:
     """A platform of joints, whose universal joints may swing a little."""
     m = kic.load("gough-stewart")
     joints = [replace(j, swing=0.05) if j.type == "universal" else j for j in m.joints]
-    run = kic.simulate(replace(m, joints=joints), 2.0, limits=True)
+    run = replace(m, joints=joints).simulate(2.0, limits=True)
     name = run.stopped.split()[-1]
     assert name.endswith(".swing")
     assert float(run.configuration[-1].value(name)) == pytest.approx(0.05, abs=1e-8)
@@ -131,9 +131,11 @@ def test_assembly_modes_equilibria_and_paths() -> None:
     joints = [replace(j, limits=elbow if j.name == "elbow" else wide) for j in arm.joints]
     m = replace(arm, joints=joints)
     where = {"tip.x": 1.0, "tip.y": 1.0}
-    assert len(arm.assemblies(where).counts) == 2
-    assert m.assemblies(where, limits=True).value("elbow") == pytest.approx([np.pi / 2])
-    assert m.assemblies(where, limits={"elbow": elbow}).value("elbow") == pytest.approx([np.pi / 2])
+    assert len(arm.assembly_modes(where).counts) == 2
+    assert m.assembly_modes(where, limits=True).configuration.value("elbow") == pytest.approx([np.pi / 2])
+    assert m.assembly_modes(where, limits={"elbow": elbow}).configuration.value("elbow") == pytest.approx(
+        [np.pi / 2]
+    )
     hangs = m.find_equilibrium(stable=True, limits=True)
     assert hangs.configuration.value("tip") == pytest.approx([0, -2, 0], abs=1e-9)
     high = replace(arm, joints=[replace(j, limits=(-1.0, 1.0)) for j in arm.joints])
@@ -145,7 +147,7 @@ def test_assembly_modes_equilibria_and_paths() -> None:
     home = start.value("tip.x")
     out = {"tip.x": lambda t: home - 1.2 * t}
     with pytest.raises(kic.ConfigurationError) as caught:
-        m.follow(out, t, near=start, limits={"elbow": (0.0, 0.8)})
+        m.track(out, t, near=start, limits={"elbow": (0.0, 0.8)})
     assert 0 < caught.value.time < 1
     assert "elbow" in caught.value.beyond[0]
     assert kic.JointLimits(m.limits).names == ("shoulder", "elbow")
@@ -212,7 +214,7 @@ def test_at_checks_the_solution_and_path_the_way() -> None:
 @pytest.mark.parametrize("command", ["report", "mobility", "linearize", "simulate", "draw -o arm.svg"])
 def test_commands_respect_limits(command: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    kic.save(boom(coordinates=["A"]), "boom.toml")
+    boom(coordinates=["A"]).save("boom.toml")
     name, *rest = command.split()
     within, beyond = ([name, "boom.toml", "--at", f"A={A}", *rest] for A in (0.3, 0.7))
     run(*beyond)  # without the option there are no limits
@@ -228,7 +230,7 @@ def test_commands_respect_limits(command: str, tmp_path, monkeypatch) -> None:
 
 def test_runs_and_motions_of_commands_end_at_limits(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    kic.save(boom(coordinates=["A"]), "boom.toml")
+    boom(coordinates=["A"]).save("boom.toml")
     data = json.loads(run_line("simulate boom.toml --at A=0.3 --for 5 --limits --json"))
     assert "A" in data["stopped"]
     assert data["q"][-1] == pytest.approx([-0.2])
@@ -244,9 +246,9 @@ def test_shipped_models_have_the_limits_of_their_sources() -> None:
     for name in ("panda", "gough-stewart"):
         m = kic.load(name)
         assert m.at(limits=True).ok
-        assert set(m.limits) == set(m.coordinate_names)
+        assert set(m.limits) == set(m.coordinates)
     with raises(kic.ConfigurationError, beyond=[{"joint4": pytest.approx(0.0698)}]):
         kic.load("panda").at(np.zeros(7), limits=True)
     legs = kic.load("gough-stewart")
     assert all(low >= 0.6 and high <= 1.2 for low, high in legs.limits.values())
-    assert "lower limit of L1" in kic.simulate(legs, 0.5, limits=True).stopped
+    assert "lower limit of L1" in legs.simulate(0.5, limits=True).stopped

@@ -8,25 +8,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import kic
+from kic.kernels import layout as lay
 from kic.kernels import newton
-from kic.kernels.layout import (
-    BALL,
-    COLUMN_SCALE,
-    COLUMNS,
-    ELIMINATED,
-    FRAME_WIDTH,
-    GROUP,
-    HEADER,
-    HEIGHT,
-    INPUT,
-    ITEMS,
-    KIND,
-    SCALE,
-    STATE,
-    SYSTEM,
-    USED_ITEM,
-    USED_ROW,
-)
 from kic.kernels.offsets import section
 from kic.transfer import coordinate_transfer
 
@@ -102,7 +85,7 @@ def test_jumps_reach_the_same_configuration_as_the_path(seed: int) -> None:
 def test_dead_centres_have_exact_values() -> None:
     """At a dead centre of the input the start is returned if it has the requested values."""
     m = kic.load("slider-crank")
-    c = m.at({m.coordinate_names[0]: 0.0})
+    c = m.at({m.coordinates[0]: 0.0})
     slide = next(j.name for j in m.joints if j.type == "prismatic")
     assert np.array_equal(m.at({slide: float(c.value(slide))}, near=c).state, c.state)
 
@@ -112,7 +95,7 @@ def test_full_turns_are_passed_at_once(name: str) -> None:
     """A branch that repeats itself after some turns is not followed through all of them."""
     m = kic.load(name)
     c = m.at()
-    crank, *others = m.coordinate_names
+    crank, *others = m.coordinates
     still = {x: float(c.value(x)) for x in others}
     start, turns = float(c.value(crank)), 159_120
     far = m.at({crank: start + 2 * np.pi * turns + 0.3, **still})
@@ -129,28 +112,28 @@ class System:
     """Square system of a query, evaluated in Python."""
 
     def __init__(self, plan: np.ndarray, numbers: np.ndarray, choice: np.ndarray) -> None:
-        self.size, self.height, self.count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, SYSTEM]
-        start, stop = section(plan, ITEMS)
-        self.cols, self.geometry = plan[HEADER : HEADER + self.size], numbers[: self.size]
-        self.items, self.vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+        self.size, self.height, self.count = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[2, lay.SYSTEM]
+        start, stop = section(plan, lay.ITEMS)
+        self.cols, self.geometry = plan[lay.HEADER : lay.HEADER + self.size], numbers[: self.size]
+        self.items, self.vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
         self.rest, self.choice = numbers[len(numbers) - 1 - self.size :], choice
 
     def __call__(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values of the rows in use and the scaled Jacobian at a state (S,)."""
-        F, value = np.zeros((self.size, FRAME_WIDTH)), np.zeros(self.height)
+        F, value = np.zeros((self.size, lay.FRAME_WIDTH)), np.zeros(self.height)
         g, W = np.zeros((self.height, self.size)), np.zeros((self.size, self.size))
         tables = self.cols, self.geometry, self.items, self.vectors, self.rest, self.choice, self.count
         newton.evaluate(*tables, state[None], 0, F, value, g, W)
-        return value[self.choice[USED_ROW, : self.size]], W
+        return value[self.choice[lay.USED_ROW, : self.size]], W
 
     def between(self, state: np.ndarray, d: np.ndarray, share: float) -> np.ndarray:
         """Return the state after a share of a chord d (M,)."""
         moved = state.copy()
         for n in range(self.size):
-            k = self.cols[n, STATE]
-            if self.cols[n, KIND] != BALL:
-                moved[k] += share * d[n] * self.rest[n, COLUMN_SCALE]
-            elif self.cols[n, GROUP] == n:
+            k = self.cols[n, lay.STATE]
+            if self.cols[n, lay.KIND] != lay.BALL:
+                moved[k] += share * d[n] * self.rest[n, lay.COLUMN_SCALE]
+            elif self.cols[n, lay.GROUP] == n:
                 turn = Rotation.from_rotvec(share * d[n : n + 3])
                 quaternion = Rotation.from_quat(state[k : k + 4], scalar_first=True)
                 moved[k : k + 4] = (turn * quaternion).as_quat(scalar_first=True)
@@ -188,7 +171,7 @@ def mechanisms() -> dict[str, kic.Mechanism]:
 @pytest.mark.parametrize(("name", "m"), mechanisms().items(), ids=lambda x: x if isinstance(x, str) else "")
 def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     """κ, and the product of λ and η, are not exceeded at points of the chords that the kernel tests."""
-    made, names, rng = [], m.coordinate_names, np.random.default_rng(0)
+    made, names, rng = [], m.coordinates, np.random.default_rng(0)
     closure, c = m._model.closure(names), m.at()
     start = np.repeat(c.state[None], 3, axis=0)
     goal = np.array([float(c.value(n)) for n in names])
@@ -209,16 +192,16 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
     tested = 0
     for plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test in made:
         system = System(plan, numbers, choice)
-        size, order, d = system.size, choice[ELIMINATED, : system.size], np.zeros(system.size)
+        size, order, d = system.size, choice[lay.ELIMINATED, : system.size], np.zeros(system.size)
         newton.chord(system.cols, system.rest, nodes, a, e, d)
-        rows, inputs, w = choice[USED_ROW, :size], choice[INPUT, :size] >= 0, w[order, 0]
+        rows, inputs, w = choice[lay.USED_ROW, :size], choice[lay.INPUT, :size] >= 0, w[order, 0]
         kappa = eta = curvature = 0.0
         for part in np.linspace(0, 1, 5):
             state = system.between(nodes[a], d, part)
             value, W = system(state)
             way = (0.5 if a == 1 else 0.0) + share * part
             residual = aim[rows] - np.where(inputs, (1 - way) * (aim - begun)[rows], 0) - value
-            residual /= system.vectors[choice[USED_ITEM, :size], SCALE]
+            residual /= system.vectors[choice[lay.USED_ITEM, :size], lay.SCALE]
             eta = max(eta, (np.abs(N @ residual) / w).max())
             kappa = max(kappa, (np.abs(np.eye(size) - N @ W) @ w / w).max())
             # λ holds in the ball about the point, of radius RADIUS_MIN or more
@@ -239,8 +222,8 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
 def test_short_ways_take_one_step(name: str) -> None:
     """Most inputs within 0.1 of the start are certified at once."""
     m, rng = kic.load(name), np.random.default_rng(0)
-    closure, c = m._model.closure(m.coordinate_names), m.at()
-    goal = np.array([float(c.value(n)) for n in m.coordinate_names])
+    closure, c = m._model.closure(m.coordinates), m.at()
+    goal = np.array([float(c.value(n)) for n in m.coordinates])
     goal = goal + rng.uniform(-0.1, 0.1, (200, len(goal)))
     _, share = closure.track(np.repeat(c.state[None], len(goal), axis=0), goal, None, 1)
     assert (share == 1).mean() > 0.9
@@ -256,7 +239,7 @@ def test_ill_conditioned_systems_are_solved_to_rounding() -> None:
             kic.Joint("O", "revolute", ("ground", "crank"), (0, 0, 0), Z, value=0.1),
             kic.Joint("D", "prismatic", ("ground", "slider"), (0, 0, 0), (1, 0, 0)),
         ],
-        [
+        points=[
             kic.Point("p", "crank", (radius * np.cos(0.1), radius * np.sin(0.1), 0)),
             kic.Point(
                 "e", "slider", (radius * np.cos(0.1) + np.sqrt(rod**2 - (radius * np.sin(0.1)) ** 2), 0, 0)

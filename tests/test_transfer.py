@@ -31,8 +31,8 @@ def four_bar(coordinates=("A",), kinds=("revolute",) * 4, swap: int = 0) -> kic.
         "four-bar",
         [kic.Body(n, mass=1, com=com[k], inertia=(0.1, 0.1, 0.2)) for k, n in enumerate(names[1:])],
         joints,
-        [kic.Point("tip", "b", (1, 2, 0)), kic.Point("post", "ground", (3, 3, 0))],
-        [kic.Distance("gap", ("tip", "post"))],
+        points=[kic.Point("tip", "b", (1, 2, 0)), kic.Point("post", "ground", (3, 3, 0))],
+        distances=[kic.Distance("gap", ("tip", "post"))],
         gravity=(0, -9.81, 0),
         coordinates=coordinates,
     )
@@ -44,7 +44,7 @@ OF = ["tip", "gap", "A", "B", "C", "D", "b.angle", "c.wz"]
 def test_mobility_and_redundant_conditions() -> None:
     m = four_bar()
     assert (m.dof, m.cuts) == (1, ("D",))
-    assert m.redundant == 3  # of five, in space
+    assert m.mobility().redundant == 3  # of five, in space
     assert four_bar(kinds=("revolute", "spherical", "revolute", "revolute")).dof == 1
 
 
@@ -155,7 +155,7 @@ def test_batches_of_which_some_fail() -> None:
     assert np.isnan(d.P[1:]).all()
     assert mismatch(d.I[0], m.at().dynamics(wrt="D").I) < 1e-12
     assert np.isnan(c.value("tip")[1:]).all()
-    assert np.isnan(c.contributions().I_linear[1]).all()
+    assert np.isnan(c.body_contributions().I_linear[1]).all()
 
 
 def test_invalid_requests_raise() -> None:
@@ -178,7 +178,7 @@ def test_invalid_requests_raise() -> None:
 def test_prepared_for_loops() -> None:
     m = four_bar()
     for wrt in (None, "D", "tip.x"):
-        f = m.prepare(of=["tip", "D"], order=3, dynamics=True, wrt=wrt)
+        f = m.prepare(["coefficients", "dynamics"], of=["tip", "D"], order=3, wrt=wrt)
         for batch in ((), (2, 1), (0,)):
             c = m.at({"A": np.full(batch, 0.3)})
             r = f(c.state)
@@ -231,7 +231,7 @@ def test_a_cut_joint_turns_on_and_on() -> None:
 
 def test_a_prepared_loop_passes_over_members_without_configuration() -> None:
     m = four_bar()
-    f = m.prepare(of=["tip"], dynamics=True)
+    f = m.prepare(["coefficients", "dynamics"], of=["tip"])
     c = m.at({"A": [0.3, np.nan, 0.4]}, failures="mask")
     r = f(c.state)
     assert np.isnan(r.tip.H[1]).all()
@@ -257,7 +257,7 @@ def parallelogram() -> kic.Mechanism:
             )
             for k in range(4)
         ],
-        [kic.Point("tip", "b", at[2])],
+        points=[kic.Point("tip", "b", at[2])],
         coordinates=["A"],
     )
 
@@ -311,12 +311,12 @@ def test_one_singular_member_does_not_lose_the_others() -> None:
     assert np.isnan(d.P[~there]).all()
     assert np.isnan(d.load[~there]).all()
     assert np.array_equal(d.P[there], alone.dynamics(wrt="piston").P)
-    shares = c.contributions(wrt="piston", failures="mask")
+    shares = c.body_contributions(wrt="piston", failures="mask")
     assert np.isnan(shares.P_linear[~there]).all()
     assert np.isfinite(shares.P_linear[there]).all()
-    rod = c.coefficients("rod", 3, wrt="piston", failures="mask")
+    rod = c.coefficients("rod", order=3, wrt="piston", failures="mask")
     assert np.isnan(rod.D[~there]).all()
-    assert np.array_equal(rod.D[there], alone.coefficients("rod", 3, wrt="piston").D)
+    assert np.array_equal(rod.D[there], alone.coefficients("rod", order=3, wrt="piston").D)
     # together with members that have no configuration at all
     masked = m.at({"shaft": [np.nan, 0.0, 1.0]}, failures="mask")
     with pytest.raises(kic.SingularError) as caught:
@@ -345,4 +345,4 @@ def test_a_coordinate_is_named_once() -> None:
     with raises(kic.InputError, name="A"):
         m.at().dynamics(wrt=["A", "A"])
     with raises(kic.InputError, name="tip.x"):
-        m.prepare(of="tip", wrt=["tip.x", "tip"])
+        m.prepare("coefficients", of="tip", wrt=["tip.x", "tip"])

@@ -125,7 +125,7 @@ def test_dynamics_at_the_hand(leg) -> None:
     d = leg.dynamics().transfer(inverse)
     close(d.I, CASE["I_qq"])
     # the source's P*, from the sums of its links, transferred by the same formula
-    shares = leg.contributions()
+    shares = leg.body_contributions()
     literal = kic.Dynamics(
         leg.coordinates, leg.dynamics().I, (shares.P_linear + shares.P_angular).sum(axis=0), holonomic=False
     )
@@ -160,7 +160,7 @@ def test_loads_at_the_hand() -> None:
         centre = c.coefficients(body.name)[[f"{body.name}.{x}" for x in "xyz"]]
         want += (centre @ inverse).G.T @ (body.mass * np.array(weight))
     close(c.dynamics().transfer(inverse).load, want)
-    damped = kic.Dynamics(m.coordinate_names, c.dynamics().I, c.dynamics().P, damping=np.diag(np.arange(6.0)))
+    damped = kic.Dynamics(m.coordinates, c.dynamics().I, c.dynamics().P, damping=np.diag(np.arange(6.0)))
     K = inverse.G
     close(damped.transfer(inverse).damping, K.T @ np.diag(np.arange(6.0)) @ K)
 
@@ -184,7 +184,7 @@ def wrist_point() -> kic.Mechanism:
         kic.DHRow("t2", "upper", alpha=np.pi / 2),
         kic.DHRow("t3", "lower", a=1.3),
     ]
-    return kic.from_dh("wrist", rows, "freeman", points=[kic.Point("P", "lower", at=(0.9, 0, 0))])
+    return kic.from_dh("wrist", rows, convention="freeman", points=[kic.Point("P", "lower", at=(0.9, 0, 0))])
 
 
 def test_simple_manipulator_of_appendix_b() -> None:
@@ -242,7 +242,7 @@ def planar(bodies: list[kic.Body], places: np.ndarray, joints: list[str], tip) -
         for k, name in enumerate(joints)
     ]
     points = [kic.Point(name, chain[-1], at=(*at, 0)) for name, at in tip.items()]
-    return kic.Mechanism("planar", bodies, made, points)
+    return kic.Mechanism("planar", bodies, made, points=points)
 
 
 def five_bar() -> kic.Configuration:
@@ -443,7 +443,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
     c = random_posture(rng, m)
     w = ["b5.x", "b5.y", "b5.z", "b5.wx", "b5.wy", "b5.wz"]
     bare = [*m.bodies[:5], kic.Body("b5", mass=0.0, com=m.bodies[5].com, inertia=(0, 0, 0))]
-    leg = kic.Mechanism("leg", bare, m.joints, m.points, gravity=m.gravity).at(c.phi)
+    leg = kic.Mechanism("leg", bare, m.joints, points=m.points, gravity=m.gravity).at(c.phi)
     platform = m.bodies[5]
     R = c.pose("b5").rotation.as_matrix()
     II = R @ as_matrix(platform.inertia) @ R.T

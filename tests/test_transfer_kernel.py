@@ -8,11 +8,11 @@ from sampling import compose, derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.configuration import Configuration
-from kic.kernels.layout import GROUP, HEADER, NO_FRAME
+from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import output_query
 from kic.kinematics.state import states_of
 
 # trees and what they are seen from: true coordinates (places, joints) and rates (turnings) of bodies
@@ -69,7 +69,7 @@ def test_inertia_in_other_coordinates(name: str) -> None:
     assert mismatch(found.I, A.T @ d.I @ A) < allowed
     assert mismatch(found.P, want_p) < allowed
     assert mismatch(found.load, A.T @ d.load) < allowed
-    shares = c.contributions(wrt=wrt)
+    shares = c.body_contributions(wrt=wrt)
     assert mismatch(shares.I_linear.sum(axis=0) + shares.I_angular.sum(axis=0), found.I) < allowed
 
 
@@ -113,8 +113,8 @@ def test_rows_of_one_branch_equal_those_among_all_rows(name: str, monkeypatch: p
                 for k in range(4):
                     assert np.array_equal(alone[k], motion[k][:, rows], equal_nan=True)
                 start = rows.stop
-        cols = m._model.rows("b0", 2).plan[HEADER : HEADER + m._model.tree.size]
-        omitted += int((cols[:, GROUP] == NO_FRAME).sum())
+        cols = m._model.rows("b0", 2).plan[lay.HEADER : lay.HEADER + m._model.tree.size]
+        omitted += int((cols[:, lay.GROUP] == lay.NO_FRAME).sum())
     assert omitted > 0
 
 
@@ -161,11 +161,11 @@ def test_closure_rows_are_rows(kind: str) -> None:
     rows = plain_rows(model.tree, items)
 
     def evaluate(states, order):
-        question = OutputQuery(model.tree, rows, order)
-        return question.layout.split(question.table(states), (len(states),))
+        question = output_query(model.tree, rows, order)
+        return question.arrays(states)
 
     drawn = {c: v for j in m.joints for c, v in zip(j.components, j.value, strict=True)}
-    home = np.array([[drawn[c] for c in m.coordinate_names]])
+    home = np.array([[drawn[c] for c in m.coordinates]])
     values = evaluate(states_of(model.tree, home), 1)[0]
     assert np.abs(values).max() < 1e-13
     c = Configuration(model, (), states_of(model.tree, home + rng.normal(size=home.shape)))

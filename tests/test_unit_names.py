@@ -28,9 +28,14 @@ TOGETHER = [
 ]
 
 
+def named(names, **other: str) -> kic.Units:
+    """Return units of length, mass, time and force, some of which have other names."""
+    return kic.Units(**(dict(zip(("length", "mass", "time", "force"), names, strict=True)) | other))
+
+
 @pytest.mark.parametrize("names", TOGETHER, ids=" ".join)
 def test_consistent_units(names) -> None:
-    units = kic.Units(*names)
+    units = named(names)
     assert (units.length, units.mass, units.time, units.force) == names
 
 
@@ -40,7 +45,7 @@ def test_consistent_units(names) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_unknown_names_are_accepted(names) -> None:
-    kic.Units(*names)
+    named(names)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +60,14 @@ def test_unknown_names_are_accepted(names) -> None:
 )  # fmt: skip
 def test_inconsistent_units_are_errors(names, product, said) -> None:
     with pytest.raises(kic.ModelError, match=re.escape(said)) as caught:
-        kic.Units(*names)
+        named(names)
     assert str(caught.value).startswith("Units: force must be mass · length / time²; ")
     assert caught.value.product == pytest.approx(product, rel=1e-12)
     # each suggested unit makes the units consistent
     remedies = re.findall(r"(force|mass) = '([^']+)'", str(caught.value))
     assert remedies
     for what, name in remedies:
-        kic.Units(**(dict(zip(("length", "mass", "time", "force"), names, strict=True)) | {what: name}))
+        named(names, **{what: name})
 
 
 def test_all_micro_signs_are_accepted() -> None:
@@ -75,7 +80,7 @@ def test_all_micro_signs_are_accepted() -> None:
 
 def test_a_file_names_its_key(tmp_path) -> None:
     path = tmp_path / "mm.toml"
-    kic.save(kic.load("four-bar"), path)
+    kic.load("four-bar").save(path)
     text = path.read_text(encoding="utf-8")
     head = 'units = { length = "mm", mass = "kg", time = "s", force = "N" }\n'
     path.write_text(head + re.sub(r"(?m)^units = .*\n", "", text), encoding="utf-8")

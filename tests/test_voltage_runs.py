@@ -18,7 +18,7 @@ CIRCUIT = {"resistance": 0.8, "torque_constant": 0.03, "speed_constant": 0.033}
 
 
 def disc(J: float = 1e-3, **more) -> kic.Mechanism:
-    motor = kic.Motor("M", ["A"], [3.0], inertia=2e-5, damping=1e-4, **{**CIRCUIT, **more})
+    motor = kic.Motor("M", ["A"], ratios=[3.0], inertia=2e-5, damping=1e-4, **{**CIRCUIT, **more})
     return kic.Mechanism(
         "disc",
         bodies=[kic.Body("disc", mass=1.0, com=(0, 0, 0), inertia=(J, J, J))],
@@ -30,14 +30,16 @@ def disc(J: float = 1e-3, **more) -> kic.Mechanism:
 def five_bar(inductance: float = 2e-3) -> kic.Mechanism:
     """Motors at joints that are not the coordinates, one of them geared to two."""
     motors = [
-        kic.Motor("P", ["A", "B"], [30.0, 4.0], inertia=2e-5, damping=1e-5, inductance=inductance, **CIRCUIT),
-        kic.Motor("Q", ["D"], [-25.0], inertia=1e-5, damping=2e-5, **CIRCUIT),
+        kic.Motor(
+            "P", ["A", "B"], ratios=[30.0, 4.0], inertia=2e-5, damping=1e-5, inductance=inductance, **CIRCUIT
+        ),
+        kic.Motor("Q", ["D"], ratios=[-25.0], inertia=1e-5, damping=2e-5, **CIRCUIT),
     ]
     return replace(kic.load("five-bar"), motors=motors)
 
 
 def four_bar(inductance: float = 1e-3) -> kic.Mechanism:
-    motor = kic.Motor("M", ["A"], [30.0], inertia=1e-5, damping=1e-6, inductance=inductance, **CIRCUIT)
+    motor = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, damping=1e-6, inductance=inductance, **CIRCUIT)
     return replace(kic.load("four-bar"), motors=[motor])
 
 
@@ -48,7 +50,7 @@ def test_motor_on_a_disc_matches_the_matrix_exponential(inductance: float) -> No
     k, e, R, b = CIRCUIT["torque_constant"], CIRCUIT["speed_constant"], CIRCUIT["resistance"], 1e-4
     I = 1e-3 + n**2 * 2e-5
     t = np.linspace(0, 0.5, 26)
-    run = kic.simulate(m, m.at([0.2]), t, voltage=[V], qd=[0.4], current=[0.3], **TIGHT)
+    run = m.simulate(t, near=m.at([0.2]), voltage=[V], qd=[0.4], current=[0.3], **TIGHT)
     if inductance:
         A = np.array(
             [[-n * n * b / I, n * k / I, 0], [-e * n / inductance, -R / inductance, V / inductance], [0] * 3]
@@ -77,14 +79,14 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_motor_quantities_match_drive(name: str) -> None:
-    """Motor quantities of the run equal those of `drive` for its motion; efforts are added."""
+    """Motor quantities of the run equal those of `motor_demand` for its motion; efforts are added."""
     m, wrt = CASES[name]
     K, M = len(m.motors), m.dof
     rng = np.random.default_rng(0)
     V, T, qd = 3 * rng.normal(size=K), 0.1 * rng.normal(size=M), 0.1 * rng.normal(size=M)
     given = {"qd": qd, "current": rng.normal(size=K), "wrt": wrt, "effort": T}
-    run = kic.simulate(
-        m, m.at(), np.linspace(0, 0.03, 7), voltage=lambda t, now: V * (1 + t), **given, **TIGHT
+    run = m.simulate(
+        np.linspace(0, 0.03, 7), near=m.at(), voltage=lambda t, now: V * (1 + t), **given, **TIGHT
     )
     c, train = run.configuration, m._model.drive_train
     shafts = train.shafts(c.coefficients(train.joints, order=2, wrt=wrt))
@@ -98,10 +100,10 @@ def test_motor_quantities_match_drive(name: str) -> None:
     held = train.inductance * rate + train.resistance * run.current + train.speed_constant * speed
     assert mismatch(run.voltage, held) < 1e-11
     assert mismatch(run.voltage, V * (1 + run.t[:, None])) < 1e-14
-    # nothing on top: the currents are those of drive()
-    alone = kic.simulate(m, m.at(), [0, 0.02, 0.03], voltage=V, qd=qd, wrt=wrt, **TIGHT)
+    # nothing on top: the currents are those of motor_demand()
+    alone = m.simulate([0, 0.02, 0.03], near=m.at(), voltage=V, qd=qd, wrt=wrt, **TIGHT)
     quick = replace(m, motors=[replace(motor, inductance=0.0) for motor in m.motors])
-    drive = quick.at(alone.q if wrt is None else {w: alone[w] for w in wrt}, near=quick.at()).drive(
+    drive = quick.at(alone.q if wrt is None else {w: alone[w] for w in wrt}, near=quick.at()).motor_demand(
         alone.qd, alone.qdd, wrt=wrt
     )
     assert mismatch(alone.current, drive.current) < 1e-8
@@ -116,7 +118,7 @@ def test_energy_balance_across_chart_switches(inductance: float) -> None:
     m = four_bar(inductance)
     t = 0.9 * np.linspace(0, 1, 1201) ** 2  # close together while the circuit settles
     own, rocker = (
-        kic.simulate(m, m.at(), t, voltage=lambda t, now: [9 + np.sin(20 * t)], wrt=wrt, **TIGHT)
+        m.simulate(t, near=m.at(), voltage=lambda t, now: [9 + np.sin(20 * t)], wrt=wrt, **TIGHT)
         for wrt in ("A", "D")
     )
     assert rocker.charts > 1 == own.charts
@@ -140,12 +142,15 @@ def test_energy_balance_across_chart_switches(inductance: float) -> None:
 
 def test_sources_of_torque_are_efforts() -> None:
     arm, t = kic.load("horn-two-link"), np.linspace(0, 0.5, 6)
-    motors = [kic.Motor("S", ["shoulder"], [20.0]), kic.Motor("E", ["shoulder", "elbow"], [1.0, -10.0])]
+    motors = [
+        kic.Motor("S", ["shoulder"], ratios=[20.0]),
+        kic.Motor("E", ["shoulder", "elbow"], ratios=[1.0, -10.0]),
+    ]
     m = replace(arm, motors=motors)
     torque, more = np.array([0.9, -0.3]), np.array([0.5, 0.2])
-    run = kic.simulate(m, m.at([0.1, 0.2]), t, voltage=torque, effort=more, **TIGHT)
-    same = kic.simulate(
-        arm, arm.at([0.1, 0.2]), t, effort=torque @ [[20.0, 0.0], [1.0, -10.0]] + more, **TIGHT
+    run = m.simulate(t, near=m.at([0.1, 0.2]), voltage=torque, effort=more, **TIGHT)
+    same = arm.simulate(
+        t, near=arm.at([0.1, 0.2]), effort=torque @ [[20.0, 0.0], [1.0, -10.0]] + more, **TIGHT
     )
     assert np.abs(run.q - same.q).max() < 1e-9
     assert np.isnan(run.current).all()
@@ -161,7 +166,7 @@ def test_prescribed_motion_with_motors() -> None:
     m = five_bar()
     a = float(m.at().value("A"))
     led = lambda t: (a + 0.2 * t**2, 0.4 * t, 0.4)  # noqa: E731
-    run = kic.simulate(m, m.at(), [0, 0.05, 0.1], prescribed={"A": led}, voltage=[4.0, -2.0], **TIGHT)
+    run = m.simulate([0, 0.05, 0.1], near=m.at(), prescribed={"A": led}, voltage=[4.0, -2.0], **TIGHT)
     c, train = run.configuration, m._model.drive_train
     N = train.shafts(c.coefficients(train.joints, order=1)).G
     need = c.dynamics(motors=True).inverse_dynamics(run.qd, run.qdd) - np.einsum("tkm,tk->tm", N, run.torque)
@@ -174,14 +179,14 @@ def test_small_disturbances_match_the_state_space_model() -> None:
     """About an arm held by its currents, to second order in a step of the voltages."""
     m = kic.load("puma560-motors")
     start = m.at([0, 0.3, -0.4, 0.2, 0.5, 0])
-    hold = start.drive(np.zeros(6), np.zeros(6), np.zeros(6))
+    hold = start.motor_demand(np.zeros(6), np.zeros(6), np.zeros(6))
     s, step = start.state_space(), np.array([1.0, -2.0, 1.0, 0.5, -0.5, 0.3])
     assert s.states[12:] == tuple(f"{name}.current" for name in s.inputs)
     d, t = s.discretize(0.05), [0, 0.05]
     linear = d.B @ step
     off = []
     for size in (1e-2, 1e-1):
-        run = kic.simulate(m, start, t, voltage=hold.voltage + size * step, current=hold.current, **TIGHT)
+        run = m.simulate(t, near=start, voltage=hold.voltage + size * step, current=hold.current, **TIGHT)
         last = np.concatenate([run.q[-1] - run.q[0], run.qd[-1], run.current[-1] - hold.current])
         off.append(np.abs(last - size * linear).max())
     assert off[1] < 1e-2 * np.abs(linear).max() * 1e-1
@@ -193,17 +198,17 @@ def test_save_continue_and_interpolate(tmp_path) -> None:
     m = five_bar()
     volts = lambda t, now: [6 * np.sin(9 * t), -3 * now.qd[0]]  # noqa: E731
     t = np.linspace(0, 0.4, 81)
-    whole = kic.simulate(m, m.at(), t, voltage=volts, current=[1.0, np.nan], **TIGHT)
-    half = kic.simulate(m, m.at(), t[:41], voltage=volts, current=[1.0, np.nan], **TIGHT)
+    whole = m.simulate(t, near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
+    half = m.simulate(t[:41], near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
     half.save(tmp_path / "half.npz")
     half = kic.Simulation.load(tmp_path / "half.npz")
     assert half.motors == ("P", "Q")
-    run = kic.simulate(m, half, t[40:], voltage=volts, **TIGHT)
+    run = m.simulate(t[40:], near=half, voltage=volts, **TIGHT)
     for key in ("q", "current", "voltage", "torque"):
         assert mismatch(getattr(run, key), getattr(whole, key)) < 1e-7, key
     for key in ("electrical", "heat", "magnetic", "residual"):
         assert np.abs(getattr(run.energy, key) - getattr(whole.energy, key)).max() < 1e-8, key
-    fine = kic.simulate(m, m.at(), np.linspace(0, 0.4, 161), voltage=volts, current=[1.0, 0.0], **TIGHT)
+    fine = m.simulate(np.linspace(0, 0.4, 161), near=m.at(), voltage=volts, current=[1.0, 0.0], **TIGHT)
     late = fine.t > 0.03  # after the circuit has settled
     between = whole.current_at(fine.t[late])
     assert np.abs(between[:, 0] - fine.current[late, 0]).max() < 1e-5 * np.abs(fine.current[:, 0]).max()
@@ -215,15 +220,15 @@ def test_save_continue_and_interpolate(tmp_path) -> None:
     assert whole.current_at(np.zeros((0, 3))).shape == (0, 3, 2)
     lines = [line.get_label() for line in whole.plot("energy").axes[0].get_lines()]
     assert {"supplied to motors", "heat"} <= set(lines), lines
-    few = kic.simulate(m, m.at(), [0, 0.2, 0.4], voltage=volts)
+    few = m.simulate([0, 0.2, 0.4], near=m.at(), voltage=volts)
     with raises(kic.InputError, key="t"):
         few.current_at(0.1)
     with raises(kic.InputError, key="t"):
         whole.current_at(0.5)
-    page = str(whole)
+    page = str(whole.summary())
     for said in ("motors, at most", "heat in motors", "supplied to motors", "in inductance"):
         assert said in page
-    bare = kic.simulate(m, m.at(), [0, 0.1])
+    bare = m.simulate([0, 0.1], near=m.at())
     assert bare.motors == ()
     assert bare.current.shape == bare.voltage.shape == (2, 0)
     assert bare.current_at(0.05).shape == (0,)
@@ -231,7 +236,7 @@ def test_save_continue_and_interpolate(tmp_path) -> None:
 
 def test_files_without_motor_arrays_raise(tmp_path) -> None:
     m = kic.load("four-bar")
-    run = kic.simulate(m, m.at(), [0, 0.1])
+    run = m.simulate([0, 0.1], near=m.at())
     run.save(tmp_path / "run.npz")
     assert kic.Simulation.load(tmp_path / "run.npz").current.shape == (2, 0)
     with np.load(tmp_path / "run.npz") as file:
@@ -256,13 +261,13 @@ def test_functions_receive_currents() -> None:
         return now.current[1] - 3.7
 
     trips.terminal = True
-    run = kic.simulate(m, m.at(), np.linspace(0, 0.2, 11), voltage=volts, events=[other, trips], **TIGHT)
+    run = m.simulate(np.linspace(0, 0.2, 11), near=m.at(), voltage=volts, events=[other, trips], **TIGHT)
     assert run.stopped.endswith("by trips")
     assert run.current[-1, 0] == pytest.approx(1.5, abs=1e-9)
     assert all(np.isnan(i[1]) and np.isfinite(i[0]) for i in seen)
     (when, which), (last, stop) = run.events
     assert (which, stop, last) == (0, 1, run.t[-1])
-    again = kic.simulate(m, m.at(), [0, when], voltage=volts, **TIGHT)
+    again = m.simulate([0, when], near=m.at(), voltage=volts, **TIGHT)
     assert again.current[-1, 1] == pytest.approx(3.7, abs=1e-9)
 
 
@@ -272,7 +277,7 @@ BARE = kic.load("four-bar")
 
 
 def go(m: kic.Mechanism = M, t=(0.0, 0.1), **more) -> kic.Simulation:
-    return kic.simulate(m, m.at(), list(t), **more)
+    return m.simulate(list(t), near=m.at(), **more)
 
 
 RUN, FREE = go(voltage=[1.0]), go()
@@ -286,9 +291,9 @@ REFUSED = [
     ({"key": "current", "got": [1.0, 2.0]}, lambda: go(voltage=[1.0], current=[1.0, 2.0])),
     ({"key": "current"}, lambda: go(voltage=[1.0], current=[np.nan])),
     ({"key": "current"}, lambda: go(current=[1.0])),
-    ({"key": "current"}, lambda: kic.simulate(M, RUN, 0.2, voltage=[1.0], current=[1.0])),
-    ({"key": "voltage"}, lambda: kic.simulate(M, RUN, 0.2)),
-    ({"key": "voltage"}, lambda: kic.simulate(M, FREE, 0.2, voltage=[1.0])),
+    ({"key": "current"}, lambda: M.simulate(0.2, near=RUN, voltage=[1.0], current=[1.0])),
+    ({"key": "voltage"}, lambda: M.simulate(0.2, near=RUN)),
+    ({"key": "voltage"}, lambda: M.simulate(0.2, near=FREE, voltage=[1.0])),
 ]
 
 
@@ -321,6 +326,6 @@ def test_first_step_from_rest_is_short() -> None:
         seen.append(now.q[0])
         return np.array([8.0 * np.sin(np.pi * t) ** 2])  # nothing at the start, nor at the end
 
-    run = kic.simulate(driven, driven.at({"A": rest.value("A") + 1e-12}), 1.0, voltage=voltage)
+    run = driven.simulate(1.0, near=driven.at({"A": rest.value("A") + 1e-12}), voltage=voltage)
     assert np.ptp(run.q) > 0.1
     assert np.ptp(seen) < 1.5 * np.ptp(run.q)

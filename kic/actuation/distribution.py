@@ -18,6 +18,7 @@ from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
 from kic.numerics.display import Printable, Summary
+from kic.numerics.limits import bounds
 from kic.transfer.compiled_model import CompiledModel
 
 CRITERIA = ("minimum norm", "limits", "least largest share")
@@ -39,56 +40,17 @@ class EffortBounds:
         """The larger of both by magnitude."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
-    @classmethod
-    def from_arguments(cls, limits: Any, lower: Any, labels: tuple[str, ...]) -> EffortBounds | None:
-        """Return bounds from arguments (..., A) or scalars; `lower` defaults to the negative of `limits`."""
-        if limits is None and lower is None:
-            return None
-        high = np.full(len(labels), np.inf) if limits is None else _effort_limits("limits", limits, labels)
-        low = -high if lower is None else _effort_limits("lower", lower, labels)
-        broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1])
-        low, high = np.broadcast_arrays(low, high)
-        wrong = np.argwhere(~(low <= high))
-        if len(wrong):
-            at = tuple(wrong[0])
-            name = labels[at[-1]]
-            if lower is None:
-                raise InputError(
-                    f"`limits` must not be negative, got {high[at]:g} for '{name}'. They are magnitudes; "
-                    "give `lower` as well for efforts of one sign.",
-                    key="limits",
-                    got=high[at],
-                    name=name,
-                )
-            raise InputError(
-                f"`lower` must not exceed `limits`, got {low[at]:g} and {high[at]:g} for '{name}'. Exchange "
-                "or widen them.",
-                key="lower",
-                got=low[at],
-                name=name,
-            )
-        return cls(low, high)
-
     def needed(self, criterion: str, labels: tuple[str, ...]) -> np.ndarray:
         """Return the sizes, or raise an error unless all are finite and positive."""
         valid = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
         if not valid.all():
             names = ", ".join(x for x, ok in zip(labels, valid, strict=True) if not ok)
             raise InputError(
-                f"`limits` must be finite and positive for criterion='{criterion}'; those of {names} are "
-                "zero or infinite. Change them, leave out these actuators, or give weights as the criterion.",
-                key="limits",
+                f"`effort_limits` must be finite and positive for criterion='{criterion}'; those of {names} "
+                "are zero or infinite. Change them, leave out these actuators, or give weights.",
+                key="effort_limits",
             )
         return self.size
-
-
-def _effort_limits(name: str, value: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """Return real numbers (..., A), possibly infinite; a scalar applies to all."""
-    a = numbers(name, value)
-    a = np.full(len(labels), a) if a.ndim == 0 else as_array(name, a, len(labels), finite=False)
-    if a.dtype != np.float64 or np.isnan(a).any():
-        raise invalid(name, "must be real numbers", value)
-    return a
 
 
 @dataclass(frozen=True)
@@ -114,17 +76,17 @@ class EffortMetric:
         if criterion == "minimum norm":
             turning = {row_unit(model.description, x) == "rad" for x in labels}
             if len(turning) > 1:
-                raise InputError(
+                message = (
                     "criterion='minimum norm' would add squares of forces and of moments here; the result "
-                    "would depend on the unit of length. Give `limits` with criterion='limits', or weights.",
-                    key="criterion",
-                    got=criterion,
+                    "would depend on the unit of length. Give `effort_limits` with criterion='limits', or "
+                    "weights."
                 )
+                raise InputError(message, key="criterion", got=criterion)
             return cls(criterion, np.eye(len(labels)))
         if bounds is None:
             raise InputError(
-                f"criterion='{criterion}' requires `limits`, the largest effort of each actuator.",
-                key="limits",
+                f"criterion='{criterion}' requires `effort_limits`, the largest effort of each actuator.",
+                key="effort_limits",
             )
         size = bounds.needed(criterion, labels)
         return cls(criterion, size[..., None] * np.eye(len(labels)))
@@ -140,13 +102,11 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
     if a.ndim == 1:
         if not (a > 0).all():
             k = int(np.argmin(a))
-            raise InputError(
+            message = (
                 f"Weights must be positive, got {a[k]:g} for '{labels[k]}': an effort without cost is not "
-                "determined. Give it a small weight, or limits.",
-                key="criterion",
-                name=labels[k],
-                got=a[k],
+                "determined. Give it a small weight, or limits."
             )
+            raise InputError(message, key="criterion", name=labels[k], got=a[k])
         return np.diag(1 / np.sqrt(a))
     size = np.sqrt(np.abs(np.einsum("...ii->...i", a)))
     scaled = a / np.where(size > 0, size, 1.0)[..., :, None] / np.where(size > 0, size, 1.0)[..., None, :]
@@ -187,10 +147,12 @@ class Distribution(Printable):
     --------
     >>> c = kic.load("two-finger-hand").at()
     >>> place = ["object.x", "object.y", "object.angle"]
-    >>> d = c.distribute([0.0, 3.0, 0.0], ["A1", "B1", "A2", "B2"], wrt=place)
+    >>> d = c.distribute([0.0, 3.0, 0.0], actuators=["A1", "B1", "A2", "B2"], wrt=place)
     >>> bool(abs(d.G.T @ d.effort - d.demand).max() < 1e-14)
     True
     """
+
+    _one_line = ("actuators", "coordinates", "criterion", "batch")
 
     actuators: tuple[str, ...]
     coordinates: tuple[str, ...]
@@ -203,7 +165,7 @@ class Distribution(Printable):
     H: np.ndarray
 
     def __post_init__(self, bounds: EffortBounds | None) -> None:
-        self.share: np.ndarray | None = None
+        self.share: np.ndarray | Any = None  # users read it where they gave limits
         self.at_limit = np.zeros(self.effort.shape, dtype=bool)
         if bounds is not None:
             limit = np.where(self.effort < 0, bounds.lower, bounds.upper)
@@ -254,7 +216,6 @@ class ActuationProblem:
         limits: Any,
         wrt: str | Iterable[str] | None,
         failures: Literal["raise", "mask"],
-        lower: Any = None,
         **given: Any,
     ) -> None:
         model = configuration._model
@@ -263,18 +224,18 @@ class ActuationProblem:
         sizes = {"effort": len(c.columns), "preload": len(c.rows)}
         self.given = {name: real_array(name, value, sizes[name]) for name, value in given.items()}
         if c.G.dtype != np.float64:
-            raise InputError(
-                f"Efforts must be real numbers, got a configuration of {c.G.dtype}.",
-                key="configuration",
-                got=c.G.dtype,
-            )
+            message = f"Efforts must be real numbers, got a configuration of {c.G.dtype}."
+            raise InputError(message, key="configuration", got=c.G.dtype)
         self.model, self.c, self.failures = model, c, failures
         self.labels, self.coordinates = c.rows, c.columns
-        self.bounds = EffortBounds.from_arguments(limits, lower, self.labels)
+        limits = model.description._declared("effort_limits", limits, self.labels)
+        self.bounds = None
+        if limits is not None:
+            self.bounds = EffortBounds(*bounds("effort_limits", limits, self.labels, batch=True))
         self.metric = EffortMetric.from_arguments(criterion, self.bounds, self.labels, model)
         shapes = {name: a.shape[:-1] for name, a in self.given.items()}
         if self.bounds is not None:
-            shapes["limits"] = self.bounds.upper.shape[:-1]
+            shapes["effort_limits"] = self.bounds.upper.shape[:-1]
         self.batch = broadcast_batches(configuration=c.batch, criterion=self.metric.root.shape[:-2], **shapes)
         self._G, self._H = self.expand(c.G, 2), self.expand(c.needed("H", 2), 3)
         self.G, self.H = self.restore(self._G), self.restore(self._H)
@@ -347,22 +308,17 @@ def _raise_infeasible(
     which = f" (one of {len(failed)} such members of {count})" if count > 1 else ""
     names = ", ".join(binding)
     if found.scale is None:
-        raise LimitError(
+        message = (
             f"No share of this generalized effort is attainable within the limits of {names}{which}. Widen "
-            f"them by a factor of at least {1 + found.widen:.3g}, or use other actuators.",
-            scale=None,
-            widen=found.widen,
-            binding=binding,
-            failed=failed,
+            f"them by a factor of at least {1 + found.widen:.3g}, or use other actuators."
         )
+        raise LimitError(message, scale=None, widen=found.widen, binding=binding, failed=failed)
     attainable = f"{found.scale:.6g}" if found.scale < NEARLY_ALL_MIN else "nearly all"
-    raise LimitError(
+    message = (
         f"Within the limits the actuators can produce {attainable} of this generalized effort{which}; the "
-        f"limits of {names} are binding. Reduce the effort, or raise these limits.",
-        scale=found.scale,
-        binding=binding,
-        failed=failed,
+        f"limits of {names} are binding. Reduce the effort, or raise these limits."
     )
+    raise LimitError(message, scale=found.scale, binding=binding, failed=failed)
 
 
 def distribute(
@@ -371,7 +327,6 @@ def distribute(
     actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
     limits: Any = None,
-    lower: Any = None,
     preload: Any = None,
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
@@ -381,7 +336,7 @@ def distribute(
     See `Configuration.distribute`.
     """
     given = {"effort": effort} if preload is None else {"effort": effort, "preload": preload}
-    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures, lower, **given)
+    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures, **given)
     bounds, name = problem.bounds, problem.metric.name
     if name == "least largest share" and preload is not None:
         raise InputError(
@@ -410,7 +365,9 @@ def distribute(
 
 
 def static_efforts(
-    configuration: Configuration, wrt: str | Iterable[str] | None = None
+    configuration: Configuration,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
 ) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the actuators and their efforts (..., A) that hold the mechanism against all loads.
 
@@ -418,13 +375,16 @@ def static_efforts(
     load with the least sum of squares.
     """
     model = configuration._model
-    if wrt is not None or model.description.actuators is None:
-        d = configuration.dynamics(wrt)
+    if wrt is not None or model.description._given("actuators") is None:
+        d = configuration.dynamics(wrt=wrt, failures=failures)
         return d.coordinates, -d.load
     names = model.actuators(None)
     if len(names) > model.dof:
-        return names, distribute(configuration, -configuration.dynamics().load, names).effort
-    return names, -configuration.dynamics(names).load
+        load = configuration.dynamics(failures=failures).load
+        failed = np.isnan(load).any(axis=-1, keepdims=True)  # masked members
+        T = distribute(configuration, np.where(failed, 0.0, -load), names, failures=failures).effort
+        return names, np.where(failed, np.nan, T)
+    return names, -configuration.dynamics(wrt=names, failures=failures).load
 
 
 def internal_loads(
@@ -467,12 +427,11 @@ def actuator_dynamics(
     problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     if problem.metric.name == "least largest share":
-        raise InputError(
+        message = (
             "criterion='least largest share' is not linear in the effort and has no mass matrix (I*) or "
-            "Christoffel symbols (P*). Use another criterion, or call distribute().",
-            key="criterion",
-            got="least largest share",
+            "Christoffel symbols (P*). Use another criterion, or call distribute()."
         )
+        raise InputError(message, key="criterion", got="least largest share")
     inverse = problem.solve(lambda members: problem.space(members).inverse())
     quasi = problem.c.quasi.intersection(problem.coordinates)
     left = Coefficients(problem.coordinates, problem.labels, inverse, quasi=problem.c.quasi)

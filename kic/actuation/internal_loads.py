@@ -24,7 +24,7 @@ BASIS_ATOL = 1e3 * EPS
 # norms above this share of the largest count as equal to it; the first of them is chosen
 EQUAL_NORM_MIN = 1 - 1e-9
 # coordinates above this share of the largest are named in an error
-LISTED_RTOL = 0.1
+UNCONSTRAINED_RTOL = 0.1
 
 
 class EffortSpace:
@@ -52,7 +52,7 @@ class EffortSpace:
             b = int(failed[0])
             largest = share[b].max()
             unconstrained = tuple(
-                x for x, s in zip(coordinates, share[b], strict=True) if s > LISTED_RTOL * largest
+                x for x, s in zip(coordinates, share[b], strict=True) if s > UNCONSTRAINED_RTOL * largest
             )
             more = f" ({failed.size} members of {len(G)})" if len(G) > 1 else ""
             raise SingularError(
@@ -154,10 +154,12 @@ class InternalLoads(Printable):
     Examples
     --------
     >>> c = kic.load("two-finger-hand").at()
-    >>> loads = c.internal_loads(["A1", "B1", "A2", "B2"])
+    >>> loads = c.internal_loads(actuators=["A1", "B1", "A2", "B2"])
     >>> loads.dimension, bool(abs(loads.G.T @ loads.basis).max() < 1e-15)
     (1, True)
     """
+
+    _one_line = ("actuators", "coordinates", "criterion", "batch")
 
     actuators: tuple[str, ...]
     coordinates: tuple[str, ...]
@@ -225,7 +227,7 @@ class InternalLoads(Printable):
 
         Examples
         --------
-        >>> loads = kic.load("two-finger-hand").at().internal_loads(["A1", "B1", "A2", "B2"])
+        >>> loads = kic.load("two-finger-hand").at().internal_loads(actuators=["A1", "B1", "A2", "B2"])
         >>> K = loads.stiffness(loads.efforts([1.0]))
         >>> K.shape, bool(abs(K - K.T).max() < 1e-12)
         ((3, 3), True)

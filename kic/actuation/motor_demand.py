@@ -10,7 +10,7 @@ import numpy as np
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arrays import as_array
+from kic.numerics.arrays import as_array, not_symbolic
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -28,25 +28,24 @@ def motor_demand(
 ) -> MotorDemand:
     """Return speed, torque, current and voltage of each motor in a motion.
 
-    See `Configuration.drive`.
+    See `Configuration.motor_demand`.
     """
     train = configuration._model.drive_train
-    d = configuration.dynamics(wrt, applied, failures)
+    d = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     M = len(d.coordinates)
-    v, a = as_array("qd", qd, M), as_array("qdd", qdd, M)
-    j = None if qddd is None else as_array("qddd", qddd, M)
+    v, a = (not_symbolic(name, as_array(name, x, M)) for name, x in (("qd", qd), ("qdd", qdd)))
+    j = None if qddd is None else not_symbolic("qddd", as_array("qddd", qddd, M))
     if j is None and train.inductance.any():
         names = [name for name, L in zip(train.names, train.inductance, strict=True) if L]
-        raise InputError(
+        message = (
             f"`qddd` is required for motors of '{configuration.name}' with inductance ({', '.join(names)}): "
-            "their voltages depend on the jerk.",
-            key="qddd",
-            motors=tuple(names),
+            "their voltages depend on the jerk."
         )
+        raise InputError(message, key="qddd", motors=tuple(names))
     shafts = motor_shafts(configuration, 2 if j is None else 3, wrt, failures)
     rate = None
     if j is not None:
-        rate = configuration.linearize(v, a, wrt, applied=applied, failures=failures).rate(j)
+        rate = configuration.linearize(v, a, wrt=wrt, applied=applied, failures=failures).rate(j)
     return train.drive(shafts, d.inverse_dynamics(v, a), rate, v, a, j)
 
 
@@ -58,7 +57,7 @@ def motor_shafts(
 ) -> Coefficients:
     """Return the coefficients of the motor shafts."""
     train = configuration._model.drive_train
-    return train.shafts(configuration.coefficients(train.joints, order, wrt, failures))
+    return train.shafts(configuration.coefficients(train.joints, order=order, wrt=wrt, failures=failures))
 
 
 def rotor_dynamics(
@@ -70,8 +69,8 @@ def rotor_dynamics(
         names = [name for name, f in zip(train.names, train.friction, strict=True) if f]
         raise InputError(
             f"Motors of '{configuration.name}' must not have dry friction, got {', '.join(names)}: a "
-            "model in I*, P* and B cannot include it. Use drive() for torques with friction, or remove "
-            "`friction`.",
+            "model in I*, P* and B cannot include it. Use motor_demand() for torques with friction, or "
+            "remove `friction`.",
             motors=tuple(names),
         )
     return train.dynamics(motor_shafts(configuration, 2, wrt, failures))

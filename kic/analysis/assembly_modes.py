@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from kic.analysis.monodromy import GenericSolutions, certified_solutions
 from kic.configuration import Configuration
-from kic.errors import ConfigurationError, InputError
-from kic.kernels.layout import KIND, REVOLUTE, STATE
+from kic.errors import ConfigurationError, InputError, invalid
+from kic.kernels import layout as lay
 from kic.kinematics.state import distance
-from kic.numerics.arguments import integer
-from kic.numerics.display import Summary
+from kic.numerics.arguments import flag, generator, integer, positive
+from kic.numerics.arrays import one_batch_axis
+from kic.numerics.display import Printable, Summary
 from kic.numerics.rotations import vector_from_matrix
 from kic.position import follow_complex_step, initial_states, real_configuration, real_inputs
 from kic.transfer.compiled_model import CompiledModel
@@ -23,40 +26,91 @@ from kic.transfer.targets import BatchTargets, frame_part, reference_of
 
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
-# with a larger condition of their rows the inputs barely determine the configuration: at the limit of reach,
+# with a larger condition of their rows the values barely determine the configuration: at the limit of reach,
 # or if some motion remains
 ISOLATED_CONDITION_MAX = 1e5
 # every member but the first has this share of the starts, at least a few, because its neighbours contribute
 MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
-LISTED_MAX = 8
+MODES_LISTED_MAX = 8
 
 
-class Assemblies(Configuration):
-    """The distinct assembly modes found for some inputs, as a batch, the nearest first.
-
-    Made by `Mechanism.assemblies`. Finitely many starts do not prove that these are all. For a batch of
-    inputs, K is the largest number found at any member. Members with fewer have no configuration in the
-    remaining slices (``.ok`` is False), and slice k is one branch as far as it continues.
+@dataclass(frozen=True, eq=False)
+class Completeness:
+    """Numbers of solutions of a position problem, and the evidence that none is missing.
 
     Attributes
     ----------
+    evidence : {"proven number", "trace test", "loops", "incomplete"}
+        "proven number": as many complex solutions were found as there can be, by a published proof. "trace
+        test": on a line of complex values, a sum over the solutions is a rational function, in floating-point
+        arithmetic, which it is not without one of them. "loops": monodromy loops found no other, and `chance`
+        is the estimated chance that one is missing. This is no proof. "incomplete": solutions may be missing,
+        for the reason in `statement`. A trace test and loops say nothing of components of the configuration
+        space that neither the reference configuration nor random starts reach.
+    statement : str
+        The evidence in one or two sentences.
+    generic : int
+        Number of complex solutions found for generic complex values. If none is missing, isolated finite
+        solutions for the given values are at most as many, counted with multiplicity.
+    finite, infinite, lost : (...) int
+        Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
+        and of paths that could not be completed.
+    real : (...) int
+        Number of distinct real solutions for each target, before limits apply.
+    certified : (K, ...) bool
+        True if a Newton–Kantorovich test proves that one solution of the equations is near the configuration,
+        and no other.
+    loops : int
+        Number of loops after which no new solution was found.
+    chance : float
+        Estimated chance that one is missing: after so many loops, if they move it as often as the others.
+    """
+
+    evidence: str
+    statement: str
+    generic: int
+    finite: np.ndarray
+    infinite: np.ndarray
+    lost: np.ndarray
+    real: np.ndarray
+    certified: np.ndarray
+    loops: int
+    chance: float
+
+
+class AssemblyModes(Printable):
+    """The distinct assembly modes found for given values, the nearest first.
+
+    Made by `Mechanism.assembly_modes`. Finitely many starts do not prove that these are all; `completeness`
+    states the evidence after ``complete=True``. For a batch of inputs, K is the largest number found at any
+    member. Members with fewer have no configuration in the remaining slices (``configuration.ok`` is False),
+    and slice k is one branch as far as it continues.
+
+    Attributes
+    ----------
+    configuration : Configuration (K, ...)
+        The assembly modes as a batch; ``found[k]`` is one of them.
     starts : int
         Number of starts.
     counts : (K, ...) int
         Number of starts that converged to each configuration.
     singular : (K, ...) bool
-        Configurations that the inputs barely determine: several solutions meet there, as at the limit of
+        Configurations that the values barely determine: several solutions meet there, as at the limit of
         reach, or some motion remains, as in an aligned wrist.
     continued : (K, ...) bool
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
         before. Always False for one target.
+    completeness : Completeness
+        The numbers of complex and of real solutions and the evidence that none is missing, with
+        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. An
+        InputError without it.
 
     Examples
     --------
-    >>> found = kic.load("horn-two-link").assemblies({"tip.x": 1.0, "tip.y": 1.0})
-    >>> found.value("elbow").round(6).tolist()
+    >>> found = kic.load("horn-two-link").assembly_modes({"tip.x": 1.0, "tip.y": 1.0})
+    >>> found.configuration.value("elbow").round(6).tolist()
     [1.570796, -1.570796]
     """
 
@@ -69,15 +123,33 @@ class Assemblies(Configuration):
         singular: np.ndarray,
         continued: np.ndarray | None = None,
         targets: BatchTargets | None = None,
+        completeness: Completeness | None = None,
     ) -> None:
         ok = np.isfinite(states).all(axis=1).reshape(counts.shape)
-        super().__init__(model, counts.shape, states, None if ok.all() else ok, targets)
+        self.configuration = Configuration(model, counts.shape, states, None if ok.all() else ok, targets)
         self.starts, self.counts, self.singular = starts, counts, singular
         self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
+        self._known = completeness
 
-    def __getitem__(self, members: Any) -> Configuration:  # type: ignore[override]
+    _one_line = ("counts",)
+    _counterparts: ClassVar[dict[str, str]] = {
+        name: f"configuration.{name}" for name in ("ok", "phi", "state", "batch", "value", "pose", "draw")
+    }
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, members: Any) -> Configuration:
         """Return some of the configurations, indexed like a `Configuration`."""
-        return Configuration(self._model, self.batch, self._states, self._ok, self._aims)[members]
+        return self.configuration[members]
+
+    @property
+    def completeness(self) -> Completeness:
+        """The numbers of solutions and the evidence that none is missing, with ``complete=True``."""
+        if self._known is None:
+            remedy = "Call assembly_modes(values, complete=True)."
+            raise invalid("complete", "must be True for this statement", False, remedy)
+        return self._known
 
     def places(self, of: str) -> np.ndarray:
         """Number the poses of a body, to group assembly modes that differ only elsewhere.
@@ -98,17 +170,18 @@ class Assemblies(Configuration):
 
         Examples
         --------
-        >>> found = kic.load("puma560").assemblies([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> found = kic.load("puma560").assembly_modes([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
         >>> found.places("link6").tolist()
         [0]
         """
-        self._model.description.part(of, "bodies")
-        states = self._states.reshape(*self.counts.shape[:1], -1, self._states.shape[-1])
+        c = self.configuration
+        c._model.description._part(of, "bodies")
+        states = c._states.reshape(*c.batch[:1], prod(c.batch[1:]), c._states.shape[-1])
         tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
         numbers = np.full(tolerance.shape, -1)
         for b in range(states.shape[1]):
             have = np.isfinite(states[:, b]).all(axis=1)
-            numbers[have, b] = _pose_numbers(self._model, states[have, b], tolerance[have, b], of)
+            numbers[have, b] = _pose_numbers(c._model, states[have, b], tolerance[have, b], of)
         return numbers.reshape(self.counts.shape)
 
     def summary(self, of: str | None = None) -> Summary:
@@ -119,35 +192,54 @@ class Assemblies(Configuration):
         of : str, optional
             A body: tabulate its poses, and the assembly modes that share each. For one target only.
         """
-        count = len(self.counts)
+        c, count = self.configuration, len(self.counts)
         if self.counts.ndim > 1:
             if of is not None:
-                raise InputError(
-                    f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}').",
-                    key="of",
-                    got=of,
-                )
+                message = f"`of` must be None for a batch of targets, got '{of}'. Use places('{of}')."
+                raise InputError(message, key="of", got=of)
             return self._batch_summary()
-        sheet = Summary(f"{self.name}: {count} distinct assembly mode{'s' if count > 1 else ''} found")
-        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts converged to them; there may be others")
+        sheet = Summary(f"{c.name}: {count} distinct assembly mode{'' if count == 1 else 's'} found")
+        self._say_evidence(sheet)
+        if not count:
+            return sheet
         if self.singular.any():
             which = ", ".join(map(str, np.flatnonzero(self.singular)))
             why = "the limit of reach, or a motion remains"
-            sheet.say(f"the inputs barely determine assembly mode {which}: {why}")
+            sheet.say(f"the values barely determine assembly mode {which}: {why}")
         if of is not None:
-            return _add_pose_tables(sheet, self._model, self._states, self.places(of), of)
-        if count > LISTED_MAX:
-            body = self._model.description.bodies[-1].name  # the output body is usually described last
+            return _add_pose_tables(sheet, c._model, c._states, self.places(of), of)
+        if count > MODES_LISTED_MAX:
+            body = c._model.description.bodies[-1].name  # the output body is usually described last
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
-        names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
-        sheet.matrix("assembly modes", [str(k) for k in range(count)], list(names), self.phi)
+        sheet.matrix("assembly modes", [str(k) for k in range(count)], self._names, c.phi)
         return sheet
+
+    @property
+    def _names(self) -> list[str]:
+        """List of the names of the coordinates of ``configuration.phi``."""
+        c = self.configuration
+        return list(c.coordinates if c._model.is_open_chain else c._model.tree.columns)
+
+    def _say_evidence(self, sheet: Summary) -> None:
+        """Add the evidence that none is missing."""
+        known = self._known
+        if known is None:
+            found = int(self.counts.sum())
+            sheet.say(f"{found} of {self.starts} starts converged to them; there may be others")
+            return
+        sheet.say(known.statement)
+        if self.counts.ndim == 1:
+            sheet.say(
+                f"of {known.generic} paths from there, {known.finite} end in finite solutions, "
+                f"{known.infinite} at infinity, {known.lost} are lost; {known.real} distinct real solutions"
+            )
 
     def _batch_summary(self) -> Summary:
         """Return a table of the number of assembly modes at the members of a batch."""
-        number, members = self.ok.sum(axis=0), self.counts[0].size if len(self.counts) else 0
-        sheet = Summary(f"{self.name}: distinct assembly modes at each of {members} members {self.batch[1:]}")
-        sheet.say(f"{int(self.counts.sum())} of {self.starts} starts converged to them; there may be others")
+        c, members = self.configuration, self.counts[0].size if len(self.counts) else 0
+        number = c.ok.sum(axis=0)
+        sheet = Summary(f"{c.name}: distinct assembly modes at each of {members} members {c.batch[1:]}")
+        self._say_evidence(sheet)
         have = [int((number == n).sum()) for n in range(len(self.counts) + 1)]
         rows = [str(n) for n, several in enumerate(have) if several]
         sheet.texts("assembly modes", rows, ["number of members"], [[str(n)] for n in have if n])
@@ -156,7 +248,7 @@ class Assemblies(Configuration):
 
 def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
     """Return reference points (K, 3) of a body and rotations (K, 3, 3) from the reference configuration."""
-    T = Configuration(model, (len(states),), states).displacement(body)
+    T = Configuration(model, (len(states),), states)._displacement(body)
     return T[:, :3, :3] @ reference_of(frame_part(model.tree, body)) + T[:, :3, 3], T[:, :3, :3]
 
 
@@ -191,23 +283,45 @@ def _add_pose_tables(
     sheet.matrix(f"poses of '{body}', rotation from the reference configuration", rows, columns, table)
     modes = [np.flatnonzero(numbers == n).tolist() for n in range(count)]
     cells = [
-        [str(len(m)), ", ".join(map(str, m[:LISTED_MAX])) + (", …" if m[LISTED_MAX:] else "")] for m in modes
+        [str(len(m)), ", ".join(map(str, m[:MODES_LISTED_MAX])) + (", …" if m[MODES_LISTED_MAX:] else "")]
+        for m in modes
     ]
     sheet.texts("assembly modes in each pose", rows, ["number", "which"], cells)
     return sheet
 
 
 def find_assemblies(
-    model: CompiledModel, inputs: Any, near: Configuration | None, starts: int, seed: Any, limits: Limits
-) -> Assemblies:
-    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assemblies`."""
+    model: CompiledModel,
+    inputs: Any,
+    near: Configuration | None,
+    starts: int,
+    seed: Any,
+    limits: Limits,
+    complete: bool = False,
+    time_limit: float | None = None,
+) -> AssemblyModes:
+    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assembly_modes`."""
+    flag("complete", complete)
+    if time_limit is not None and not complete:
+        raise invalid("time_limit", "must be None unless complete=True", time_limit)
     if model.has_complex_step:  # solve in real numbers, then carry the step along
+        near = real_configuration(model, near)
         real = find_assemblies(
-            model.real, real_inputs(inputs), real_configuration(model, near), starts, seed, limits
+            model.real, real_inputs(inputs), near, starts, seed, limits, complete, time_limit
         )
         targets, _ = model.position_problem(inputs)
-        states = follow_complex_step(model, targets, targets.values, real)._states
-        return Assemblies(model, states, real.starts, real.counts, real.singular, real.continued)
+        states = follow_complex_step(model, targets, targets.values, real.configuration)._states
+        return AssemblyModes(
+            model,
+            states,
+            real.starts,
+            real.counts,
+            real.singular,
+            real.continued,
+            completeness=real._known,
+        )
+    if complete:
+        return _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit).run()
     return _AssemblySearch(model, inputs, near, starts, seed, limits).run()
 
 
@@ -216,7 +330,7 @@ class _Solution:
     """Solution at one member of a batch."""
 
     state: np.ndarray  # (S,)
-    is_fixed: bool  # True if the inputs fix it well; only such solutions can be continued
+    is_fixed: bool  # True if the values fix it well; only such solutions can be continued
     count: int  # number of starts that converged to it
     origin: int = -1  # solution of the preceding member that it continues, -1 if unknown
 
@@ -238,16 +352,11 @@ class _AssemblySearch:
         limits: Limits,
     ) -> None:
         self.model, self.starts_per_target = model, integer("starts", starts, 1)
-        if not isinstance(seed, np.random.Generator):
-            # NumPy's own check recurses without end on a matrix
-            seed = integer("seed", seed, 0, other="a Generator")
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.targets, self.closure = model.position_problem(inputs)
         self.base, around = initial_states(model, near)
         if around:
-            raise InputError(
-                f"`near` must be one configuration, got a batch {around}.", key="near", got=around
-            )
+            raise invalid("near", "must be one configuration", around, shown=f"a batch {around}")
         self.limits = MotionLimits(model, limits)
         labels = self.closure.transfer.labels  # poses follow the names
         # tree coordinates that are inputs themselves, with their indices among the values
@@ -261,13 +370,13 @@ class _AssemblySearch:
         self.starts = 0
         self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def run(self) -> Assemblies:
+    def run(self) -> AssemblyModes:
         """Return the distinct solutions, each branch in one slice as far as it continues."""
         if self.members:
             self._start()
             self._propagate()
             if not any(self.found):
-                self._raise_beyond_limits()
+                self._raise_none()
         slots = self._slots()
         shape = (max(map(len, slots), default=0), len(self.members))
         states = np.full((*shape, self.model.tree.state_size), np.nan)
@@ -278,27 +387,39 @@ class _AssemblySearch:
                 states[k, b], counts[k, b] = one.state, one.count
                 singular[k, b], continued[k, b] = not one.is_fixed, one.origin >= 0
         whole = (shape[0], *self.targets.batch)
-        return Assemblies(
+        return AssemblyModes(
             self.model,
-            states.reshape(-1, states.shape[-1]),
+            one_batch_axis(states),
             self.starts,
             counts.reshape(whole),
             singular.reshape(whole),
             continued.reshape(whole),
-            BatchTargets(self.targets.names, self.targets.held, np.tile(self.values, (shape[0], 1))),
+            BatchTargets(
+                self.targets.names,
+                self.targets.held,
+                np.tile(self.values, (shape[0], 1)),
+                self.closure.transfer,
+            ),
+            self._completeness(states),
         )
+
+    def _completeness(self, states: np.ndarray) -> Completeness | None:
+        """Return the evidence for the solutions (K, B, S); None, since starts give none."""
+        return None
 
     def _start(self) -> None:
         """Solve from random starts: all of them at the first feasible member, a share at the others."""
-        feasible = np.flatnonzero([not why for why in self.reasons])
+        self._search(np.flatnonzero([not why for why in self.reasons]))
+
+    def _search(self, feasible: np.ndarray) -> None:
+        """Record the solutions found from random starts at feasible members (n,)."""
         where = f" at any of {len(self.members)} members" if self.targets.batch else ""
         if not feasible.size:
-            raise ConfigurationError(
-                f"'{self.model.description.name}' has no configuration with these inputs{where}: "
-                f"{self.reasons[0]}.",
-                failed=self.members,
-                reasons=self.reasons,
+            message = (
+                f"'{self.model.description.name}' has no configuration with these values{where}: "
+                f"{self.reasons[0]}."
             )
+            raise ConfigurationError(message, failed=self.members, reasons=self.reasons)
         first = self.starts_per_target
         numbers = np.full(
             len(feasible), min(first, max(int(first * MEMBER_STARTS_FACTOR), MEMBER_STARTS_MIN))
@@ -309,7 +430,7 @@ class _AssemblySearch:
         # the starts of the first member equal those of a search for it alone
         head = self._starting_states(values[:first])
         tail = self._starting_states(values[first:])
-        final, residuals, failures = self.closure.newton_global(np.concatenate([head, tail]), values)
+        final, residuals, failures = self.closure.solve_from(np.concatenate([head, tail]), values)
         self.starts += len(owner)
         converged = np.array([not why for why in failures])
         if not converged.any():
@@ -324,27 +445,27 @@ class _AssemblySearch:
         tree, rng, count = self.model.tree, self.rng, len(values)
         states = np.repeat(self.base[None], count, axis=0)
         for n, name in enumerate(tree.columns):
-            column = tree.cols[n, STATE]
+            column = tree.cols[n, lay.STATE]
             if n in tree.balls:
                 q = rng.normal(size=(count, 4))
                 states[:, column : column + 4] = q / np.linalg.norm(q, axis=1)[:, None]
             elif column >= 0:
-                reach = np.pi if tree.cols[n, KIND] == REVOLUTE else self.model.length
+                reach = np.pi if tree.cols[n, lay.KIND] == lay.REVOLUTE else self.model.length
                 lower, upper = self.limits.bounds.get(name, (-np.inf, np.inf))
                 middle = min(max(self.base[column], lower), upper)
                 lower, upper = max(lower, middle - reach), min(upper, middle + reach)
                 states[:, column] = rng.uniform(lower, upper, size=count)
         states[:1] = self.base
         for name, k in self.given.items():
-            states[1:, tree.cols[tree.column[name], STATE]] = values[1:, k]
+            states[1:, tree.cols[tree.column[name], lay.STATE]] = values[1:, k]
         return states
 
     def _nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
         """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
         states, tree = states.copy(), self.model.tree
         for n, name in enumerate(tree.columns):
-            column = tree.cols[n, STATE]
-            if tree.cols[n, KIND] == REVOLUTE and name not in self.given:
+            column = tree.cols[n, lay.STATE]
+            if tree.cols[n, lay.KIND] == lay.REVOLUTE and name not in self.given:
                 near = np.broadcast_to(base[..., column], len(states))
                 bounds = self.limits.bounds.get(name, (-np.inf, np.inf))
                 states[:, column] = nearest_turn(states[:, column], near, *bounds)
@@ -367,7 +488,7 @@ class _AssemblySearch:
         """Return the largest coordinate distance (K,) of states (K, S) to others, up to full turns."""
         tree = self.model.tree
         b = np.broadcast_to(b, a.shape).copy()
-        at = tree.cols[tree.cols[:, KIND] == REVOLUTE, STATE]
+        at = tree.cols[tree.cols[:, lay.KIND] == lay.REVOLUTE, lay.STATE]
         b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
         return distance(tree, a, b, self.closure.transfer.column_scale).max(axis=1, initial=0.0)
 
@@ -459,7 +580,7 @@ class _AssemblySearch:
             slots.append(slot)
         return slots
 
-    def _raise_beyond_limits(self) -> NoReturn:
+    def _raise_none(self) -> None:
         """Raise an error for solutions that are all beyond limits."""
         states, beyond = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
         nearest = int(np.argmin(beyond.max(axis=1)))
@@ -467,7 +588,7 @@ class _AssemblySearch:
         violation = self.limits.violations(states[nearest : nearest + 1])[0]
         kept = np.array([one.state for one in self._distinct(states)])
         raise ConfigurationError(
-            f"'{self.model.description.name}' has {len(kept)} configurations with these inputs (from "
+            f"'{self.model.description.name}' has {len(kept)} configurations with these values (from "
             f"{self.starts} starts), but none within `limits`: the nearest exceeds the limits of "
             f"'{worst}' by {beyond[nearest].max():.3g}. Widen the limits, or move the target.",
             failed=self.members,
@@ -491,6 +612,107 @@ class _AssemblySearch:
             reasons=[reason] * len(self.members),
             residual=float(residuals[best]),
             nearest=Configuration(self.model, (), states[best : best + 1]),
+        )
+
+
+class _CompleteSearch(_AssemblySearch):
+    """Search for all solutions of each target, by paths from all solutions for generic complex values."""
+
+    def __init__(self, *arguments: Any) -> None:
+        *others, time_limit = arguments
+        super().__init__(*others)
+        self.deadline = np.inf
+        if time_limit is not None:
+            self.deadline = time.monotonic() + positive("time_limit", time_limit)
+        self.reason = ""
+
+    def _start(self) -> None:
+        """Follow the paths to each feasible member."""
+        feasible = np.flatnonzero([not why for why in self.reasons])
+        if not feasible.size:
+            self._search(feasible)  # raises
+        known, key = self.model._prepared, ("generic solutions", self.targets.names, self.targets.held)
+        generic, quick = known.get(key), np.zeros((0, len(self.base)))
+        if generic is None:
+            generic = GenericSolutions(self.closure, self.model.reference_state[0], self.rng)
+            known[key] = generic
+            quick = self._quick(feasible[:1])
+        self.generic: GenericSolutions = generic
+        if not generic.is_done:
+            self.reason = generic.collect(quick, self.deadline)
+        self.feasible, self.paths = feasible, generic.at(self.values[feasible])
+        self.starts += len(feasible) * generic.number
+        own = self.values[feasible][self.paths.owner]
+        states, _, failures = self.closure.solve_from(self.paths.states, own)
+        good = np.array([not why for why in failures], dtype=bool)
+        states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
+        self.real = np.zeros(len(self.members), dtype=np.intp)
+        for b in feasible:
+            real = self._distinct(states[owner == b])
+            paths = len(real)
+            if b == feasible[0] and len(quick):  # random starts may find one that paths missed
+                real = self._distinct(np.concatenate([states[owner == b], quick]))
+                for one in real:
+                    one.count = int((self._separation(states[owner == b], one.state) < SOLUTION_ATOL).sum())
+            if len(real) > paths and not self.reason:
+                self.reason = "random starts found a solution that no path did"
+            self.real[b] = len(real)
+            inside = self._within(np.array([one.state for one in real]).reshape(-1, len(self.base)))
+            self.found[b] = [x for x, kept in zip(real, np.isfinite(inside).all(axis=1), strict=True) if kept]
+        self.direct = [len(own) for own in self.found]
+
+    def _propagate(self) -> None:
+        """Match the solutions of neighbours; counts remain those of the paths from generic values."""
+        counts = [[one.count for one in own] for own in self.found]
+        super()._propagate()
+        for own, known in zip(self.found, counts, strict=True):
+            for k, one in enumerate(own):
+                one.count = known[k] if k < len(known) else 0
+
+    def _quick(self, members: np.ndarray) -> np.ndarray:
+        """Return regular solutions (n, S) that random starts find, before limits apply."""
+        bounds, self.limits.bounds = self.limits.bounds, {}
+        try:
+            self._search(members)
+        except ConfigurationError:
+            return np.zeros((0, len(self.base)))
+        finally:
+            self.limits.bounds = bounds
+        states = [one.state for b in members for one in self.found[b] if one.is_fixed]
+        self.found, self.starts = [[] for _ in self.members], 0
+        return np.array(states).reshape(-1, len(self.base))
+
+    def _raise_none(self) -> None:
+        """Raise an error for solutions that are all beyond limits; that there are none is an answer."""
+        if self.real.any():
+            super()._raise_none()
+
+    def _completeness(self, states: np.ndarray) -> Completeness:
+        """Return the evidence for the solutions (K, B, S)."""
+        generic, paths, batch = self.generic, self.paths, self.targets.batch
+        numbers = np.zeros((3, len(self.members)), dtype=np.intp)
+        numbers[:, self.feasible] = paths.complex, paths.infinite, paths.lost
+        reason = self.reason
+        if numbers[2].any():
+            reason = f"{numbers[2].sum()} paths to the values could not be completed"
+        elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
+            reason = "a neighbour in the batch led to a solution that no path found"
+        evidence, statement = generic.statement(reason)
+        certified = np.zeros(states.shape[:2], dtype=bool)
+        k = np.nonzero(np.isfinite(states).all(axis=2))
+        certified[k] = certified_solutions(self.closure, states[k], self.values[k[1]])
+        finite, infinite, lost = numbers.reshape(3, *batch)
+        return Completeness(
+            evidence,
+            statement,
+            generic.number,
+            finite,
+            infinite,
+            lost,
+            self.real.reshape(batch),
+            certified.reshape(len(states), *batch),
+            generic.clean,
+            generic.chance,
         )
 
 

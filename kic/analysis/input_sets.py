@@ -54,7 +54,7 @@ class IndependentSets(Printable):
         Ranked by their smallest measure, then by the median.
     dof : int
         Number of coordinates in a set.
-    among : tuple of str
+    of : tuple of str
         The candidates. Those without a value are included only if needed.
     always : tuple of str
         Candidates in every set: they move something, such as a link that spins between two spherical joints,
@@ -64,7 +64,7 @@ class IndependentSets(Printable):
 
     Examples
     --------
-    >>> kic.load("four-bar").independent_sets(count=2)
+    >>> kic.load("four-bar").independent_sets(count=2).summary()
     four-bar: independent sets of 1 among A, B, C, D
     all 4 sets were tried
     <BLANKLINE>
@@ -74,8 +74,10 @@ class IndependentSets(Printable):
       A       0.58492
     """
 
+    _one_line = ("of", "always")
+
     sets: tuple[IndependentSet, ...]
-    among: tuple[str, ...]
+    of: tuple[str, ...]
     always: tuple[str, ...]
     tried: int
     total: int
@@ -98,7 +100,7 @@ class IndependentSets(Printable):
 
     def summary(self) -> Summary:
         """Return a labelled table of the sets."""
-        among = ", ".join(self.among)
+        among = ", ".join(self.of)
         sheet = Summary(f"{self._name}: independent sets of {self.dof} among {among}")
         if self.tried == self.total:
             sheet.say(f"all {self.total} sets were tried" if self.total > 1 else "there is no other set")
@@ -107,7 +109,7 @@ class IndependentSets(Printable):
                 f"{self.tried} of {self.total} sets were tried, by pivoted QR and exchange of single "
                 "coordinates; a better one may exist"
             )
-        if self.always and len(self.among) > self.dof:
+        if self.always and len(self.of) > self.dof:
             sheet.say(f"in every set: {', '.join(self.always)}")
         names = [", ".join(one.names) for one in self.sets]
         if self._batch:
@@ -134,13 +136,11 @@ def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> I
         )
     labels, valued = _candidates(model, among)
     if len(labels) < dof:
-        raise InputError(
-            f"`among` must name at least {dof} coordinates, the mobility of '{name}', got {len(labels)}: "
-            f"{', '.join(labels) or 'none'}. Name more candidates, or omit `among` for all joints.",
-            key="among",
-            mobility=dof,
-            count=len(labels),
+        message = (
+            f"`of` must name at least {dof} coordinates, the mobility of '{name}', got {len(labels)}: "
+            f"{', '.join(labels) or 'none'}. Name more candidates, or omit `of` for all joints."
         )
+        raise InputError(message, key="of", mobility=dof, count=len(labels))
     states, members, batch = _states_of(model, at)
     with batch_indices(members, batch):
         J = _rows_on_motions(model, labels, states, members, dof)
@@ -173,16 +173,14 @@ def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.n
         moving = [joint for joint in description.joints if joint.dof]
         # a free joint that is cut imposes no constraint
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
-        own = {*(description.coordinates or ()), *(description.actuators or ())}
-        names += tuple(name for name in description.variable_distances if name in own)
+        own = {*(description._given("coordinates") or ()), *(description._given("actuators") or ())}
+        names += tuple(name for name in description._variable_distances if name in own)
     else:
-        names = names_of(among, "among")
-    fixed = [name for name in names if name in description.fixed_distances]
+        names = names_of(among, "of")
+    fixed = [name for name in names if name in description._fixed_distances]
     if fixed:
-        raise InputError(
-            f"Distance '{fixed[0]}' of '{description.name}' is fixed and cannot be a coordinate.",
-            name=fixed[0],
-        )
+        message = f"Distance '{fixed[0]}' of '{description.name}' is fixed and cannot be a coordinate."
+        raise InputError(message, name=fixed[0])
     if not names:
         return (), np.zeros(0, dtype=bool)
     rows = make_rows(tree, names)
@@ -197,18 +195,15 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
     name = model.description.name
     if not isinstance(at, Configuration) or at._model.description != model.description:
         received = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
-        raise InputError(f"`at` must be a configuration of '{name}', made by at(){received}.", key="at")
+        message = f"`configuration` must be a configuration of '{name}', made by at(){received}."
+        raise InputError(message, key="configuration")
     if at._states.dtype != np.float64:
-        raise InputError(
-            f"`at` must hold real numbers, got {at._states.dtype}.", key="at", got=at._states.dtype
-        )
+        message = f"`configuration` must hold real numbers, got {at._states.dtype}."
+        raise InputError(message, key="configuration", got=at._states.dtype)
     members = np.flatnonzero(at.ok)
     if not members.size:
-        raise InputError(
-            f"`at` must contain at least one solved configuration, got none in the batch {at.batch}.",
-            key="at",
-            got=at.batch,
-        )
+        message = f"`configuration` must have at least one solved member, got none in the batch {at.batch}."
+        raise InputError(message, key="configuration", got=at.batch)
     return at._states[members], members, at.batch
 
 
@@ -220,10 +215,8 @@ def _rows_on_motions(
     first = closure.transfer.size
     G = closure.rows(states)[1]
     if not np.isfinite(G).all():
-        raise InputError(
-            f"A distance among {', '.join(labels)} is zero here and has no derivatives. Leave it out.",
-            names=labels,
-        )
+        message = f"A distance among {', '.join(labels)} is zero here and has no derivatives. Leave it out."
+        raise InputError(message, names=labels)
     closing = G[:, first:]
     held = model.tree.size - dof
     if held:
@@ -232,13 +225,12 @@ def _rows_on_motions(
         if bad.any():
             listed = ", ".join(map(str, members[bad][:4])) + (", …" if bad.sum() > 4 else "")
             which = f" (members {listed} of the batch)" if len(members) > 1 else ""
-            raise SingularError(
+            message = (
                 f"Closure conditions of '{model.description.name}' depend on one another at this "
                 f"configuration{which}: it has more than {dof} degrees of freedom here, and no set of {dof} "
-                "coordinates drives it. Give `at` configurations away from this one, where motions meet.",
-                dof=dof,
-                failed=np.flatnonzero(bad).tolist(),
+                "coordinates drives it. Give configurations away from this one, where motions meet."
             )
+            raise SingularError(message, dof=dof, failed=np.flatnonzero(bad).tolist())
     return G[:, :first] @ null_space(closing, dof)
 
 

@@ -14,8 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from kic.analysis.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
-from kic.errors import either
+from kic.configuration import Configuration
+from kic.errors import InputError, counted, either
+from kic.position import initial_states, real_configuration
 from kic.transfer.closure import Closure
+from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
     NEIGHBOURS,
@@ -239,11 +242,11 @@ class Mobility:
         for kind, verb, names in (
             ("loop", "cut at ", [joint.name for joint in self._transfer.tree.cuts]),
             ("coupling", "", [c.name for c in description.couplings]),
-            ("fixed distance", "", list(description.fixed_distances)),
-            ("contact", "", [contact.name for contact in description.closed_contacts]),
+            ("fixed distance", "", list(description._fixed_distances)),
+            ("contact", "", [contact.name for contact in description._closed_contacts]),
         ):
             if names:
-                phrases.append(f"{_count(len(names), kind)} ({verb}{_listed(names)})")
+                phrases.append(f"{counted(len(names), kind)} ({verb}{_listed(names)})")
         return either(phrases, "and")
 
     def _redundancy(self) -> str:
@@ -251,7 +254,7 @@ class Mobility:
         if not self.redundant:
             return "none of them redundant"
         alone, given_others = self._redundant_of_parts
-        describe = self._transfer.tree.description.describe
+        describe = self._transfer.tree.description._describe
         own = [f"{n} of {describe(name)}" for name, n in alone.items() if n]
         rest = self.redundant - sum(alone.values())
         shared = [describe(name) for name, n in given_others.items() if n > alone[name]]
@@ -262,7 +265,7 @@ class Mobility:
     def _plane(self) -> str:
         """Return the reason for conditions that hold by themselves in a planar mechanism; '' if none."""
         normal = self._transfer.tree.planar_normal
-        if normal is None or not any(self._redundant_of_parts[0].values()):
+        if normal is None or not self.dof or not any(self._redundant_of_parts[0].values()):
             return ""
         entries = ", ".join(f"{x:.4g}" for x in normal + 0.0)
         return f" All motion is in one plane, normal ({entries}); conditions out of it hold by themselves."
@@ -389,10 +392,10 @@ class Mobility:
         'mobility 6: 6 tree coordinates, no closure condition.'
         """
         bound = "at most " if self.finite is None else ""
-        tree = f"mobility {bound}{self.dof}: {_count(self.coordinates, 'tree coordinate')}"
+        tree = f"mobility {bound}{self.dof}: {counted(self.coordinates, 'tree coordinate')}"
         if not self.conditions:
             return f"{tree}, no closure condition."
-        total = _count(len(self._transfer.owners), "closure condition")
+        total = counted(len(self._transfer.owners), "closure condition")
         account = f"{tree}, {total} of {self._sources()}, {self._redundancy()}."
         remarks = f"{self._plane()}{self._finite_remark()}{self._passive_remark()}"
         return f"{account}{remarks} {self.caveat()}".rstrip()
@@ -413,10 +416,6 @@ def _rank(G: np.ndarray, rtol: float) -> int:
     return int((values > rtol * values[0]).sum()) if values[0] > RANK_SHARE else 0
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _dof(n: int) -> str:
     return f"{n} {'degree' if n == 1 else 'degrees'} of freedom"
 
@@ -426,3 +425,13 @@ def _listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f", … {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
     return ", ".join(names[:LISTED_MAX]) + more
+
+
+def mobility_at(model: CompiledModel, at: Configuration) -> Mobility:
+    """Return the account at a configuration; see `Mechanism.mobility`."""
+    real = real_configuration(model, at) if model.has_complex_step else at
+    state, batch = initial_states(model.real, real, "configuration")
+    if batch:
+        message = f"`configuration` must not be a batch, got a batch {batch}. Index it first."
+        raise InputError(message, key="configuration", got=batch)
+    return Mobility(model.real.closure(()), state[None], False)

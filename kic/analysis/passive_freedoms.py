@@ -26,11 +26,11 @@ import numpy as np
 
 from kic.description.validation import GROUND
 from kic.errors import either
-from kic.kernels.layout import DIRECTION, OMEGA, POINT
+from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items, distance_item
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import Query, output_query
 from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
@@ -74,7 +74,7 @@ class BodyTwists:
         self.owner = np.repeat(np.arange(len(joints)), [joint.dof for joint in joints])
         self.couplings = np.zeros((len(description.couplings), len(self.coordinates)))
         for k, coupling in enumerate(description.couplings):
-            for name, ratio in description.terms[coupling.name]:
+            for name, ratio in description._terms[coupling.name]:
                 self.couplings[k, self.coordinates.index(name)] = ratio
         self._make_queries(t.tree)
 
@@ -83,14 +83,14 @@ class BodyTwists:
         frames = [tree.frame[name] for name in self.names]
         self.reference_points = np.array([spot(body) for body in self.description.bodies]).reshape(-1, 3)
         items = [
-            Item(POINT, f, local_b=tuple(tree.local_point(f, at)))
+            Item(lay.POINT, f, local_b=tuple(tree.local_point(f, at)))
             for f, at in zip(frames, self.reference_points, strict=True)
         ]
         items += [
-            Item(DIRECTION, f, local_b=tuple(tree.local_vector(f, e))) for f in frames for e in np.eye(3)
+            Item(lay.DIRECTION, f, local_b=tuple(tree.local_vector(f, e))) for f in frames for e in np.eye(3)
         ]
-        items += [Item(OMEGA, f) for f in frames]
-        self._body_motion = OutputQuery(tree, plain_rows(tree, items), 1)
+        items += [Item(lay.OMEGA, f) for f in frames]
+        self._body_motion = output_query(tree, plain_rows(tree, items), 1)
         last = np.array([free.frame[name] for name in self.names])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.scale = column_scales(free, self.length)[self._columns]
@@ -102,10 +102,10 @@ class BodyTwists:
         of_coordinates = [joint_motion_items(free, joint) for joint in self.description.joints]
         self._coordinate_rates, self._coordinate_scale = self._rows(of_coordinates)
 
-    def _rows(self, made: list[list[Item]]) -> tuple[OutputQuery, np.ndarray]:
+    def _rows(self, made: list[list[Item]]) -> tuple[Query, np.ndarray]:
         """Return the query for rows on the free bodies, and their scales."""
         items = [item for of_joint in made for item in of_joint]
-        question = OutputQuery(self._free, plain_rows(self._free, items), 1)
+        question = output_query(self._free, plain_rows(self._free, items), 1)
         return question, row_scales(self._free, items, self.length)
 
     def adjacent_units(self, group: frozenset[int]) -> set[int]:
@@ -121,8 +121,8 @@ class BodyTwists:
         """Return a mask of the joints and fixed distances with an end in a group."""
         return np.logical_or(*np.isin(self.ends, list(group)).T)
 
-    def holders(self, group: frozenset[int]) -> set[int]:
-        """Return the units outside a group that hold it."""
+    def constraining_units(self, group: frozenset[int]) -> set[int]:
+        """Return the units outside a group whose joints and fixed distances constrain it."""
         return set(self.ends[self.holds & self.touching(group)].ravel().tolist()) - group
 
     def basis_at(self, state: np.ndarray, tolerance_factor: float = 10.0) -> TwistBasis:
@@ -131,7 +131,7 @@ class BodyTwists:
         Conditions count as redundant within `tolerance_factor` times the closure tolerance.
         """
         t, n = self.closure.transfer, len(self.names)
-        values, G = (x[0] for x in self._body_motion.layout.split(self._body_motion.table(state), (1,)))
+        values, G = (x[0] for x in self._body_motion.arrays(state))
         rows = values.reshape(-1, 3)
         rotations = np.swapaxes(rows[n : 4 * n].reshape(n, 3, 3), 1, 2)
         six = np.concatenate([rows[:n] - self.reference_points, vector_from_matrix(rotations)], axis=1)
@@ -139,13 +139,13 @@ class BodyTwists:
         phi[:, self._columns] = six.ravel()
         free = columns_to_states(self._free, phi)
         constraints, rates = (
-            q.layout.split(q.table(free), (1,))[1][0][:, self._columns] * self.scale / scale[:, None]
+            q.arrays(free)[1][0][:, self._columns] * self.scale / scale[:, None]
             for q, scale in (
                 (self._constraints, self._constraint_scale),
                 (self._coordinate_rates, self._coordinate_scale),
             )
         )
-        N = null_space(self.closure.rows(state)[1][0], max(RANK_SHARE, tolerance_factor * t.tolerance))
+        N = free_motions(self.closure.rows(state)[1][0], max(RANK_SHARE, tolerance_factor * t.tolerance))
         G = (G * t.column_scale) @ N
         moves = np.concatenate([G[: 3 * n].reshape(n, 3, -1), G[12 * n :].reshape(n, 3, -1)], axis=1)
         X = moves.reshape(6 * n, -1) / self.scale[:, None]
@@ -194,7 +194,7 @@ class TwistBasis:
         values, vectors = np.linalg.eigh(self.squares_of_others([group])[0])
         few = vectors[:, values < self.rtol]
         others = ~np.isin(self.bodies.unit, list(group))
-        return few @ null_space(self.X[np.repeat(others, 6)] @ few, self.rtol, 1.0)
+        return few @ free_motions(self.X[np.repeat(others, 6)] @ few, self.rtol, 1.0)
 
     def participates(self, motions: np.ndarray) -> np.ndarray:
         """Return a mask (F,) of the joint coordinates that take part in motions (f, k)."""
@@ -241,12 +241,12 @@ class TwistBasis:
         fixed = self.coordinate_rates[locked & ~gone[b.owner]]
         rows = [self.constraints[~gone[b.constraint_owner]], coupled[couples], fixed]
         there = np.repeat(~np.isin(b.unit, list(group - kept)), 6)
-        motions = null_space(np.concatenate(rows)[:, there], self.rtol)
+        motions = free_motions(np.concatenate(rows)[:, there], self.rtol)
         others = motions[np.repeat(~np.isin(b.unit, list(group)), 6)[there]]
         return int((np.linalg.svd(others, compute_uv=False) > self.rtol).sum()) if others.size else 0
 
 
-def null_space(G: np.ndarray, rtol: float, largest: float | None = None) -> np.ndarray:
+def free_motions(G: np.ndarray, rtol: float, largest: float | None = None) -> np.ndarray:
     """Return an orthonormal null space (M, k) of rows (P, M).
 
     Singular values below `rtol` times the largest count as zero, and all of them if the largest is round-off.
@@ -355,7 +355,7 @@ def find_passive_freedoms(
     found: list[PassiveFreedom] = []
     spanned = np.zeros((reference.R.shape[1], 0))
     for group, x in _groups(bodies, reference):
-        if _is_independent(spanned, x) and len(bodies.holders(group)) > 1:
+        if _is_independent(spanned, x) and len(bodies.constraining_units(group)) > 1:
             made = _passive_freedom(bodies, group, x, reference, bases)
             if made is not None:
                 found.append(made)
@@ -408,7 +408,7 @@ def _groups(bodies: BodyTwists, basis: TwistBasis) -> Iterator[tuple[frozenset[i
                 # exclude the motions of smaller groups
                 new = motions
                 if inner:
-                    new = motions @ null_space(np.stack(inner) @ motions, REST_RTOL)
+                    new = motions @ free_motions(np.stack(inner) @ motions, REST_RTOL)
                 for x in new.T:
                     found.append((group, x))
                     yield group, x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from kic.description.description import KINDS, Part
 from kic.description.parts import Distance, Frame, Joint
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries
+from kic.numerics.arguments import entries, is_function
 from kic.numerics.arrays import reals, stepping
 
 _XYZ = ("x", "y", "z")
@@ -84,7 +84,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     }
     if name in gravity:
         return gravity[name]
-    part = mechanism.parts.get(name.partition(".")[0])
+    part = mechanism._parts.get(name.partition(".")[0])
     if isinstance(part, Distance):
         raise InputError(
             f"Distance '{part.name}' of '{mechanism.name}' has no number of its own; its points determine "
@@ -118,7 +118,7 @@ def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: 
         directions[place] = directions.get(place, 0.0) + weight * number.direction
     fields: dict[str, dict[str, Any]] = {}
     for (name, key), direction in directions.items():
-        value = np.array(mechanism.gravity if not name else getattr(mechanism.parts[name], key))
+        value = np.array(mechanism.gravity if not name else getattr(mechanism._parts[name], key))
         value = value + 1j * step * direction
         fields.setdefault(name, {})[key] = tuple(value.tolist()) if value.ndim else value.item()
     whole = fields.pop("", {})
@@ -139,73 +139,37 @@ ParameterSpec = str | Mapping[str, float]
 
 
 def sensitivity(
-    of: Mechanism | Callable[[np.ndarray], Mechanism],
-    function: Callable[[Mechanism], Any],
-    parameters: ParameterSpec | Sequence[ParameterSpec] | Any,
+    make: Callable[[np.ndarray], Mechanism], of: Callable[[Mechanism], Any], x: Any
 ) -> np.ndarray:
-    """Return the derivative of any result with respect to dimensions, masses and angles.
+    """Return the derivative of any result with respect to the numbers from which a mechanism is made.
 
-    Exact, by complex step: the description gets a tiny imaginary part, and everything computed from it, loop
-    closure included, carries the derivative along. Each parameter costs one complex evaluation.
+    Exact, by complex step, as `Mechanism.sensitivity`, which differentiates by numbers of a description.
 
     Parameters
     ----------
-    of : Mechanism, or callable
-        A mechanism, whose numbers are named; or a function that makes one from numbers x (K,), such as link
-        lengths or DH rows. The function is called with complex x. It must use analytic functions of NumPy: no
-        abs, no ``float``, no branches on signs that matter.
-    function : callable
-        Computes the result from the mechanism it is given and returns an array of any shape, such as
-        ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
-    parameters : str, dict, or list of those; or (K,) array_like
-        Of a mechanism, names of its numbers:
-
-        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
-        - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
-          universal and planar joints also ``axis2``, of contacts ``normal``;
-        - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
-        - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
-          ``"B.rest"``, ``"B.damping"``, ``"B.armature"``; of joints with several degrees
-          of freedom ``"hip.value.2"``;
-        - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
-          ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
-
-        A dict of names to weights, such as ``{"B.at.x": 0.8, "B.at.y": 0.6}``, is one parameter that moves
-        several numbers together. Of a function, the numbers x themselves.
+    make : callable
+        Makes a mechanism from numbers x (K,), such as link lengths or DH rows. It is called with complex x
+        and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter.
+    of : callable
+        Computes the result from the mechanism that it is given, and returns an array of any shape.
+    x : (K,) array_like
+        Numbers.
 
     Returns
     -------
     (K, ...) ndarray
-        Derivatives, parameters first; NaN where the result is NaN. A single name counts as a list of one.
+        Derivatives, numbers first; NaN where the result is NaN.
 
     Raises
     ------
-    UnknownNameError
-        For a number that the description does not have, with the candidates.
     InputError
-        For a result that is not an array of numbers, or real although its mechanism carries a step; for
-        computations that do not support complex steps: `joint_forces`, `pose`, `prepare_position`, and
-        closures of rounded dimensions (closure_tolerance).
-    SingularError
-        If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes it
-        rigid, and there is no derivative.
+        For a function that is none, numbers of another shape, a mechanism that does not depend on a number,
+        and results as in `Mechanism.sensitivity`.
     KicError
-        Any error that `function` raises.
-
-    Notes
-    -----
-    The description is one assembled configuration in world coordinates. Moving a joint there keeps the loop
-    closed and changes the links on both sides of the joint. Points, centres of mass, other joints, and the
-    coordinates' values in the reference configuration stay. A single length is a dict of weights, or a
-    function that builds the mechanism again. Inputs of `at` are held.
+        Any error that `make` or `of` raises.
 
     Examples
     --------
-    >>> m = kic.load("four-bar")
-    >>> G = kic.sensitivity(m, lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"])
-    >>> G.shape
-    (2, 3, 1)
-
     The weight of a pendulum, by its length:
 
     >>> def pendulum(x):
@@ -215,34 +179,46 @@ def sensitivity(
     >>> kic.sensitivity(pendulum, lambda m: m.at([0.0]).dynamics().load, [0.5]).tolist()
     [[-19.62]]
     """
-    if not callable(function):
-        raise invalid("function", "must be a function of a mechanism", function)
-    designs: list[tuple[str, Callable[[], Mechanism]]]
-    if isinstance(of, Mechanism):
-        several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
-        weighted = [_weights(of, one) for one in several]
-        designs = [
-            (label, partial(with_complex_step, of, weights, COMPLEX_STEP)) for label, weights in weighted
-        ]
-    elif callable(of):
-        x = reals(parameters)
-        if x is None or x.ndim != 1:
-            raise invalid("parameters", "must be real numbers (K,) if `of` is a function", parameters)
-        designs = [(f"x[{k}]", partial(_stepped, of, x, k)) for k in range(len(x))]
-    else:
-        raise invalid("of", "must be a mechanism, or a function that makes one from numbers", of)
-    derivatives = [_derivative(label, design, function) for label, design in designs]
-    if not derivatives:
-        reference = of if isinstance(of, Mechanism) else of(np.empty(0))
-        return np.empty((0, *np.shape(function(reference))))
-    shapes = {derivative.shape for derivative in derivatives}
+    _require_function(of)
+    if not is_function(make):
+        raise invalid("make", "must be a function that makes a mechanism from numbers", make)
+    numbers = reals(x)
+    if numbers is None or numbers.ndim != 1:
+        raise invalid("x", "must be real numbers (K,)", x)
+    designs = [(f"x[{k}]", partial(_stepped, make, numbers, k)) for k in range(len(numbers))]
+    return _derivatives(designs, of, lambda: make(numbers))
+
+
+def sensitivity_to_numbers(m: Mechanism, of: Callable[[Mechanism], Any], parameters: Any) -> np.ndarray:
+    """Return derivatives with respect to numbers of a description; see `Mechanism.sensitivity`."""
+    _require_function(of)
+    several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
+    designs = [
+        (label, partial(with_complex_step, m, weights, COMPLEX_STEP))
+        for label, weights in (_weights(m, one) for one in several)
+    ]
+    return _derivatives(designs, of, lambda: m)
+
+
+def _require_function(of: Any) -> None:
+    if not is_function(of):
+        raise invalid("of", "must be a function of a mechanism", of)
+
+
+def _derivatives(
+    designs: Iterable[tuple[str, Callable[[], Mechanism]]],
+    of: Callable[[Mechanism], Any],
+    reference: Callable[[], Mechanism],
+) -> np.ndarray:
+    """Return the derivatives of a result by the steps of designs, one below the other."""
+    found = [_derivative(label, design, of) for label, design in designs]
+    if not found:
+        return np.empty((0, *np.shape(of(reference()))))
+    shapes = {derivative.shape for derivative in found}
     if len(shapes) > 1:
-        raise InputError(
-            f"`function` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}.",
-            key="function",
-            shapes=shapes,
-        )
-    return np.stack(derivatives)
+        message = f"`of` returned arrays of different shapes: {', '.join(map(str, sorted(shapes)))}."
+        raise InputError(message, key="of", shapes=shapes)
+    return np.stack(found)
 
 
 def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
@@ -256,15 +232,13 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
         )
     weights = {name: reals(weight) for name, weight in one.items()}
     if not all(a is not None and a.ndim == 0 for a in weights.values()):
-        raise InputError(
-            f"Weights in `parameters` must be numbers, got {short_repr(one)}.", key="parameters", got=one
-        )
+        message = f"Weights in `parameters` must be numbers, got {short_repr(one)}."
+        raise InputError(message, key="parameters", got=one)
     for name in weights:
         find_parameter(m, name)
     if not any(weights.values()):
-        raise InputError(
-            f"Weights in `parameters` must not all be zero, got {short_repr(one)}.", key="parameters", got=one
-        )
+        message = f"Weights in `parameters` must not all be zero, got {short_repr(one)}."
+        raise InputError(message, key="parameters", got=one)
     return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
@@ -274,50 +248,47 @@ def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) ->
     moved[k] += 1j * COMPLEX_STEP
     m = build(moved)
     if not isinstance(m, Mechanism):
-        raise InputError(f"The function `of` must return a mechanism, got {short_repr(m)}.", key="of", got=m)
-    if not m.has_complex_step:
-        raise InputError(
+        raise InputError(f"`make` must return a mechanism, got {short_repr(m)}.", key="make", got=m)
+    if not m._has_complex_step:
+        message = (
             f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
-            "example by np.abs or np.real. Use analytic functions of NumPy.",
-            key="of",
-            entries=[k],
+            "example by np.abs or np.real. Use analytic functions of NumPy."
         )
+        raise InputError(message, key="make", entries=[k])
     return m
 
 
-def _derivative(
-    label: str, design: Callable[[], Mechanism], function: Callable[[Mechanism], Any]
-) -> np.ndarray:
+def _derivative(label: str, design: Callable[[], Mechanism], of: Callable[[Mechanism], Any]) -> np.ndarray:
     """Return the imaginary part of a result over the step, NaN where the result is NaN."""
     try:
         with warnings.catch_warnings(), stepping():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             m = design()
-            a = np.asarray(function(m))
+            a = np.asarray(of(m))
     except KicError as error:
         error.message = f"Sensitivity to {label}: {error.message}"
         raise
     except np.exceptions.ComplexWarning:
         raise InputError(
-            f"Sensitivity to {label}: `function` put complex numbers into a real array, which loses the "
+            f"Sensitivity to {label}: `of` put complex numbers into a real array, which loses the "
             "derivative. Make its arrays complex, or use np.stack and np.zeros_like.",
-            key="function",
+            key="of",
         ) from None
-    if a.dtype.kind in "fiu" and not m.has_complex_step:  # an axis turned about itself
+    if a.dtype.kind in "fiu" and not m._has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
-            f"Sensitivity to {label}: `function` returned real numbers. It dropped the derivative, or does "
+            f"Sensitivity to {label}: `of` returned real numbers. It dropped the derivative, or does "
             "not use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
             "imaginary parts: write norms as np.sqrt(v @ v).",
-            key="function",
+            key="of",
             got=a.dtype,
         )
     if a.dtype.kind != "c":
         raise InputError(
-            f"Sensitivity to {label}: `function` must return an array of numbers, got {short_repr(a)}. "
+            f"Sensitivity to {label}: `of` must return an array of numbers, got {short_repr(a)}. "
             "Return one of its arrays, such as .G or .I.",
-            key="function",
+            key="of",
             got=a,
         )
     return np.where(np.isnan(a.real), np.nan, a.imag / COMPLEX_STEP)

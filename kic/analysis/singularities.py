@@ -132,19 +132,20 @@ class Singularities(Printable):
     --------
     >>> arm = kic.load("horn-two-link")
     >>> c = arm.at({"shoulder": 0.0, "elbow": np.linspace(-1, 1, 8)})
-    >>> print(c.singularities(outputs=["tip.x", "tip.y"])[0])
+    >>> print(c.singularities(of=["tip.x", "tip.y"])[0])
     outputs: no motion along tip.x 1; they can be at rest while others move: ...
     """
+
+    _one_line = ("inputs", "outputs", "batch")
 
     def __init__(self, configuration: Configuration, inputs: Any, outputs: Any) -> None:
         model, states, targets = configuration._model, configuration._states, configuration._aims
         if states.dtype != np.float64:
-            raise InputError(
+            message = (
                 f"singularities() needs real numbers, got a configuration of {states.dtype}. Call it outside "
-                "of a sensitivity, or with real inputs.",
-                key="configuration",
-                got=states.dtype,
+                "of a sensitivity, or with real inputs."
             )
+            raise InputError(message, key="configuration", got=states.dtype)
         self._model = model
         self.inputs, self.outputs = _input_and_output_rows(model, inputs, outputs)
         spans: dict[str, slice | None] = {"inputs": slice(0, len(self.inputs))}
@@ -181,13 +182,12 @@ class Singularities(Printable):
             For a single configuration, which has no neighbours.
         """
         if not self.batch:
-            raise InputError(
+            message = (
                 f"Singular configurations of '{self._model.description.name}' are sought between neighbours; "
                 "a single configuration has none. Use a batch made by path(), or by at() over a grid, or "
-                "read `measures`.",
-                key="configuration",
-                got=(),
+                "read `measures`."
             )
+            raise InputError(message, key="configuration", got=())
         return tuple(self._describe(point) for point in self._search.points)
 
     def __iter__(self) -> Iterator[Singularity]:
@@ -195,6 +195,10 @@ class Singularities(Printable):
 
     def __len__(self) -> int:
         return len(self.configurations)
+
+    def _repr_html_(self) -> str:
+        located = "configurations" in vars(self)
+        return (self.summary() if located else self._measures_sheet()).html()
 
     def __getitem__(self, k: int) -> Singularity:
         return item(self.configurations, k)
@@ -268,18 +272,16 @@ class Singularities(Printable):
                 if np.abs(row).max() < MEASURE_ATOL
             ]
             if constant:
-                raise InputError(
-                    f"Output '{constant[0]}' of '{name}' is constant in every motion. Leave it out.",
-                    name=constant[0],
-                )
+                message = f"Output '{constant[0]}' of '{name}' is constant in every motion. Leave it out."
+                raise InputError(message, name=constant[0])
             raise InputError(
                 f"Outputs {', '.join(names)} of '{name}' depend on one another at every configuration. Leave "
                 "one out.",
                 names=names,
             )
 
-    def summary(self) -> Summary:
-        """Return a labelled account."""
+    def _measures_sheet(self) -> Summary:
+        """Return a table of the smallest measures, for which nothing is searched."""
         name = self._model.description.name
         sheet = Summary(f"{name}: singular configurations between the members of a batch {self.batch}")
         smallest = []
@@ -298,6 +300,11 @@ class Singularities(Printable):
             sheet.texts(
                 "smallest measure", [names.get(k, k) for k in kinds], ["value", "at member"], smallest
             )
+        return sheet
+
+    def summary(self) -> Summary:
+        """Return a labelled account."""
+        sheet = self._measures_sheet()
         if not self.batch:
             return sheet
         if self.unresolved:
@@ -331,26 +338,23 @@ def _input_and_output_rows(
             f"{model.description.mobility().caveat()}".rstrip(),
             mobility=0,
         )
-    driving = model.coordinates if inputs is None else names_of(inputs, "inputs")
+    driving = model.coordinates if inputs is None else names_of(inputs, "drivers")
     model.check_number(None if inputs is None else driving)
     if outputs is None:
         return model.transfer(driving).labels, ()
-    wanted = names_of(outputs, "outputs")
-    fixed = [name for name in wanted if name in model.description.fixed_distances]
+    wanted = names_of(outputs, "of")
+    fixed = [name for name in wanted if name in model.description._fixed_distances]
     if fixed:
-        raise InputError(
-            f"Distance '{fixed[0]}' of '{name}' is fixed and cannot be an output.", name=fixed[0]
-        )
+        message = f"Distance '{fixed[0]}' of '{name}' is fixed and cannot be an output."
+        raise InputError(message, name=fixed[0])
     t = model.transfer(wanted)
     labels = t.labels
     if len(labels) > dof or not labels:
-        raise InputError(
-            f"'{name}' has mobility {dof}; {len(labels)} outputs were named: "
-            f"{', '.join(labels) or 'none'}. More outputs than degrees of freedom always depend on one "
-            f"another. Name {dof} at most.",
-            mobility=dof,
-            count=len(labels),
+        message = (
+            f"'{name}' has mobility {dof}; {len(labels)} outputs were named: {', '.join(labels) or 'none'}. "
+            f"More outputs than degrees of freedom always depend on one another. Name {dof} at most."
         )
+        raise InputError(message, mobility=dof, count=len(labels))
     return model.transfer(driving).labels, labels
 
 

@@ -16,10 +16,11 @@ from math import prod
 
 import numpy as np
 
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import Query, output_query
 from kic.kinematics.state import difference, distance, integrate
+from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.linalg import min_singular_value, null_space
-from kic.numerics.tolerances import EPS, MEASURE_ATOL
+from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.closure import Closure
 from kic.transfer.continuation import FOLLOWED_CONDITION_MAX, continue_to
 
@@ -31,14 +32,14 @@ NORMAL_SHARE_MAX = 0.5
 SEGMENT_TURN_MAX = 1.0
 # splits of a segment that is too long, and their position: the middle may itself be singular
 SPLITS_MAX, SPLIT_FRACTION = 8, 0.4721
-# Newton steps to a closed configuration
-CLOSING_STEPS_MAX = 20
+# largest entry of a step to a closed configuration (rad, characteristic lengths)
+CLOSING_STEP_MAX = 0.5
 # residual of a closed configuration on a segment
 CLOSURE_ATOL = 1e-10
 # the independent rows of one configuration are kept for another above this share of the conditioning of all
 KEPT_ROWS_RTOL = 0.1
 # relative cutoff of singular values in pseudo-inverses
-PINV_RTOL = 1e-14
+CHART_PINV_RTOL = 1e-14
 
 
 @dataclass
@@ -92,29 +93,23 @@ class ChartSegments:
 
     def at(self, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return closed states (E, S) at fractions (E,) of the segments, and a convergence mask."""
-        t, tree = self.closure.transfer, self.closure.transfer.tree
-        aim = integrate(tree, self.start.states, share[:, None] * self.step * t.column_scale)
-        states, size = aim.copy(), np.full(len(aim), np.inf)
-        for _ in range(CLOSING_STEPS_MAX):
-            values, G = self.closure.rows(states)
-            missing = np.take_along_axis(values, self.start.kept, axis=1)
-            off = difference(tree, aim, states) / t.column_scale
-            left = np.concatenate([np.einsum("bmf,bm->bf", self.start.basis, off), missing], axis=1)
-            W = self.square(G)
-            fine = np.isfinite(W).all(axis=(1, 2)) & np.isfinite(left).all(axis=1)
-            step = np.zeros_like(off)
-            step[fine] = -np.einsum("bnp,bp->bn", np.linalg.pinv(W[fine], rcond=PINV_RTOL), left[fine])
-            size = np.where(fine, np.abs(step).max(axis=1, initial=0.0), np.inf)
-            # limit each step to half a radian
-            step /= np.where(fine, np.maximum(1.0, 2 * size), 1.0)[:, None]
-            states = integrate(tree, states, step * t.column_scale)
-            if not (size[fine] > 4 * EPS).any():
-                break
-        missing = np.take_along_axis(self.closure.rows(states)[0], self.start.kept, axis=1)
-        return states, np.linalg.norm(missing, axis=1) <= max(self.closure.limit, CLOSURE_ATOL)
+        t = self.closure.transfer
+        aim = self.closure.moved(self.start.states, share[:, None] * self.step)
+
+        def rows(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            some, (values, G) = self.take(members), self.closure.rows(states)
+            missing = np.take_along_axis(values, some.start.kept, axis=1)
+            off = difference(t.tree, aim[members], states) / t.column_scale
+            chart = np.einsum("bmf,bm->bf", some.start.basis, off)
+            return np.concatenate([chart, missing], axis=1), some.square(G)
+
+        states, left = gauss_newton(
+            rows, self.closure.moved, aim, rtol=CHART_PINV_RTOL, step_max=CLOSING_STEP_MAX
+        )
+        return states, left <= max(self.closure.limit, CLOSURE_ATOL)
 
     def square(self, G: np.ndarray) -> np.ndarray:
-        """Return the chart with the closure, [Nᵀ; C] (E, M, M), from the first order of the rows."""
+        """Return the square matrix [Nᵀ; C] (E, M, M) of the tangent basis and the closure Jacobian."""
         closing = np.take_along_axis(G, self.start.kept[:, :, None], axis=1)
         return np.concatenate([np.swapaxes(self.start.basis, 1, 2), closing], axis=1)
 
@@ -127,7 +122,7 @@ class ChartSegments:
             sign0, size0 = np.linalg.slogdet(W0)
             return sign * sign0 * np.exp(size - size0)
         right = np.eye(W.shape[1], self.start.basis.shape[2])
-        X = np.einsum("bnp,pf->bnf", np.linalg.pinv(W, rcond=PINV_RTOL), right)
+        X = np.einsum("bnp,pf->bnf", np.linalg.pinv(W, rcond=CHART_PINV_RTOL), right)
         return np.linalg.det(G[:, rows] @ X)
 
 
@@ -201,7 +196,7 @@ TANGENTIAL_MEASURE_ATOL = 1e-7
 # largest coordinate distance between equal singular configurations (rad, characteristic lengths)
 DUPLICATE_ATOL = 1e-6
 # Newton steps to a singular configuration; where the measure touches zero, each gains one binary digit
-NEWTON_STEPS_MAX = 40
+SEARCH_STEPS_MAX = 40
 # largest distance of a singular configuration from the end of a continuation that it stopped: the square
 # root of the shortest predictor step, with a margin for several that meet (rad, characteristic lengths)
 BRANCH_END_ATOL = 1e-3
@@ -401,7 +396,7 @@ class SingularitySearch:
         return tuple(sorted(found, key=lambda p: (p.between[0], p.between[-1], order.index(p.kind))))
 
     def _measure_at(self, kind: str, state: np.ndarray) -> float:
-        """Return the measure of a kind at a state."""
+        """Return the singular measure of one kind at a state."""
         return float(self.measure(kind, self.tangents_at(state[None]))[0])
 
     def _is_duplicate(self, point: SingularPoint, found: list[SingularPoint]) -> bool:
@@ -516,9 +511,9 @@ class SingularitySearch:
         return float(step @ step) <= reach * (1 + BOX_RTOL)
 
     @cached_property
-    def _second_order_query(self) -> OutputQuery:
+    def _second_order_query(self) -> Query:
         """Query for the second order of all rows."""
-        return OutputQuery(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
+        return output_query(self.closure.transfer.tree, self.closure.transfer.system.rows, 2)
 
     def _newton(self, kind: str, state: np.ndarray, line: InputSegment | None = None) -> np.ndarray | None:
         """Return a singular configuration (S,) near a state (S,), found by Newton's method; None if it fails.
@@ -536,7 +531,7 @@ class SingularitySearch:
         u = np.linalg.svd(tangent_space.G[0, rows])[0][:, -1]
         size, held, extra = t.tree.size, len(closing), 0 if line is None else len(line.direction)
         along, null_columns = 0.0, slice(t.tree.size, t.tree.size + len(u))
-        for _ in range(NEWTON_STEPS_MAX):
+        for _ in range(SEARCH_STEPS_MAX):
             values, W, H = self._second_order(state, rows)
             equations = np.concatenate([values[closing], u @ W, [(u @ u - 1) / 2], np.zeros(extra)])
             J = np.zeros((len(equations), null_columns.stop + (extra > 0)))
@@ -565,7 +560,7 @@ class SingularitySearch:
     def _second_order(self, state: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return scaled values, first and second order of rows (n,) at one state."""
         t, query = self.closure.transfer, self._second_order_query
-        values, G, H = (x[0] for x in query.layout.split(query.table(state[None]), (1,)))
+        values, G, H = (x[0] for x in query.arrays(state[None]))
         picked, scale, column = t.system.picked[rows], t.scale[rows], t.column_scale
         values = t.system.rows.complete(values[None].copy())[0]
         return (

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.description.parts import COM, CenterOfMass
-from kic.errors import unknown
-from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
-from kic.kinematics.coefficients import Coefficients
+from kic.kernels import layout as lay
 from kic.kinematics.items import Item
-from kic.kinematics.outputs import center_part, plain_rows
-from kic.kinematics.queries import OutputQuery
-from kic.numerics.arguments import names_of
-from kic.numerics.arrays import as_array, check_order, map_valid_members, scatter
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import output_query
+from kic.numerics.arrays import as_array
+from kic.numerics.display import OneLine
+from kic.transfer.program import Program
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -24,37 +22,8 @@ if TYPE_CHECKING:
 MOMENTUM_ROWS = ("p.x", "p.y", "p.z", "L.x", "L.y", "L.z")
 
 
-def center_of_mass(
-    configuration: Configuration,
-    bodies: str | Iterable[str] | None = None,
-    order: int = 2,
-    wrt: str | Iterable[str] | None = None,
-    failures: str = "raise",
-) -> Coefficients:
-    """Compute the centre of mass and its derivatives. See `Configuration.center_of_mass`."""
-    model = configuration._model
-    order = check_order(order)
-    if bodies is not None:
-        there = [body.name for body in model.description.bodies]
-        bodies = names_of(bodies, "bodies", least=1)
-        for name in bodies:
-            if name not in there:
-                raise unknown("body", name, model.description.name, there)
-    part = center_part(model.tree, CenterOfMass(COM, bodies))
-    transfer: Any = model.transfer_for(wrt)
-    query = transfer.query(plain_rows(model.tree, part.items), order)
-    good, T = map_valid_members(
-        configuration.ok, failures, lambda members: transfer.evaluate(query, configuration._states[members]).T
-    )
-    values, *tensors = query.outputs.split(scatter(T, good), configuration.batch)
-    G, *rest = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
-    H, D = (*rest, None, None)[:2]
-    quasi = () if transfer.holonomic else transfer.quasi | model._turning
-    return Coefficients(tuple(part.labels), transfer.labels, G, H, D, values, quasi=quasi)
-
-
-@dataclass(frozen=True)
-class CentroidalMomentum:
+@dataclass(frozen=True, repr=False)
+class CentroidalMomentum(OneLine):
     """Linear momentum, and angular momentum about the centre of mass, of all moving bodies: h = A q̇.
 
     Rotors (armature of joints) are not included.
@@ -68,6 +37,8 @@ class CentroidalMomentum:
     derivative : (..., 6, M, M)
         ∂A/∂q with the index of differentiation before that of the column, as in H.
     """
+
+    _one_line = ("coordinates", "matrix")
 
     coordinates: tuple[str, ...]
     matrix: np.ndarray
@@ -94,35 +65,26 @@ def centroidal_momentum(
     """Compute the centroidal momentum matrix. See `Configuration.centroidal_momentum`."""
     model = configuration._model
     tree, masses = model.tree, model.masses
-    transfer: Any = model.transfer_for(wrt)
+    transfer = model.transfer_for(wrt)
     n = len(masses.names)
     items = [
-        Item(POINT, int(f), local_b=tuple(x))
-        for f, x in zip(masses.frames, masses.numbers[:, CENTRE:MOMENTS], strict=True)
+        Item(lay.POINT, int(f), local_b=tuple(x))
+        for f, x in zip(masses.frames, masses.numbers[:, lay.CENTRE : lay.MOMENTS], strict=True)
     ]
-    items += [Item(OMEGA, int(f)) for f in masses.frames]
-    query = transfer.query(plain_rows(tree, items), 2)
-    axes_items = [Item(DIRECTION, int(f), local_b=tuple(e)) for f in masses.frames for e in np.eye(3)]
-    axes = OutputQuery(tree, plain_rows(tree, axes_items), 1)
-    width = query.outputs.width
-
-    def tables(members: Any) -> np.ndarray:
-        states = configuration._states[members]
-        R = axes.layout.split(axes.table(states), (len(states),))[0]
-        return np.concatenate([transfer.evaluate(query, states).T, R], axis=1)
-
-    good, T = map_valid_members(configuration.ok, failures, tables)
-    T = scatter(T, good)
+    items += [Item(lay.OMEGA, int(f)) for f in masses.frames]
+    program = Program(transfer, plain_rows(tree, items), 2)
+    axes_items = [Item(lay.DIRECTION, int(f), local_b=tuple(e)) for f in masses.frames for e in np.eye(3)]
+    axes = output_query(tree, plain_rows(tree, axes_items), 1)
     batch = configuration.batch
-    values, *tensors = query.outputs.split(T[..., :width], batch)
+    values, *tensors = configuration._run(program, failures).arrays
     G, H = (
         a.reshape(*batch, 2 * n, 3, *a.shape[len(batch) + 1 :])
         for a in transfer.in_coordinates(tensors, (1, 2))
     )
-    R = np.swapaxes(T[..., width:].reshape(*batch, n, 3, 3), -1, -2)
+    R = np.swapaxes(axes.arrays(configuration._states)[0].reshape(*batch, n, 3, 3), -1, -2)
     own = masses.numbers[:, 4:][:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     J = R @ own @ np.swapaxes(R, -1, -2)
-    m = masses.numbers[:, MASS]
+    m = masses.numbers[:, lay.MASS]
     share = m / m.sum()
     p = values[..., : 3 * n].reshape(*batch, n, 3)
     # relative to the centre of mass

@@ -52,7 +52,6 @@ def check_fields(
         for key in keys:
             value = number(owner, key, getattr(arm, key), minimum)
             if keys is positive and not value:
-                raise ModelError(
-                    f"{owner}: `{key}` must be positive, got 0. Give the link a length.", key=key
-                )
+                message = f"{owner}: `{key}` must be positive, got 0. Give the link a length."
+                raise ModelError(message, key=key)
             assign(arm, **{key: value})

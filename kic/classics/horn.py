@@ -93,9 +93,8 @@ def reachable_workspace(*lengths: float) -> Annulus:
     Annulus(inner=1.5, outer=2.5)
     """
     if not lengths:
-        raise InputError(
-            "`lengths` must name at least one link, got none. Give the length of each link.", key="lengths"
-        )
+        message = "`lengths` must name at least one link, got none. Give the length of each link."
+        raise InputError(message, key="lengths")
     found = _positive_lengths("lengths", lengths)
     if found.ndim != 1:
         raise invalid("lengths", "must be a number for each link", lengths)
@@ -211,7 +210,7 @@ class TwoLink(PlanarChain):
         x, y = (self.l1 + self.l2) * np.cos(half), (self.l1 - self.l2) * np.sin(half)
         return np.stack([np.hypot(x, y), wrap_to_pi(theta1 + half - np.arctan2(y, x))], axis=-1)
 
-    def inverse_kinematics(self, tip: Any, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
+    def inverse_kinematics(self, tip: Any, *, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
         """Return the joint angles of both elbow branches for a tip position (pp. 6-9).
 
         Parameters
@@ -282,12 +281,11 @@ class TwoLink(PlanarChain):
         I = self.dynamics(q).I
         m1, m2 = self._known_masses()
         if not m2:
-            raise SingularError(
+            message = (
                 f"`m2` of {self._label} must be positive for an invertible mass matrix, got 0. Give link 2 a "
-                "mass.",
-                key="m2",
-                condition=np.inf,
+                "mass."
             )
+            raise SingularError(message, key="m2", condition=np.inf)
         _, c2 = sin_cos(as_array("q", q, 2)[..., 1:])
         determinant = (self.l1 * self.l2) ** 2 * m2 * (m1 / 9 + m2 / 3 - m2 / 4 * c2**2)
         adjugate = I[..., ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -317,13 +315,12 @@ class TwoLink(PlanarChain):
         if abs(cosine + 1) <= BOUNDARY_RTOL:
             cosine = -1.0
         if cosine < -1:
+            message = (
+                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label}: cos theta2 = {cosine:.6g}. "
+                f"Make link 2 at most {1.5 * self.l1:g} long."
+            )
             raise ConfigurationError(
-                f"`l2` must not exceed 3/2 l1 for decoupling, got {self._label}: cos theta2 = {cosine:.6g}."
-                f" Make link 2 at most {1.5 * self.l1:g} long.",
-                key="l2",
-                failed=[()],
-                reasons=["link 2 is too long"],
-                cosine=cosine,
+                message, key="l2", failed=[()], reasons=["link 2 is too long"], cosine=cosine
             )
         angle = acos(cosine)
         return wrap_to_pi(np.array([angle, -angle]))
@@ -403,7 +400,7 @@ class ThreeLink(PlanarChain):
         x, y, phi = np.moveaxis(real_array("pose", pose, 3), -1, 0)
         return np.stack([x - self.l3 * np.cos(phi), y - self.l3 * np.sin(phi)], axis=-1)
 
-    def inverse_kinematics(self, pose: Any, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
+    def inverse_kinematics(self, pose: Any, *, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
         """Return the joint angles (2, ..., 3) of both elbow branches for a tip pose (p. 21).
 
         Branches, `failures` and errors are those of `TwoLink.inverse_kinematics` for the wrist.

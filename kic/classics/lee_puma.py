@@ -12,7 +12,7 @@ from kic.classics.common import sin_cos
 from kic.classics.split_dynamics import SplitDynamics
 from kic.description.parts import Body
 from kic.description.validation import assign
-from kic.errors import ModelError, short_repr
+from kic.errors import invalid_part
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_array, reals
@@ -67,11 +67,7 @@ class ThreeLinkPuma:
             a = reals(value)
             if a is None or a.shape != shape:
                 kind = f"finite numbers of shape {shape}" if shape else "a finite number"
-                raise ModelError(
-                    f"ThreeLinkPuma: `{key}` must be {kind}, got {short_repr(value)}. "
-                    "Give one entry per link.",
-                    key=key,
-                )
+                raise invalid_part("ThreeLinkPuma", key, f"must be {kind}", value, "Give one entry per link.")
             plain = a.tolist()
             if shape:
                 plain = tuple(tuple(x) if isinstance(x, list) else x for x in plain)
@@ -177,8 +173,8 @@ class ThreeLinkPuma:
         return from_dh(
             "three-link-puma",
             [DHRow(f"joint{k}", f"link{k}", a=a, alpha=t, d=d) for k, (a, t, d) in enumerate(rows, 1)],
-            "standard",
-            self._bodies(),
+            convention="standard",
+            bodies=self._bodies(),
             gravity=(0.0, 0.0, -self.g),
         )
 

@@ -283,9 +283,11 @@ class Leg:
         return Mechanism(
             "leg",
             bodies=(
-                Body("column", self.m1, (0.0, 0.0, -H / 2), (transverse1, transverse1, axial)),
-                Body("link2", self.m2, (l2 / 2, d2, 0.0), (0.0, transverse2, transverse2)),
-                Body("link3", self.m3, (l2, d3, -l3 / 2), (transverse3, transverse3, 0.0)),
+                Body(
+                    "column", mass=self.m1, com=(0.0, 0.0, -H / 2), inertia=(transverse1, transverse1, axial)
+                ),
+                Body("link2", mass=self.m2, com=(l2 / 2, d2, 0.0), inertia=(0.0, transverse2, transverse2)),
+                Body("link3", mass=self.m3, com=(l2, d3, -l3 / 2), inertia=(transverse3, transverse3, 0.0)),
             ),
             joints=(
                 Joint("waist", "revolute", ("ground", "column"), (0.0, 0.0, 0.0), z),
@@ -294,8 +296,8 @@ class Leg:
             ),
             points=(
                 Point("hub", "column", (0.0, 0.0, 0.0)),
-                Point("end", "link2", (l2, d2, 0.0), self.M2),
-                Point("tip", "link3", (l2, d3, -l3), self.M3),
+                Point("end", "link2", (l2, d2, 0.0), mass=self.M2),
+                Point("tip", "link3", (l2, d3, -l3), mass=self.M3),
             ),
             distances=(Distance("reach", ("hub", "tip")),),
             gravity=self.gravity,
@@ -339,4 +341,4 @@ def turning_plane_point(
         S, C, d = sines[..., n_theta1], cosines[..., n_theta1], offset * (n_planar == 0).astype(int)
         tensors.append(np.stack(np.broadcast_arrays(X * C - d * S, X * S + d * C, Z), axis=-n - 1))
     values, G, H, D = (*tensors, None, None)[:4]
-    return Coefficients(rows, columns, G, H, D, values)
+    return Coefficients(rows, columns, G, H, D, values=values)

@@ -20,6 +20,7 @@ from kic.configuration import Configuration
 from kic.description.parts import Body, Point
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid, short_repr
+from kic.evaluator import PARTS, Tables
 from kic.io.dh import DHRow, from_dh
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer
@@ -51,6 +52,8 @@ class OperationCount(Printable):
     >>> count.products, count.sums, count + count == OperationCount(6, 2, 10)
     (5, 4, True)
     """
+
+    _one_line = ("additions", "subtractions", "multiplications", "divisions")
 
     additions: int = 0
     subtractions: int = 0
@@ -163,6 +166,7 @@ def _with_counting(a: Any, counts: Counter[str]) -> Any:
 def count_operations(
     mechanism: Mechanism,
     of: str | Iterable[str] = (),
+    *,
     order: int = 2,
     dynamics: bool | Literal["inertia", "inverse_dynamics"] = False,
     wrt: str | Iterable[str] | None = None,
@@ -232,19 +236,20 @@ def run_counted(
         )
     configuration = mechanism.at() if at is None else at
     state = _single_state(mechanism, configuration)
-    evaluator = mechanism.prepare(dynamics=True if dynamics == "inverse_dynamics" else dynamics, **query)
-    result = evaluator(state)  # raises the errors of an ordinary evaluation
-    transfer = evaluator._transfer
+    parts = () if dynamics is False else PARTS[:2] if dynamics == "inertia" else PARTS
+    tables = Tables(mechanism._model, query.get("of", ()), query.get("order", 2), parts, query.get("wrt"))
+    result = tables(state)  # raises the errors of an ordinary evaluation
+    transfer = tables._transfer
     if not transfer.is_compiled:
         raise InputError(
             f"`mechanism` must have independent closure equations in its reference configuration, got "
             f"'{mechanism.name}' with dependent ones. Describe it in another configuration.",
             key="mechanism",
         )
-    buffers = evaluator._empty((), 1, state.dtype)
+    buffers = tables.empty((), 1, state.dtype)
     counts: Counter[str] = Counter()
     outputs: list[np.ndarray] = []
-    for kernel, arguments in evaluator._calls(buffers, state[None]):
+    for kernel, arguments in tables.calls(buffers, state[None]):
         counting = [_with_counting(a, counts) for a in arguments]
         if kernel.py_func(*counting):
             raise SingularError(
@@ -259,7 +264,7 @@ def run_counted(
         ones = np.ones(len(names))
         arrays = (result.I, result.P, result.load, result.damping, ones, ones)
         I, P, load, damping, qd, qdd = (_with_counting(a, counts).view(np.ndarray) for a in arrays)
-        outputs.append(Dynamics(names, I, P, load, damping).inverse_dynamics(qd, qdd).astype(float))
+        outputs.append(Dynamics(names, I, P, load, damping=damping).inverse_dynamics(qd, qdd).astype(float))
     return OperationCount(**counts), outputs
 
 
@@ -273,11 +278,10 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
     elif at.batch or at.state.dtype.kind != "f":
         problem = f"the batch {at.batch} of {at.state.dtype}"
     if problem:
-        raise InputError(
-            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method.",
-            key="at",
-            got=problem,
+        message = (
+            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method."
         )
+        raise InputError(message, key="at", got=problem)
     return at.state
 
 
@@ -316,9 +320,9 @@ def generic_revolute_arm(n_joints: int) -> Mechanism:
     return from_dh(
         f"{n} revolute joints",
         [DHRow(f"j{i}", f"l{i}", a=0.3 + 0.1 * i, alpha=0.4 * i, d=0.2, theta=0.5 * i) for i in k],
-        "standard",
-        [Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
-        [Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],
+        convention="standard",
+        bodies=[Body(f"l{i}", mass=1.0, com=(-0.1, 0.02, 0.03), inertia=(0.1, 0.12, 0.15)) for i in k],
+        points=[Point("hand", f"l{n}", at=(0.0, 0.0, 0.0))],
         gravity=(0.0, 0.0, -9.8062),
     )
 
@@ -349,6 +353,8 @@ class OperationTable(Printable):
     >>> table.products[:, :3].tolist()
     [[513, 132, 213], [101348, 792, 2963]]
     """
+
+    _one_line = ("columns",)
 
     def __init__(self, n_joints: Iterable[int] = range(1, 8)) -> None:
         numbers: tuple[int, ...] = ()

@@ -85,9 +85,8 @@ class PointMassArm:
     def __post_init__(self) -> None:
         check_fields(self, ["l1", "l2"], ["m1", "m2", "m3", "Izz"], ["g"])
         if self.Izz and not self.m3:
-            raise ModelError(
-                f"PointMassArm: `Izz` must be 0 for m3 = 0, got {self.Izz:g}. Give link 3 a mass.", key="Izz"
-            )
+            message = f"PointMassArm: `Izz` must be 0 for m3 = 0, got {self.Izz:g}. Give link 3 a mass."
+            raise ModelError(message, key="Izz")
 
     def dynamics(self, q: Any) -> Dynamics:
         """Return the dynamic model τ = M(θ) θ̈ + V(θ, θ̇) + G(θ) in closed form.
@@ -181,9 +180,9 @@ class PointMassArm:
         return Mechanism(
             "point-mass-arm",
             bodies=(
-                Body("link1", self.m1, elbow, zero),
-                Body("link2", self.m2, wrist, zero),
-                Body("link3", self.m3, wrist, (self.Izz / 2, self.Izz, self.Izz)),
+                Body("link1", mass=self.m1, com=elbow, inertia=zero),
+                Body("link2", mass=self.m2, com=wrist, inertia=zero),
+                Body("link3", mass=self.m3, com=wrist, inertia=(self.Izz / 2, self.Izz, self.Izz)),
             ),
             joints=(
                 Joint("joint1", "revolute", ("ground", "link1"), zero, z),

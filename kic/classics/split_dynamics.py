@@ -7,7 +7,7 @@ for Control Analysis and Manipulator Design", 1982::
 
 The source derives the parts (30-33) for serial arms of revolute joints. Its sums over links equal Freeman's
 sums over bodies: linear momentum gives the translational parts and angular momentum the rotational parts.
-`Configuration.contributions` therefore extends them to other joints, loops and coordinates.
+`Configuration.body_contributions` therefore extends them to other joints, loops and coordinates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid, unknown
-from kic.kernels.layout import KIND, PARENT, REVOLUTE
+from kic.kernels import layout as lay
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, entries, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
@@ -38,6 +38,7 @@ VelocityTerm = str | tuple[str, str]
 
 def split(
     configuration: Configuration,
+    *,
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> SplitDynamics:
@@ -55,7 +56,7 @@ def split(
     Raises
     ------
     InertiaError, InputError, SingularError
-        Under the same conditions as `Configuration.contributions` and `Configuration.dynamics`.
+        Under the same conditions as `Configuration.body_contributions` and `Configuration.dynamics`.
 
     Examples
     --------
@@ -66,8 +67,8 @@ def split(
            [0.083, 0.083]]))
     """
     instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
-    bodies = configuration.contributions(wrt, failures)
-    whole = configuration.dynamics(wrt, failures=failures)
+    bodies = configuration.body_contributions(wrt=wrt, failures=failures)
+    whole = configuration.dynamics(wrt=wrt, failures=failures)
     # Freeman's sums over bodies are not symmetric in the two velocities.
     P_tran, P_rot = (
         (P + P.swapaxes(-1, -2)) / 2 for P in (bodies.P_linear.sum(axis=-4), bodies.P_angular.sum(axis=-4))
@@ -91,10 +92,10 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
         return "coordinates other than its joint angles"
     if not model.is_open_chain:
         return "loops, couplings, fixed distances or omitted coordinates"
-    if any(tree.cols[:, KIND] != REVOLUTE):
+    if any(tree.cols[:, lay.KIND] != lay.REVOLUTE):
         types = {joint.type for joint in model.description.joints if joint.dof} - {"revolute"}
         return f"joints of type {', '.join(sorted(types))}"
-    if tree.cols[:, PARENT].tolist() != list(range(-1, tree.size - 1)):
+    if tree.cols[:, lay.PARENT].tolist() != list(range(-1, tree.size - 1)):
         return "branches"
     return "coordinates in another order than its joints" if tree.to_coordinates is not None else ""
 
@@ -129,6 +130,8 @@ class SplitDynamics(Printable):
     >>> arm.without("H_rot").without("G").inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(4)
     array([-1.9177,  0.2397])
     """
+
+    _one_line = ("coordinates", "dropped", "batch")
 
     coordinates: tuple[str, ...]
     D_tran: np.ndarray
@@ -179,7 +182,7 @@ class SplitDynamics(Printable):
     def _dynamics(self) -> Dynamics:
         """Return the sum of the remaining parts."""
         I, P = self.D_tran + self.D_rot, self.P_tran + self.P_rot
-        return Dynamics(self.coordinates, I, P, -self.G, self.damping)
+        return Dynamics(self.coordinates, I, P, -self.G, damping=self.damping)
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
         """Return the efforts (..., M) of a motion from the remaining parts (29).
@@ -316,12 +319,11 @@ class SplitDynamics(Printable):
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
         """
         if self._serial_arm_obstacle:
-            raise InputError(
+            message = (
                 "The mechanism must be a serial arm of revolute joints in joint angles, got "
-                f"{self._serial_arm_obstacle}. Use `without` to drop parts by name.",
-                key="mechanism",
-                got=self._serial_arm_obstacle,
+                f"{self._serial_arm_obstacle}. Use `without` to drop parts by name."
             )
+            raise InputError(message, key="mechanism", got=self._serial_arm_obstacle)
         size = len(self.coordinates)
         integer("n_major", n_major, 1, size - 1)
         dropped = COUPLING_DROPS[choice("coupling", coupling, COUPLING_DROPS)]
@@ -360,7 +362,7 @@ class SplitDynamics(Printable):
         >>> t = np.linspace(0.0, 1.0, 101)[:, None]
         >>> q, qd, qdd = np.sin(t + [0, 1]), np.cos(t + [0, 1]), -np.sin(t + [0, 1])
         >>> arm = split(kic.load("horn-two-link").at(q))
-        >>> arm.without("D_rot").effort_deviation(qd, qdd)
+        >>> arm.without("D_rot").effort_deviation(qd, qdd).summary()
         dropped: D_rot
         <BLANKLINE>
         efforts and their errors over 101 configurations
@@ -371,16 +373,14 @@ class SplitDynamics(Printable):
         effort = self.full_model.inverse_dynamics(qd, qdd)
         error = self.inverse_dynamics(qd, qdd) - effort
         if object in (effort.dtype, error.dtype):
-            raise InputError(
-                "The motion must be numeric, got symbols. Substitute numbers for the symbols.", key="motion"
-            )
+            message = "The motion must be numeric, got symbols. Substitute numbers for the symbols."
+            raise InputError(message, key="motion")
         if 0 in effort.shape[:-1]:
-            raise InputError(
+            message = (
                 f"The motion must have at least one configuration, got the empty batch {effort.shape[:-1]}. "
-                "Give a configuration.",
-                key="motion",
-                got=effort.shape[:-1],
+                "Give a configuration."
             )
+            raise InputError(message, key="motion", got=effort.shape[:-1])
         return EffortDeviation(self.coordinates, self.dropped, effort, error)
 
     def compare_parts(self, qd: Any, qdd: Any) -> PartComparison:
@@ -431,13 +431,15 @@ class EffortDeviation(Printable):
 
     Examples
     --------
-    >>> EffortDeviation(("A",), ("H_rot",), np.array([[8.0], [-10.0]]), np.array([[0.0], [1.0]]))
+    >>> EffortDeviation(("A",), ("H_rot",), np.array([[8.0], [-10.0]]), np.array([[0.0], [1.0]])).summary()
     dropped: H_rot
     <BLANKLINE>
     efforts and their errors over 2 configurations
          max error  RMS error  max effort  max error / max effort
       A          1    0.70711          10                     0.1
     """
+
+    _one_line = ("coordinates", "dropped")
 
     coordinates: tuple[str, ...]
     dropped: tuple[str, ...]

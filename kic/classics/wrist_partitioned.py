@@ -93,7 +93,7 @@ class WristPartitioned:
         height[..., 0, 0] += self.s11
         return turning_plane_point(self.rows, self.coordinates, theta[..., 0], radial, height, 0.0, order)
 
-    def inverse_kinematics(self, P: Any, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
+    def inverse_kinematics(self, P: Any, *, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
         """Return the joint angles of all four `branches` for a position of the wrist centre.
 
         Parameters
@@ -227,7 +227,7 @@ class WristPartitioned:
                 ],
                 axis=-4,
             )  # fmt: skip
-        return Coefficients(self.coordinates, self.rows, G, H, D, theta)
+        return Coefficients(self.coordinates, self.rows, G, H, D, values=theta)
 
     def _check_regular(self, r: np.ndarray, s3: np.ndarray) -> None:
         """Raise an error if the position of P does not determine the joint velocities."""
@@ -242,14 +242,11 @@ class WristPartitioned:
         first = members[0]
         reason = "the elbow is straight or folded" if singular_elbow[first] else "P is on the waist axis"
         where = f" at member {first} ({len(members)} of {failed.size} members fail)" if first else ""
-        raise SingularError(
+        message = (
             f"`theta` must be nonsingular, got r = {r[first]:.3g} and sin θ₃ = {s3[first]:.3g}{where}: "
-            f"{reason}. Choose another configuration.",
-            key="theta",
-            failed=members,
-            r=float(r[first]),
-            s3=float(s3[first]),
+            f"{reason}. Choose another configuration."
         )
+        raise SingularError(message, key="theta", failed=members, r=float(r[first]), s3=float(s3[first]))
 
     def mechanism(self) -> Mechanism:
         """Return the same three links as a mechanism without masses.
@@ -267,13 +264,12 @@ class WristPartitioned:
         return from_dh(
             "wrist-partitioned",
             (
-                DHRow("waist", "column", "revolute", 0.0, 0.0, d=self.s11),
-                DHRow("shoulder", "upper_arm", "revolute", 0.0, np.pi / 2),
-                DHRow("elbow", "forearm", "revolute", self.a23, 0.0),
+                DHRow("waist", "column", type="revolute", a=0.0, alpha=0.0, d=self.s11),
+                DHRow("shoulder", "upper_arm", type="revolute", a=0.0, alpha=np.pi / 2),
+                DHRow("elbow", "forearm", type="revolute", a=self.a23, alpha=0.0),
             ),
-            "freeman",
-            (),
-            (Point("wrist", "forearm", (self.a34, 0.0, 0.0)),),
+            convention="freeman",
+            points=(Point("wrist", "forearm", (self.a34, 0.0, 0.0)),),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator
-from math import pi, radians, tau
+from math import radians
 from typing import TYPE_CHECKING
 
 import click
@@ -53,7 +53,7 @@ def check(model: str, as_json: bool) -> None:
         for body in mechanism.bodies
         if body.inertia_exception
     ]
-    notes += [*_large_angles(mechanism), *mechanism.remarks]
+    notes += [*_large_angles(mechanism), *_distant_centers(mechanism), *mechanism.remarks]
     if as_json:
         data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
         click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
@@ -64,17 +64,42 @@ def check(model: str, as_json: bool) -> None:
 
 
 def _large_angles(mechanism: Mechanism) -> Iterator[str]:
-    """Yield a note for each reference angle of more than two turns, which may be meant in degrees."""
-    from kic.description.units import coordinate_units
+    """Yield a note for each reference angle or limit beyond two turns, which may be meant in degrees."""
+    from kic.description.units import DEGREES_ANGLE_MAX, DEGREES_ANGLE_MIN, coordinate_units, turns_note
 
     units = coordinate_units(mechanism)
     for joint in mechanism.joints:
         for name, value in zip(joint.components, joint.value, strict=True):  # type: ignore[arg-type]
-            if units[name] == "rad" and abs(value) > 4 * pi:
-                yield (
-                    f"value = {value:g} of joint {name} is {value / tau:.1f} turns: angles are radians "
-                    f"({value:g} degrees are {radians(value):.10g})."
-                )
+            if units[name] == "rad" and abs(value) > DEGREES_ANGLE_MIN:
+                yield turns_note(f"value = {value:g} of joint {name}", value, f"write {radians(value):.10g}")
+        for name, pair in joint.ranges.items():
+            for limit in pair:
+                if units.get(name) == "rad" and DEGREES_ANGLE_MIN < abs(limit) <= DEGREES_ANGLE_MAX:
+                    yield turns_note(
+                        f"limit {limit:g} of joint {name}", limit, f"write {radians(limit):.10g}"
+                    )
+
+
+# largest distance of a centre of mass from the joints of its body, in sizes of the mechanism
+DISTANCE_SHARE_MAX = 20.0
+
+
+def _distant_centers(mechanism: Mechanism) -> Iterator[str]:
+    """Yield a note for each centre of mass far from the joints of its body, perhaps in other units."""
+    from math import dist
+
+    places = [joint.at for joint in mechanism.joints if joint.at is not None]
+    size = max((dist(places[0], place) for place in places), default=0.0)
+    for body in mechanism.bodies:
+        own = [j.at for j in mechanism.joints if body.name in j.bodies and j.at is not None]
+        if body.com is None or not own or not size:
+            continue
+        gap = min(dist(body.com, place) for place in own)
+        if gap > DISTANCE_SHARE_MAX * size:
+            yield (
+                f"the centre of mass of {body.name} is {gap:.3g} {mechanism.units.length} from its nearest "
+                f"joint, and the joints are within {size:.3g}. Give all lengths in one unit."
+            )
 
 
 @click.command()

@@ -23,7 +23,8 @@ MOTION_SAMPLES = 49
 @click.command()
 @parsing.model_argument
 @parsing.configuration_options
-@click.option("-o", "--output", "file", required=True, metavar="FILE", type=click.Path(dir_okay=False),
+@click.option("-o", "--output", "file", required=True, metavar="FILE",
+              type=parsing.OutputFile(dir_okay=False),
               help="Write FILE: .png, .svg or .pdf for a picture, .gif or .mp4 for a motion.")  # fmt: skip
 @click.option("--move", "move", metavar="NAME=FROM..TO", shell_complete=completing.coordinates,
               help="Move this coordinate, with the others fixed, and show several configurations or an "
@@ -83,7 +84,7 @@ def draw(
         made = drawn(configuration, names=names, view=view_angles)
         if traced:
             made.trace(traced)
-    made.save(file, dpi)
+    made.save(file, dpi=dpi)
 
 
 def _view(text: str | None) -> Any:
@@ -113,14 +114,13 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str, limits
         )
     name, first, last = (part.strip() for part in found.groups())
     parsing.check_scalar_row(mechanism, name)
-    names = mechanism.coordinate_names
+    names = mechanism.coordinates
     if name not in names and mechanism.dof != 1:
-        raise InputError(
+        message = (
             f"--move must name a coordinate of '{mechanism.name}', which has {mechanism.dof} degrees of "
-            f"freedom, got '{name}'. Coordinates: {', '.join(names)}.",
-            key="--move",
-            got=name,
+            f"freedom, got '{name}'. Coordinates: {', '.join(names)}."
         )
+        raise InputError(message, key="--move", got=name)
     start, end = (parsing.parse_number(mechanism, name, text, "--move") for text in (first, last))
     values = np.linspace(start, end, MOTION_SAMPLES)
     if name not in names:
@@ -136,7 +136,7 @@ def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuratio
 
     from kic.configuration import Configuration
 
-    places = [moving.displacement(body.name) for body in mechanism.bodies]
+    places = [moving._displacement(body.name) for body in mechanism.bodies]
     if not all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places):
         return moving
     return Configuration(moving._model, (len(moving.ok) - 1,), moving._states[:-1])

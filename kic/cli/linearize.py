@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @parsing.model_argument
 @parsing.configuration_options
 @parsing.names_option("--wrt", "wrt", "Use these coordinates: joints, points or their rows; repeatable.")
-@click.option("--rate", "rates", multiple=True, metavar="NAME=NUMBER",
+@click.option("--qd", "rates", multiple=True, metavar="NAME=NUMBER",
               shell_complete=completing.coordinates,
               help="Set the rates of these coordinates, 0 for the others; repeatable.")  # fmt: skip
 @click.option("--equilibrium", is_flag=True,
@@ -44,7 +44,7 @@ def linearize(
       kic linearize four-bar --at A=70deg
       kic linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6
       kic linearize horn-two-link --at "-80deg, 5deg" --equilibrium
-      kic linearize four-bar --rate A=6.28 --json
+      kic linearize four-bar --qd A=6.28 --json
 
     Rates are in rad, deg or length per unit of time; they refer to the --wrt coordinates, if given.
     The state space of a model with motors includes rotors and circuits; K, C, I* and the modes do not.
@@ -60,8 +60,8 @@ def linearize(
     found = None
     if equilibrium:
         if rates:
-            raise usage_error("an equilibrium is at rest; leave --rate out.", "--rate")
-        found = mechanism.find_equilibrium(configuration, wrt=names, limits=limits)
+            raise usage_error("an equilibrium is at rest; leave --qd out.", "--qd")
+        found = mechanism.find_equilibrium(near=configuration, wrt=names, limits=limits)
         configuration = found.configuration
     qd = None
     if rates:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import click
 
+from kic.cli.assemblies import assemblies
 from kic.cli.check import check, schema
 from kic.cli.completion import completion
 from kic.cli.draw import draw
+from kic.cli.export import export
 from kic.cli.linearize import linearize
 from kic.cli.list_models import list_models
 from kic.cli.mobility import mobility
 from kic.cli.report import report
 from kic.cli.simulate import simulate
+from kic.cli.view import view
 from kic.cli.warm_up import warm_up
-from kic.errors import KicError, ModelError
+from kic.errors import DegreesWarning, KicError, ModelError
 from kic.kernels.second_process import allow_second_process
 
 # exit codes of shells: 128 plus the number of the signal
@@ -54,15 +58,36 @@ class _Group(click.Group):
 
 # wording of the Python interface, its counterpart on the command line, and the option that must exist
 _OPTION_NAMES = (
-    ("look with assemblies(), or keep the others with failures='mask'", "or look with assemblies()", ""),
-    ("look with assemblies()", "look with assemblies() in Python", ""),
+    (
+        "look with assembly_modes(), or keep the others with failures='mask'",
+        "or look with assembly_modes()",
+        "",
+    ),
+    ("look with assembly_modes()", "look with kic assemblies", ""),
     ("is kept as `simulation`", "is kept with --save FILE", "--save"),
     ("`limits` is True, but", "--limits is given, but", "--limits"),
     (", or pass a dict of names to (lower, upper)", "", "--limits"),
     ("start nearer with `near`", "start nearer with --at", "--at"),
+    (
+        "`sample_time`, a number or Sampling. Give continuous control as `effort`.",
+        "--sample-time.",
+        "--effort",
+    ),
+    ("`sample_time`", "--sample-time", "--sample-time"),
     *(
         (f"`{name}{equals}`", f"--{name}", f"--{name}")
-        for name in ("near", "wrt", "voltage", "current")
+        for name in (
+            "near",
+            "wrt",
+            "voltage",
+            "current",
+            "controller",
+            "of",
+            "order",
+            "steps",
+            "close",
+            "question",
+        )
         for equals in ("=", "")
     ),
 )
@@ -123,6 +148,9 @@ def main(ctx: click.Context) -> None:
       kic report puma560
       kic draw puma560 --names -o puma560.png
     \b
+    Show it in the browser and move it:
+      kic view puma560
+    \b
     Choose a configuration, another part and second order:
       kic report puma560 --at shoulder=30deg --at wrist_bend=0.8 --of link6 --order 2
     \b
@@ -138,8 +166,13 @@ def main(ctx: click.Context) -> None:
     \b
     Analyse mobility, small motions and motion in time:
       kic mobility bricard
+      kic assemblies three-rrr --complete
       kic linearize four-bar --at A=70deg
       kic simulate four-bar --for 5
+    \b
+    Write C code for other programs, and FMUs:
+      kic export five-bar --c generated --close
+      kic export five-bar --fmu five-bar.fmu
     \b
     Print numbers for a script:
       kic report puma560 --json > puma560.json
@@ -147,8 +180,8 @@ def main(ctx: click.Context) -> None:
     Enable shell completion of commands, models and names (zsh and fish: kic completion --help):
       eval "$(kic completion bash)"
 
-    The first call compiles the kernels for this machine, which takes several seconds, once; a line on stderr
-    reports it. kic warm-up compiles all of them.
+    Without a library of kernels, as in a checkout, the first call compiles them for this machine, which takes
+    several seconds, once; a line on stderr reports it. kic warm-up compiles all of them.
 
     Exit codes: 0, success; 1, error; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141,
     closed pipe, as in kic list | head -1. Errors are printed to stderr with their cause and remedy; stdout
@@ -158,6 +191,8 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand != "warm-up":  # it has a second process of its own
         allow_second_process(True)
         ctx.call_on_close(partial(allow_second_process, False))
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.simplefilter("ignore", DegreesWarning)  # numbers of options have notes of their own
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # print ? for characters that the encoding lacks, such as ᴸ
             stream.reconfigure(errors="replace")
@@ -165,5 +200,19 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (list_models, report, draw, mobility, linearize, simulate, check, schema, warm_up, completion):
+for command in (
+    list_models,
+    report,
+    draw,
+    mobility,
+    assemblies,
+    linearize,
+    simulate,
+    view,
+    export,
+    check,
+    schema,
+    warm_up,
+    completion,
+):
     main.add_command(command)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.cli import completion as completing
-from kic.errors import InputError, ModelFileError, unknown
+from kic.errors import InputError, ModelFileError, shorten_words, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +45,16 @@ def configuration_options(command: Any) -> Any:
     text = "Enforce the joint and distance limits of the model; exceeding them is an error."
     limits = click.option("--limits", "limits", is_flag=True, help=text)
     return at(near(limits(command)))
+
+
+class OutputFile(click.Path):
+    """Type of an option that names a file to write; names that no system accepts are errors."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name of the file."""
+        if "\0" in os.fspath(value):
+            self.fail(f"{value!r} cannot name a file.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def names_option(option: str, name: str, text: str) -> Any:
@@ -98,6 +108,13 @@ def configuration_of(
     return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start, limits=limits)
 
 
+def inputs_of(mechanism: Mechanism, given: tuple[str, ...]) -> np.ndarray | dict[str, float]:
+    """Return the inputs of ``--at``; without options those of the reference configuration."""
+    from kic.kinematics.state import reference_coordinates
+
+    return _inputs(mechanism, given, None, "--at") if given else reference_coordinates(mechanism)
+
+
 def _inputs(
     mechanism: Mechanism, given: tuple[str, ...], start: Configuration | None, option: str
 ) -> np.ndarray | dict[str, float]:
@@ -117,18 +134,17 @@ def _inputs(
             "(10deg, 0.5, …) or names (waist=10deg).",
             option,
         )
-    names = mechanism.coordinate_names
+    names = mechanism.coordinates
     if any(named):
         pairs = [(key.strip(), text.strip()) for key, _, text in (e.partition("=") for e in entries)]
     else:
         if len(entries) != len(names):
-            raise InputError(
+            message = (
                 f"{option} has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates "
                 f"of '{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or "
-                "some by name (name=value).",
-                key=option,
-                count=len(entries),
+                "some by name (name=value)."
             )
+            raise InputError(message, key=option, count=len(entries))
         pairs = list(zip(names, entries, strict=True))
     values: dict[str, float] = {}
     for name, text in pairs:
@@ -148,22 +164,20 @@ def _inputs(
 
 def check_scalar_row(mechanism: Mechanism, name: str) -> None:
     """Check that a name is a coordinate or a single row; the error lists the alternatives."""
-    names = mechanism.coordinate_names
+    names = mechanism.coordinates
     if name in names:
         return
     joints = {joint.name: joint for joint in mechanism.joints}
     if name in joints and joints[name].dof > 1:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
-        raise InputError(
-            f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}.", name=name
-        )
-    if name.partition(".")[0] not in mechanism.parts:
+        message = f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}."
+        raise InputError(message, name=name)
+    if name.partition(".")[0] not in mechanism._named_parts:
         raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
-    rows = mechanism.at().coefficients(name, 1).rows
+    rows = mechanism.at().coefficients(name, order=1).rows
     if len(rows) > 1:
-        raise InputError(
-            f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}.", name=name
-        )
+        message = f"'{name}' has {len(rows)} rows; name each: {', '.join(f'{r}=…' for r in rows)}."
+        raise InputError(message, name=name)
 
 
 def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
@@ -173,7 +187,7 @@ def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     normal = mechanism._model.tree.planar_normal
     flat = np.zeros(3) if normal is None else np.abs(normal)
     axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # not out of the plane
-    names = [*mechanism.coordinate_names]
+    names = [*mechanism.coordinates]
     names += [c for joint in mechanism.joints for c in joint.components]
     names += [part.name for part in mechanism.distances]
     names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
@@ -189,9 +203,9 @@ def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at
 
     Print a note for angles of a configuration that exceed two turns and have no unit.
     """
-    from math import isfinite, pi, radians
+    from math import isfinite, radians
 
-    from kic.description.units import row_unit
+    from kic.description.units import DEGREES_ANGLE_MIN, row_unit, turns_note
 
     found = _NUMBER.fullmatch(text)
     if not found:
@@ -201,21 +215,18 @@ def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at
         raise usage_error(f"{text!r} for '{name}' is too large for a floating-point number.", option)
     if row_unit(mechanism, name) == "rad":
         if unit in ("", "rad"):
-            if not unit and option in _CONFIGURATION_OPTIONS and abs(number) > 4 * pi:
-                turns = f"{text} rad, {abs(number) / (2 * pi):.1f} turns"
-                click.echo(f"{name}={text} is read as {turns}; for degrees write {name}={text}deg.", err=True)
+            if not unit and option in _CONFIGURATION_OPTIONS and abs(number) > DEGREES_ANGLE_MIN:
+                click.echo(turns_note(f"{name}={text}", number, f"write {name}={text}deg"), err=True)
             return number
         if unit in _DEGREES:
             return radians(number)
-        raise InputError(
-            f"'{name}' is an angle; {text!r} must be in rad (the default) or deg.", name=name, got=text
-        )
+        message = f"'{name}' is an angle; {text!r} must be in rad (the default) or deg."
+        raise InputError(message, name=name, got=text)
     length = mechanism.units.length
     if unit in ("", length):
         return number
-    raise InputError(
-        f"'{name}' is a length; {text!r} must be in {length}, without another unit.", name=name, got=text
-    )
+    message = f"'{name}' is a length; {text!r} must be in {length}, without another unit."
+    raise InputError(message, name=name, got=text)
 
 
 def split_names(given: tuple[str, ...], option: str) -> list[str]:
@@ -260,14 +271,14 @@ def parse_numbers(
 
 
 def parse_rates(mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple[str, ...]) -> list[float]:
-    """Return the rates of coordinates from the entries of ``--rate``, which may be in degrees."""
+    """Return the rates of coordinates from the entries of ``--qd``, which may be in degrees."""
 
     def number(name: str, text: str) -> float:
-        return parse_number(mechanism, name, text, "--rate")
+        return parse_number(mechanism, name, text, "--qd")
 
-    return parse_numbers("a coordinate", coordinates, given, "--rate", number)
+    return parse_numbers("a coordinate", coordinates, given, "--qd", number)
 
 
 def usage_error(message: str, option: str = "--at") -> click.BadParameter:
     """Return the error for an option value that cannot be parsed."""
-    return click.BadParameter(message, param_hint=f"'{option}'")
+    return click.BadParameter(shorten_words(message), param_hint=f"'{option}'")

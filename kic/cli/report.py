@@ -26,7 +26,7 @@ from kic.io.files import atomic_write
 @click.option("--order", type=click.IntRange(1, 3), default=1, show_default=True,
               help="Set the order. 1: G. 2: also H, and P* of more than six coordinates. "
                    "3: also D.")  # fmt: skip
-@click.option("--html", "page", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
+@click.option("--html", "page", metavar="FILE", type=parsing.OutputFile(dir_okay=False, allow_dash=True),
               help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
 @parsing.json_option
 def report(
@@ -68,7 +68,8 @@ def report(
     (coordinates of the following arrays); Jacobian G[p][n], Hessian H[p][m][n], third derivatives
     D[p][l][m][n] (null above the order), the differentiating index first; mass matrix I[k][n], Christoffel
     symbols P[k][a][b] (q̇ᵀ P[k] q̇ is the effort at k), load, gravity_load, damping (null if not available;
-    dynamics_left_out states the reason). Floats are exact.
+    dynamics_left_out states the reason); actuators, static_efforts (that hold the loads, by actuator; null if
+    not available). Floats are exact.
     """
     if page is not None and as_json:
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")
@@ -91,7 +92,10 @@ def report(
         words += ["--limits"] * limits + ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
         source = parsing.model_file(model).read_text(encoding="utf-8-sig")
         repeat = shlex.join(["kic", "report", model, *words])
-        _write(page, report_page(configuration, outputs_shown, order, chosen, source, repeat))
+        _write(
+            page,
+            report_page(configuration, outputs_shown, order=order, wrt=chosen, source=source, repeat=repeat),
+        )
         return
     click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(parsing.width()))
     if not outputs and order == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal
 
@@ -19,7 +19,7 @@ from kic.description.validation import (
     two_names,
     vector,
 )
-from kic.errors import ModelError, short_repr
+from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.display import Summary
 
 ContactType = Literal["point", "friction", "soft", "pinned"]
@@ -71,7 +71,7 @@ class Contact:
 
     Examples
     --------
-    >>> foot = kic.Contact("step", "friction", ("foot", "ground"), (0, 0, 0), (0, 0, -1), friction=0.6)
+    >>> foot = kic.Contact("step", "friction", ("foot", "ground"), (0, 0, 0), normal=(0, 0, -1), friction=0.6)
     >>> foot.rows
     ('step.n', 'step.t1', 'step.t2')
     """
@@ -81,6 +81,7 @@ class Contact:
     type: ContactType
     bodies: tuple[str, str]
     at: Vector
+    _: KW_ONLY
     normal: Vector | None = None
     friction: float | None = None
     torsion: float | None = None
@@ -118,10 +119,8 @@ class Contact:
         value = number(label, key, given)
         if not value.real > 0:
             weaker = "'friction'" if key == "torsion" else "'point'"
-            raise ModelError(
-                f"{label}: `{key}` must be larger than 0, got {short_repr(given)}. Without it, use "
-                f"the type {weaker}.",
-                key=key,
+            raise invalid_part(
+                label, key, "must be larger than 0", given, f"Without it, use the type {weaker}."
             )
         assign(self, **{key: value})
 

@@ -8,7 +8,7 @@ reference configuration, for any directions of the axes and any order of the bod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -86,6 +86,7 @@ class Coupling:
     __pydantic_config__ = STRICT
     name: str
     joints: tuple[str, ...]
+    _: KW_ONLY
     ratios: tuple[float, ...] | None = None
     gears: tuple[float, float] | None = None
     belt: tuple[float, float] | None = None
@@ -207,12 +208,11 @@ def coordinate_of(label: str, owner: str, name: str, joints: Mapping[str, Joint]
         raise ModelError(f"{label}: joint '{name}' {remedy}", key="joints", name=name)
     first_rotation = {"spherical": 0, "free": 3}.get(joint.type, 6)
     if joint.components.index(name) >= first_rotation:
-        raise ModelError(
+        message = (
             f"{label}: '{name}' is a rotation of a {joint.type} joint, which has no coordinate. Use revolute "
-            "joints instead.",
-            key="joints",
-            name=name,
+            "joints instead."
         )
+        raise ModelError(message, key="joints", name=name)
     return joint, name
 
 
@@ -222,12 +222,11 @@ def _carrier(label: str, one: Joint, two: Joint) -> str:
     if len(shared) == 1:
         return shared.pop()
     why = "connect the same two bodies" if shared else "have no common body that could carry both wheels"
-    raise ModelError(
+    message = (
         f"{label}: joints '{one.name}' and '{two.name}' {why}. Write the relation as `ratios`, relative to "
-        "the carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet.",
-        key="joints",
-        names=(one.name, two.name),
+        "the carrier, such as (z1, -z1, z2) for the joints of wheel, carrier and planet."
     )
+    raise ModelError(message, key="joints", names=(one.name, two.name))
 
 
 def _sense(joint: Joint, carrier: str) -> int:
@@ -246,31 +245,27 @@ def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling
     way = "belt" if coupling.gears is None else "gears"
     for joint in (one, two):
         if joint.type != "revolute":
-            raise ModelError(
-                f"{label}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use "
-                "`pitch_point` for a rack, and `ratios` for other relations.",
-                key="joints",
-                name=joint.name,
+            message = (
+                f"{label}: `{way}` needs revolute joints, '{joint.name}' is {joint.type}. Use `pitch_point` "
+                "for a rack, and `ratios` for other relations."
             )
+            raise ModelError(message, key="joints", name=joint.name)
     a, b = (np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in (one, two))  # type: ignore[arg-type]
     cosine, across = float((a @ b).real), np.cross(a, b)
     if np.linalg.norm(across) > PARALLEL_ATOL or not step_vanishes(across, a, b):
-        raise ModelError(
+        message = (
             f"{label}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
-            f"{cosine:.6g}. Use `pitch_point` for bevel gears, and `ratios` for worms and crossed "
-            "axes.",
-            key=way,
-            cosine=cosine,
+            f"{cosine:.6g}. Use `pitch_point` for bevel gears, and `ratios` for worms and crossed axes."
         )
+        raise ModelError(message, key=way, cosine=cosine)
     centres = np.array([one.at, two.at])
     apart = np.cross(a, centres[1] - centres[0])
     if way == "gears" and np.linalg.norm(apart) <= PARALLEL_ATOL * np.abs(centres).max():
-        raise ModelError(
+        message = (
             f"{label}: '{one.name}' and '{two.name}' have the same axis, and their wheels cannot mesh. "
-            "Couple each with the wheel between them, or write the relation as `ratios`.",
-            key="joints",
-            names=(one.name, two.name),
+            "Couple each with the wheel between them, or write the relation as `ratios`."
         )
+        raise ModelError(message, key="joints", names=(one.name, two.name))
     first, second = coupling.gears or coupling.belt or (0.0, 0.0)
     sign = round(cosine) * (1 if way == "gears" else -1)
     return first * _sense(one, carrier), sign * second * _sense(two, carrier)
@@ -281,33 +276,30 @@ def _rolling(label: str, one: Joint, two: Joint, carrier: str, at: np.ndarray) -
     velocities = []
     for joint in (one, two):
         if joint.type not in ("revolute", "prismatic"):
-            raise ModelError(
+            message = (
                 f"{label}: `pitch_point` needs revolute or prismatic joints, '{joint.name}' is {joint.type}. "
-                "Write the relation as `ratios`.",
-                key="joints",
-                name=joint.name,
+                "Write the relation as `ratios`."
             )
+            raise ModelError(message, key="joints", name=joint.name)
         v, size = _axis(joint), 1.0
         if joint.type == "revolute":
             centre = np.array(joint.at)
             v, size = np.cross(v, at - centre), float(np.abs([at, centre]).max())
         if np.linalg.norm(v) <= PARALLEL_ATOL * size:
-            raise ModelError(
+            message = (
                 f"{label}: the pitch point {short_repr(at.tolist())} is on the axis of '{joint.name}' and "
-                "does not move. Give the point where the two roll on each other.",
-                key="pitch_point",
-                name=joint.name,
+                "does not move. Give the point where the two roll on each other."
             )
+            raise ModelError(message, key="pitch_point", name=joint.name)
         velocities.append(_sense(joint, carrier) * v)
     u, v = velocities
     along, across = u / np.sqrt(u @ u), np.cross(u, v) / np.linalg.norm(u)
     sine = float(np.linalg.norm(across) / np.linalg.norm(v))
     if sine > PARALLEL_ATOL or not step_vanishes(across, *velocities):
-        raise ModelError(
+        message = (
             f"{label}: at the pitch point {short_repr(at.tolist())} '{one.name}' and '{two.name}' move in "
-            f"different directions (sine {sine:.3g}). Give the point where they roll on each other, or, "
-            "if they slide as in a worm gear, the relation as `ratios`.",
-            key="pitch_point",
-            sine=sine,
+            f"different directions (sine {sine:.3g}). Give the point where they roll on each other, or, if "
+            "they slide as in a worm gear, the relation as `ratios`."
         )
+        raise ModelError(message, key="pitch_point", sine=sine)
     return (along @ u).item(), -(along @ v).item()

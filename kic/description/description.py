@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
+from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES
 from kic.description.motors import Motor, driven
 from kic.description.parts import (
     COM,
@@ -36,7 +37,7 @@ from kic.description.validation import (
     text,
     vector,
 )
-from kic.errors import ModelError, UnknownNameError, either, invalid, short_repr, unknown
+from kic.errors import InputError, ModelError, UnknownNameError, either, invalid, short_repr, unknown
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
@@ -76,6 +77,36 @@ ROWS: Mapping[type, tuple[str, ...]] = {
 FIXED_DISTANCE_RTOL = 1e-12
 
 
+class _DefaultNames(tuple[str, ...]):
+    """Names of a default. `replace` passes them as an argument, which then stands for the default."""
+
+    __slots__ = ()
+
+
+class _RowNames:
+    """Single rows of an argument with names of parts; a tuple also where the argument is left out."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.key, self.rows = f"_{name}", f"_{name}_rows"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> tuple[str, ...] | None:
+        if instance is None:
+            return None  # the default of the argument
+        values = instance.__dict__
+        if self.rows not in values:
+            given = values[self.key]
+            parts = instance._moving_parts if given is None else given
+            if given is None and self.key == "_actuators":
+                parts = instance.coordinates
+            rows = (row for part in parts for row in instance._components(part) or ())
+            values[self.rows] = _DefaultNames(rows) if given is None else tuple(rows)
+        return values[self.rows]
+
+    def __set__(self, instance: Any, given: Iterable[str] | None) -> None:
+        instance.__dict__[self.key] = None if isinstance(given, _DefaultNames) else given
+        instance.__dict__.pop(self.rows, None)
+
+
 @dataclass(frozen=True)
 class MechanismDescription:
     """Parts of a mechanism in an assembled reference configuration, in world coordinates; see `Mechanism`."""
@@ -87,6 +118,7 @@ class MechanismDescription:
     """The moving bodies."""
     joints: tuple[Joint, ...] = ()
     """The joints."""
+    _: KW_ONLY
     points: tuple[Point, ...] = ()
     """Points of interest."""
     distances: tuple[Distance, ...] = ()
@@ -111,10 +143,14 @@ class MechanismDescription:
     """Acceleration of gravity."""
     closure_tolerance: float = 0.0
     """Relative length error allowed in redundant loops, for rounded dimensions."""
-    coordinates: tuple[str, ...] | None = None
-    """Joints or distances of the default coordinates; by default all joints, in their order."""
-    actuators: tuple[str, ...] | None = None
-    """Joints, distances or rows where efforts act; by default the coordinates."""
+    if TYPE_CHECKING:  # the attributes are tuples, also of arguments that are left out
+        coordinates: tuple[str, ...] = ()
+        actuators: tuple[str, ...] = ()
+    else:
+        coordinates: tuple[str, ...] | None = None
+        """Joints or distances of the default coordinates; by default all joints, in their order."""
+        actuators: tuple[str, ...] | None = None
+        """Joints, distances or rows where efforts act; by default the coordinates."""
     title: str = ""
     """Headline."""
     about: str = ""
@@ -151,7 +187,7 @@ class MechanismDescription:
         self._check_motors()
         self._check_fixed_distances()
         for key, rows in (("coordinates", False), ("actuators", True)):
-            given = getattr(self, key)
+            given = self._given(key)
             if given is not None:
                 assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
@@ -160,7 +196,7 @@ class MechanismDescription:
         return {key: x for key, x in self.__dict__.items() if not isinstance(x, MappingProxyType)}
 
     @cached_property
-    def parts(self) -> Mapping[str, Part]:
+    def _parts(self) -> Mapping[str, Part]:
         """Every named part."""
         return MappingProxyType({part.name: part for kind in KINDS for part in getattr(self, kind)})
 
@@ -171,19 +207,16 @@ class MechanismDescription:
             for i, part in enumerate(getattr(self, kind)):
                 name, label = part.name, _SINGULAR[kind]
                 if name == GROUND:
-                    raise ModelError(
-                        f"'{self.name}': '{GROUND}' is the fixed world; give the {label} another name.",
-                        key=f"{kind}[{i}].name",
-                    )
+                    message = f"'{self.name}': '{GROUND}' is the fixed world; give the {label} another name."
+                    raise ModelError(message, key=f"{kind}[{i}].name")
                 if name in owners:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
-                    raise ModelError(
+                    message = (
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings, contacts, motors, frames and centres of mass "
-                        "share one namespace; rename one.",
-                        key=f"{kind}[{i}].name",
-                        name=name,
+                        "distances, loads, couplings, contacts, motors, frames and centres of mass share one "
+                        "namespace; rename one."
                     )
+                    raise ModelError(message, key=f"{kind}[{i}].name", name=name)
                 owners[name] = label
 
     def _check_references(self) -> None:
@@ -205,9 +238,8 @@ class MechanismDescription:
     def _check_attached(self) -> None:
         """Check that joints connect every body to ground; free joints must be explicit."""
         if not self.joints:
-            raise ModelError(
-                f"'{self.name}' has no joints; a mechanism needs at least one, to '{GROUND}'.", key="joints"
-            )
+            message = f"'{self.name}' has no joints; a mechanism needs at least one, to '{GROUND}'."
+            raise ModelError(message, key="joints")
         neighbours: dict[str, list[str]] = {}
         for joint in self.joints:
             for one, other in (joint.bodies, joint.bodies[::-1]):
@@ -228,7 +260,7 @@ class MechanismDescription:
             )
 
     @cached_property
-    def terms(self) -> Mapping[str, Terms]:
+    def _terms(self) -> Mapping[str, Terms]:
         """Mapping from each coupling to its coordinates and coefficients."""
         return MappingProxyType({c.name: terms(c, self.name, self._joints) for c in self.couplings})
 
@@ -237,10 +269,10 @@ class MechanismDescription:
         return {joint.name: joint for joint in self.joints}
 
     @cached_property
-    def coupled(self) -> frozenset[str]:
+    def _coupled(self) -> frozenset[str]:
         """Set of joints with a coordinate in a coupling, all of which are in the spanning tree."""
         components = {c: joint.name for joint in self.joints for c in joint.components}
-        return frozenset(components[c] for made in self.terms.values() for c, _ in made)
+        return frozenset(components[c] for made in self._terms.values() for c, _ in made)
 
     def _check_couplings(self) -> None:
         """Check couplings, and that coupled joints do not form a loop."""
@@ -250,14 +282,14 @@ class MechanismDescription:
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"couplings[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
-        coupled = [joint for joint in self.joints if joint.name in self.coupled]
-        loose = self.coupled - forest(coupled)
+        coupled = [joint for joint in self.joints if joint.name in self._coupled]
+        loose = self._coupled - forest(coupled)
         if loose:
             joint = next(joint for joint in coupled if joint.name in loose)
             i, named = next(
                 (i, c.name)
                 for i, c in enumerate(self.couplings)
-                if any(q in joint.components for q, _ in self.terms[c.name])
+                if any(q in joint.components for q, _ in self._terms[c.name])
             )
             raise ModelError(
                 f"'{self.name}': coupled joints close a loop among themselves, at '{joint.name}' of coupling "
@@ -271,15 +303,15 @@ class MechanismDescription:
         """Check that the joints and distances of every motor exist and have one coordinate each."""
         for i, motor in enumerate(self.motors):
             try:
-                driven(motor, self.name, self._joints, self.variable_distances)
+                driven(motor, self.name, self._joints, self._variable_distances)
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
 
     @cached_property
-    def shafts(self) -> Mapping[str, tuple[str, ...]]:
+    def _shafts(self) -> Mapping[str, tuple[str, ...]]:
         """Mapping from each motor to the coordinates driven by its shaft."""
-        distances = self.variable_distances
+        distances = self._variable_distances
         return MappingProxyType({m.name: driven(m, self.name, self._joints, distances) for m in self.motors})
 
     def _check_fixed_distances(self) -> None:
@@ -295,23 +327,22 @@ class MechanismDescription:
                 )
             length, size = point_distance(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
             if rod.fixed and not length > FIXED_DISTANCE_RTOL * size:
-                raise ModelError(
-                    f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. "
-                    "Use a spherical joint to keep points together.",
-                    key=f"distances[{i}].fixed",
-                    length=length,
+                message = (
+                    f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. Use a "
+                    "spherical joint to keep points together."
                 )
+                raise ModelError(message, key=f"distances[{i}].fixed", length=length)
 
     @cached_property
-    def fixed_distances(self) -> Mapping[str, float]:
+    def _fixed_distances(self) -> Mapping[str, float]:
         """Mapping from each fixed distance to its length."""
         fixed = [d for d in self.distances if d.fixed]
         return MappingProxyType(
-            {d.name: point_distance(*(self.point(name).at for name in d.points)) for d in fixed}
+            {d.name: point_distance(*(self._point(name).at for name in d.points)) for d in fixed}
         )
 
     @cached_property
-    def variable_distances(self) -> tuple[str, ...]:
+    def _variable_distances(self) -> tuple[str, ...]:
         """Tuple of the distances that are not fixed."""
         return tuple(d.name for d in self.distances if not d.fixed)
 
@@ -325,12 +356,43 @@ class MechanismDescription:
         return MappingProxyType(found | {d.name: d.limits for d in self.distances if d.limits is not None})
 
     @cached_property
-    def has_complex_step(self) -> bool:
+    def effort_limits(self) -> Mapping[str, tuple[float, float]]:
+        """Mapping from coordinates and distances to the lower and upper limits of their efforts."""
+        return self._bounds("effort_limits")
+
+    @cached_property
+    def rate_limits(self) -> Mapping[str, tuple[float, float]]:
+        """Mapping from coordinates and distances to the lower and upper limits of their rates."""
+        return self._bounds("rate_limits")
+
+    def _bounds(self, key: str) -> Mapping[str, tuple[float, float]]:
+        parts: tuple[Joint | Distance, ...] = (*self.joints, *self.distances)
+        return MappingProxyType({name: pair for part in parts for name, pair in part._bounds(key).items()})
+
+    def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
+        """Return limits of efforts or rates; True stands for those of the description.
+
+        Efforts are those of `actuators`, by default the declared ones. Raise `InputError` if there are none.
+        """
+        if limits is not True:
+            return limits
+        acting = self.actuators if actuators is None else tuple(actuators)
+        of_all = actuators is None and key != "effort_limits"
+        found = {k: x for k, x in self._bounds(key).items() if of_all or k in acting}
+        if not found:
+            raise InputError(
+                f"`{key}` is True, but '{self.name}' has none. Give its joints `{key}`, or give them here.",
+                key=key,
+            )
+        return found
+
+    @cached_property
+    def _has_complex_step(self) -> bool:
         """True if some number carries a complex step, as in a sensitivity."""
-        values = [tuple(vars(part).values()) for part in self.parts.values()]
+        values = [tuple(vars(part).values()) for part in self._parts.values()]
         return has_complex_step((self.gravity, *values))
 
-    def without_complex_step(self) -> Self:
+    def _without_complex_step(self) -> Self:
         """Return the description in real numbers."""
         parts = {
             kind: tuple(
@@ -342,7 +404,7 @@ class MechanismDescription:
         return replace(self, **parts, gravity=strip_complex_step(self.gravity))  # type: ignore[arg-type]
 
     @cached_property
-    def closed_contacts(self) -> tuple[Contact, ...]:
+    def _closed_contacts(self) -> tuple[Contact, ...]:
         """Tuple of the contacts that are closed."""
         return tuple(contact for contact in self.contacts if contact.closed)
 
@@ -354,24 +416,22 @@ class MechanismDescription:
             place = f"{key}[{i}]"
             components = self._components(name, rows) if isinstance(name, str) else None
             if components is None:
-                there = [*self._components_of_joints, *self.variable_distances]
+                there = [*self._components_of_joints, *self._variable_distances]
                 there += [c for cs in self._components_of_joints.values() for c in cs if c not in there]
                 there += [*(p.name for p in self.points), *(b.name for b in self.bodies)] if rows else []
                 kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
                 error = unknown(either(kinds), name, self.name, there)
-                raise ModelError(
-                    f"`{key}`: {error}", key=place, name=name, candidates=error.numbers["candidates"]
-                )
+                message = f"`{key}`: {error}"
+                raise ModelError(message, key=place, name=name, candidates=error.numbers["candidates"])
             if not components:
                 raise ModelError(
-                    f"'{self.name}': {self.describe(name)} in `{key}` is fixed and has none; leave it out.",
+                    f"'{self.name}': {self._describe(name)} in `{key}` is fixed and has none; leave it out.",
                     key=place,
                 )
             twice = seen.intersection(components)
             if twice:
-                raise ModelError(
-                    f"'{self.name}': coordinate '{min(twice)}' is named twice in `{key}`.", key=place
-                )
+                message = f"'{self.name}': coordinate '{min(twice)}' is named twice in `{key}`."
+                raise ModelError(message, key=place)
             seen.update(components)
         return tuple(map(str, names))
 
@@ -381,13 +441,13 @@ class MechanismDescription:
 
     def _components(self, name: str, rows: bool = True) -> tuple[str, ...] | None:
         """Return the single rows of a joint, component, distance, or row; None if unknown, () if fixed."""
-        part = self.parts.get(name)
+        part = self._parts.get(name)
         if isinstance(part, Joint):
             return part.components
         if isinstance(part, Distance):
             return () if part.fixed else (name,)
         base, _, row = name.partition(".")
-        owner = self.parts.get(base)
+        owner = self._parts.get(base)
         if isinstance(owner, Joint):
             return (name,) if name in owner.components else None
         known = ROWS.get(type(owner), ()) if rows else ()
@@ -395,56 +455,58 @@ class MechanismDescription:
             return (name,) if row in known else None
         return tuple(f"{name}.{one}" for one in known if one != "angle") or None
 
+    def _given(self, key: str) -> tuple[str, ...] | None:
+        """Return the argument "coordinates" or "actuators", or None for its default."""
+        return self.__dict__[f"_{key}"]
+
     @property
-    def named_coordinates(self) -> tuple[str, ...]:
-        """Tuple of the names in `coordinates`; by default every joint that moves, in order."""
-        if self.coordinates is not None:
-            return self.coordinates
+    def _moving_parts(self) -> tuple[str, ...]:
+        """Tuple of the joints and distances of `coordinates`; by default every joint that moves, in order."""
+        if (given := self._given("coordinates")) is not None:
+            return given
         return tuple(joint.name for joint in self.joints if joint.dof)
 
     @cached_property
-    def reference_values(self) -> Mapping[str, float]:
+    def _reference_values(self) -> Mapping[str, float]:
         """Mapping from each coordinate of every joint to its value in the reference configuration."""
         return MappingProxyType(
             {c: x for j in self.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
         )
 
     @cached_property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """Tuple of the names of the default coordinates, one for each degree of freedom."""
-        return tuple(c for name in self.named_coordinates for c in self._components(name) or ())
+    def _named_parts(self) -> Mapping[str, Part]:
+        """Mapping from names to parts, with the centre of mass of all bodies."""
+        return MappingProxyType({COM: CenterOfMass(COM), **self._parts})
 
     @cached_property
-    def actuator_names(self) -> tuple[str, ...]:
-        """Tuple of the single rows of `actuators`; by default the default coordinates."""
-        if self.actuators is None:
-            return self.coordinate_names
-        return tuple(c for name in self.actuators for c in self._components(name) or ())
+    def _valued_names(self) -> frozenset[str]:
+        """Set of the names of parts, besides joints, whose rows have values."""
+        return frozenset(n for n, part in self._named_parts.items() if _KIND[type(part)] in VALUED_KINDS)
 
-    def part(self, name: str, *kinds: str) -> Part:
+    def _part(self, name: str, *kinds: str) -> Part:
         """Return the part of a name, among some kinds if any are given."""
         if not isinstance(name, str):
             raise invalid("name", "must be a string", name)
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS
-        part = self.parts.get(name, CenterOfMass(COM) if name == COM else None)
+        part = self._named_parts.get(name)
         if part is not None and (not kinds or _KIND[type(part)] in kinds):
             return part
         label = either(_SINGULAR[kind] for kind in among) if kinds else "part"
-        raise self.unknown(label, name, *among)
+        raise self._unknown(label, name, *among)
 
-    def describe(self, name: str) -> str:
+    def _describe(self, name: str) -> str:
         """Return the kind and the name of a part, for messages."""
-        return f"{_SINGULAR[_KIND[type(self.parts[name])]]} '{name}'"
+        return f"{_SINGULAR[_KIND[type(self._parts[name])]]} '{name}'"
 
-    def point(self, name: str) -> Point:
+    def _point(self, name: str) -> Point:
         """Return the point of a name."""
-        point = self.part(name, "points")
+        point = self._part(name, "points")
         assert isinstance(point, Point)  # for the type checker: `part` searched points only
         return point
 
-    def unknown(self, label: str, name: str, *kinds: str) -> UnknownNameError:
+    def _unknown(self, label: str, name: str, *kinds: str) -> UnknownNameError:
         """Return the error for an unknown name."""
         there = [part.name for kind in (kinds or KINDS) for part in getattr(self, kind)]
         return unknown(label, name, self.name, there)
@@ -468,3 +530,59 @@ def forest(joints: Iterable[Joint]) -> frozenset[str]:
             root[a] = b
             kept.append(joint.name)
     return frozenset(kept)
+
+
+for _key in ("coordinates", "actuators"):
+    _names = _RowNames()
+    _names.__set_name__(MechanismDescription, _key)
+    setattr(MechanismDescription, _key, _names)
+
+D = TypeVar("D", bound=MechanismDescription)
+
+
+def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
+    """Return a description with other fields, or with other fields of the named part."""
+    owner = description if name is None else description._part(name)
+    known = [f.name for f in fields(owner) if f.init]
+    for key in changes:
+        if key not in known:
+            raise unknown("field", key, description.name if name is None else name, known)
+    if name is None:
+        return replace(description, **changes)
+    if isinstance(owner, Joint) and "type" in changes:
+        changes = {**_lost_fields(owner, changes["type"]), **changes}
+    made = replace(owner, **changes)
+    kind = _KIND[type(owner)]
+    parts: Any = {kind: tuple(made if p is owner else p for p in getattr(description, kind))}
+    fixed = isinstance(made, Joint | Distance) and (not made.dof if isinstance(made, Joint) else made.fixed)
+    for key in ("coordinates", "actuators"):
+        if fixed and (given := description._given(key)) is not None:
+            parts[key] = tuple(row for row in given if row.partition(".")[0] != name)
+    return replace(description, **parts)
+
+
+def _lost_fields(joint: Joint, joint_type: Any) -> dict[str, Any]:
+    """Return the defaults of the fields that a joint loses when its type changes."""
+    if joint_type not in list(JOINT_COORDINATES) or joint_type == joint.type:
+        return {}
+    kept = {"name", "type", "bodies", "at", *JOINT_AXES.get(joint_type, ())}
+    return {f.name: None if f.default is MISSING else f.default for f in fields(joint) if f.name not in kept}
+
+
+def added(description: D, parts: Iterable[Any]) -> D:
+    """Return a description with further parts."""
+    changes: dict[str, Any] = {}
+    for part in parts:
+        if type(part) not in _KIND:
+            raise invalid("parts", "must be bodies, joints, points or other parts", part)
+        kind = _KIND[type(part)]
+        changes[kind] = (*changes.get(kind, getattr(description, kind)), part)
+    return replace(description, **changes)
+
+
+def removed(description: D, names: Iterable[str]) -> D:
+    """Return a description without the named parts."""
+    out = [description._part(name) for name in names]
+    kinds = {_KIND[type(part)] for part in out}
+    parts: Any = {kind: tuple(p for p in getattr(description, kind) if p not in out) for kind in kinds}
+    return replace(description, **parts)

@@ -13,3 +13,10 @@ JOINT_COORDINATES = {
     "spherical": "rrr", "planar": "ttr", "free": "tttrrr",
 }  # fmt: skip
 JOINT_DOF = {joint_type: len(kinds) for joint_type, kinds in JOINT_COORDINATES.items()}
+# fields of the axes that each type of joint needs
+JOINT_AXES = {
+    "revolute": ("axis",), "prismatic": ("axis",), "cylindrical": ("axis",), "universal": ("axis", "axis2"),
+    "planar": ("axis", "axis2"),
+}  # fmt: skip
+# joints that can close a loop; a free joint closes none
+LOOP_TYPES = tuple(joint_type for joint_type in JOINT_COORDINATES if joint_type != "free")

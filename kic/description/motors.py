@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 from kic.description.couplings import coordinate_of
 from kic.description.parts import Joint
@@ -17,7 +18,7 @@ from kic.description.validation import (
     nonnegative,
     number,
 )
-from kic.errors import ModelError, short_repr
+from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.arrays import reals, strip_complex_step
 from kic.numerics.display import Summary
 
@@ -35,8 +36,9 @@ class Motor:
     is modelled; its mass and other inertia belong to the body that carries it.
 
     Rotors and damping are included with ``motors=True`` in `dynamics`, `linearize` and `find_equilibrium`,
-    always in `state_space` and `drive`, and in `simulate` if voltages are given. All other results, such as
-    `joint_forces`, `operational_space` or `prepare`, are those of the bodies alone.
+    always in `state_space` and `Configuration.motor_demand`, and in `Mechanism.simulate` if voltages are
+    given. All other results, such as `joint_forces`, `operational_space` or `prepare`, are those of the
+    bodies alone.
 
     Parameters
     ----------
@@ -66,6 +68,7 @@ class Motor:
     __pydantic_config__ = STRICT
     name: str
     joints: tuple[str, ...]
+    _: KW_ONLY
     ratios: tuple[float, ...] | None = None
     inertia: float = 0.0
     damping: float = 0.0
@@ -74,6 +77,23 @@ class Motor:
     inductance: float = 0.0
     torque_constant: float | None = None
     speed_constant: float | None = None
+
+    if TYPE_CHECKING:  # for users' type checkers: sequences become tuples
+
+        def __init__(
+            self,
+            name: str,
+            joints: str | Iterable[str],
+            *,
+            ratios: Iterable[float] | None = None,
+            inertia: float = 0.0,
+            damping: float = 0.0,
+            friction: float = 0.0,
+            resistance: float | None = None,
+            inductance: float = 0.0,
+            torque_constant: float | None = None,
+            speed_constant: float | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         mechanical = dict.fromkeys(("inertia", "damping", "friction", "inductance"), nonnegative)
@@ -103,10 +123,7 @@ class Motor:
                 )
             return
         if not self.resistance.real > 0:
-            raise ModelError(
-                f"{label}: `resistance` must be positive, got {short_repr(self.resistance)}.",
-                key="resistance",
-            )
+            raise invalid_part(label, "resistance", "must be positive", self.resistance)
         if not self.torque_constant:
             raise ModelError(
                 f"{label} has a `resistance` but no `torque_constant`. Give the torque per unit of current.",

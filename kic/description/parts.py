@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.description.joint_types import JOINT_COORDINATES, JOINT_DOF, JointType
+from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES, JOINT_DOF, JointType
 from kic.description.validation import (
     GROUND,
     STRICT,
     Vector,
     assign,
+    bounds,
     check_part,
     check_size,
     choice,
@@ -28,7 +29,7 @@ from kic.description.validation import (
     two_names,
     vector,
 )
-from kic.errors import ModelError, short_repr
+from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
 Six = tuple[float, float, float, float, float, float]
@@ -54,12 +55,11 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
         if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):
-            raise ModelError(
+            message = (
                 f"{label}: `inertia` must be symmetric; the largest difference to its transpose is "
-                f"{difference:.3g}.",
-                key="inertia",
-                difference=difference,
+                f"{difference:.3g}."
             )
+            raise ModelError(message, key="inertia", difference=difference)
         a = a[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     xx, yy, zz, *products = a.tolist()
     xy, xz, yz = products or (0.0, 0.0, 0.0)
@@ -75,18 +75,15 @@ def _check_possible(label: str, six: Six, mass: float | None) -> None:
     if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
         remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
     if mass == 0 and any(six):
-        raise ModelError(
-            f"{label}: `inertia` must be 0 with mass = 0, got {short_repr(six)}. {remedy}", key="inertia"
-        )
+        raise invalid_part(label, "inertia", "must be 0 with mass = 0", six, remedy)
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
     slack = INERTIA_RTOL * max(high, 0.0)
     if low < -slack or high > low + middle + slack:
-        raise ModelError(
+        message = (
             f"{label}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: "
-            f"none may be negative, and none may exceed the sum of the other two. {remedy}",
-            key="inertia",
-            principal=(low, middle, high),
+            f"none may be negative, and none may exceed the sum of the other two. {remedy}"
         )
+        raise ModelError(message, key="inertia", principal=(low, middle, high))
 
 
 def as_matrix(six: Six) -> np.ndarray:
@@ -146,6 +143,7 @@ class Body:
 
     __pydantic_config__ = STRICT
     name: str
+    _: KW_ONLY
     mass: float | None = None
     com: Vector | None = None
     inertia: (
@@ -159,13 +157,12 @@ class Body:
     inertia_exception: str = ""
 
     def __post_init__(self) -> None:
+        label = check_part(self, "body", mass=nonnegative, com=vector, at=vector, inertia_exception=text)
         if self.name == GROUND:
             raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
-        label = check_part(self, "body", mass=nonnegative, com=vector, at=vector, inertia_exception=text)
         if self.mass and self.com is None:
-            raise ModelError(
-                f"{label} has mass {self.mass:g} but no `com`. Give its centre of mass.", key="com"
-            )
+            message = f"{label} has mass {self.mass:g} but no `com`. Give its centre of mass."
+            raise ModelError(message, key="com")
         if self.inertia is not None:
             assign(self, inertia=check_inertia(label, self.inertia, self.mass, self.inertia_exception))
 
@@ -220,6 +217,10 @@ class Joint:
     limits : (2,) float or sequence of them, optional
         Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
         Functions with an argument `limits` respect them if it is True.
+    effort_limits, rate_limits : float, (2,) float or sequence of them, optional
+        Limits of the effort of an actuator at the coordinate, and of the rate: of the magnitude, or a lower
+        and an upper one; one for each coordinate. `trajectory.fastest` and `uniform`, `distribute` and
+        `Sampling` respect them if their arguments of these names are True.
     swing : float, optional
         Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
         each body, that coincide in the reference configuration. A limit like those of coordinates.
@@ -233,6 +234,7 @@ class Joint:
     bodies: tuple[str, str]
     at: Vector | None = None
     axis: Vector | None = None
+    _: KW_ONLY
     axis2: Vector | None = None
     value: float | tuple[float, ...] = 0.0
     stiffness: float | tuple[float, ...] = 0.0
@@ -241,6 +243,8 @@ class Joint:
     armature: float | tuple[float, ...] = 0.0
     friction: float | tuple[float, ...] = 0.0
     limits: tuple[float, float] | tuple[tuple[float, float], ...] | None = None
+    effort_limits: float | tuple[float, float] | tuple[float | tuple[float, float], ...] | None = None
+    rate_limits: float | tuple[float, float] | tuple[float | tuple[float, float], ...] | None = None
     swing: float | None = None
     swing_axis: Vector | None = None
 
@@ -252,6 +256,29 @@ class Joint:
         if self.type in ("spherical", "free"):
             self._no_angles(label)
         self._check_limits(label)
+        for key in ("effort_limits", "rate_limits"):
+            self._check_bounds(label, key)
+
+    def _check_bounds(self, label: str, key: str) -> None:
+        """Check limits of efforts or rates, one pair for each coordinate."""
+        given, count = getattr(self, key), len(self.components)
+        if given is None:
+            return
+        if count == 1:
+            assign(self, **{key: bounds(label, key, given)})
+            return
+        several = listed(label, key, given, f"{count} limits")
+        if len(several) != count or not count:
+            where = f" Give one for each of {', '.join(self.components)}." if count else " Leave it out."
+            message = f"{label}: `{key}` must have {count} entries, got {short_repr(given)}.{where}"
+            raise ModelError(message, key=key)
+        assign(self, **{key: tuple(bounds(label, key, one) for one in several)})
+
+    def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
+        """Return the lower and upper limits of "effort_limits" or "rate_limits" by coordinate."""
+        given: Any = getattr(self, key)
+        pairs = () if given is None else (given,) if len(self.components) == 1 else given
+        return {c: pair for c, pair in zip(self.components, pairs, strict=False) if np.isfinite(pair).any()}
 
     def _check_limits(self, label: str) -> None:
         """Check limits of coordinates and swing."""
@@ -259,10 +286,8 @@ class Joint:
             count = len(self.valued)
             if not count:
                 remedy = " Give `swing`." if self.type == "spherical" else " Leave it out."
-                raise ModelError(
-                    f"{label}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}",
-                    key="limits",
-                )
+                message = f"{label}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}"
+                raise ModelError(message, key="limits")
             if count == 1:
                 assign(self, limits=interval(label, "limits", self.limits))
             else:
@@ -285,17 +310,12 @@ class Joint:
             )
         assign(self, swing=number(label, "swing", self.swing, 0.0))
         if not 0 < self.swing.real <= np.pi:
-            raise ModelError(
-                f"{label}: `swing` must be between 0 and π, got {short_repr(self.swing)}. Give radians.",
-                key="swing",
-            )
+            raise invalid_part(label, "swing", "must be between 0 and π", self.swing, "Give radians.")
         if self.swing_axis is not None:
             assign(self, swing_axis=direction(label, "swing_axis", self.swing_axis))
         elif self.type == "spherical":
-            raise ModelError(
-                f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction that swings.",
-                key="swing_axis",
-            )
+            message = f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction that swings."
+            raise ModelError(message, key="swing_axis")
 
     @property
     def valued(self) -> tuple[str, ...]:
@@ -313,29 +333,27 @@ class Joint:
     def _geometry(self, label: str) -> None:
         """Check point and axes against the type of joint."""
         needs_at = self.type not in ("fixed", "prismatic")
-        needs_axis = self.type in ("revolute", "prismatic", "cylindrical", "universal", "planar")
-        needs_second = self.type in ("universal", "planar")
-        for key, needed in (("at", needs_at), ("axis", needs_axis), ("axis2", needs_second)):
+        axes = JOINT_AXES.get(self.type, ())
+        for key, needed in (("at", needs_at), ("axis", "axis" in axes), ("axis2", "axis2" in axes)):
             given = getattr(self, key)
             if given is None and needed:
-                raise ModelError(
-                    f"{label}: a {self.type} joint needs `{key}`, three numbers in world axes.",
-                    key=key,
-                )
+                message = f"{label}: a {self.type} joint needs `{key}`, three numbers in world axes."
+                if self.type == "planar":
+                    message += " It slides along `axis` and `axis2`, and turns about their normal."
+                raise ModelError(message, key=key)
             if given is not None and key != "at" and not needed:
                 raise ModelError(f"{label}: a {self.type} joint has no `{key}`; leave it out.", key=key)
             if given is not None:
                 assign(self, **{key: (vector if key == "at" else direction)(label, key, given)})
-        if needs_second:
+        if "axis2" in axes:
             a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
             cosine = float((a @ b).real)
             if abs(cosine) > PERPENDICULAR_ATOL:
-                raise ModelError(
-                    f"{label}: the two axes of a {self.type} joint must be perpendicular; "
-                    f"their cosine is {cosine:.3g}.",
-                    key="axis2",
-                    cosine=cosine,
+                message = (
+                    f"{label}: the two axes of a {self.type} joint must be perpendicular; their cosine is "
+                    f"{cosine:.3g}."
                 )
+                raise ModelError(message, key="axis2", cosine=cosine)
             if not step_vanishes(a @ b, a, b):
                 raise ModelError(
                     f"{label}: the two axes of a {self.type} joint must stay perpendicular. Rotate both "
@@ -351,10 +369,7 @@ class Joint:
         a = reals(given)
         if a is None or a.ndim > 1:
             several = f" or {count} of them, one for each coordinate" if count > 1 else ""
-            raise ModelError(
-                f"{label}: `{key}` must be a finite number{several}, got {short_repr(given)}.",
-                key=key,
-            )
+            raise invalid_part(label, key, f"must be a finite number{several}", given)
         if count == 0 and a.any():
             raise ModelError(f"{label}: a fixed joint has no coordinate; leave `{key}` out.", key=key)
         if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
@@ -420,6 +435,7 @@ class Point:
     name: str
     body: str
     at: Vector
+    _: KW_ONLY
     mass: float = 0.0
 
     def __post_init__(self) -> None:
@@ -455,9 +471,8 @@ class Frame:
 
     Examples
     --------
-    >>> from dataclasses import replace
-    >>> tool = kic.Frame("tool", "link2", (2, 0, 0), axes=[(0, 1, 0), (-1, 0, 0), (0, 0, 1)])
-    >>> arm = replace(kic.load("horn-two-link"), frames=[tool])
+    >>> tool = kic.Frame("tool", "link2", origin=(2, 0, 0), axes=[(0, 1, 0), (-1, 0, 0), (0, 0, 1)])
+    >>> arm = kic.load("horn-two-link").add(tool)
     >>> arm.at([0.0, 0.0]).pose("tool").rotation.as_matrix()[:, 0]
     array([0., 1., 0.])
     """
@@ -465,6 +480,7 @@ class Frame:
     __pydantic_config__ = STRICT
     name: str
     body: str
+    _: KW_ONLY
     origin: Vector = (0.0, 0.0, 0.0)
     axes: Axes = WORLD
 
@@ -497,9 +513,7 @@ class CenterOfMass:
 
     Examples
     --------
-    >>> from dataclasses import replace
-    >>> arm = kic.CenterOfMass("arm", ["link1", "link2"])
-    >>> m = replace(kic.load("puma560"), centers=[arm])
+    >>> m = kic.load("puma560").add(kic.CenterOfMass("arm", ["link1", "link2"]))
     >>> m.at([0.0] * 6).coefficients("arm").G.shape
     (3, 6)
     """
@@ -507,6 +521,10 @@ class CenterOfMass:
     __pydantic_config__ = STRICT
     name: str
     bodies: tuple[str, ...] | None = None
+
+    if TYPE_CHECKING:  # for users' type checkers: sequences become tuples
+
+        def __init__(self, name: str, bodies: str | Iterable[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         check_part(self, "centre of mass", bodies=_different_names)
@@ -516,11 +534,7 @@ def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
     """Return one or several different names of bodies."""
     names = listed(owner, key, value, "names of bodies")
     if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
-        raise ModelError(
-            f"{owner}: `{key}` must have different names, got {short_repr(value)}. Leave it out for all "
-            "bodies.",
-            key=key,
-        )
+        raise invalid_part(owner, key, "must have different names", value, "Leave it out for all bodies.")
     return tuple(map(str, names))
 
 
@@ -529,21 +543,18 @@ def _right_handed(name: str, given: Any) -> Axes:
     label = f"Frame '{name}'"
     a = reals(given.as_matrix().T if hasattr(given, "as_matrix") else given)
     if a is None or a.shape != (3, 3):
-        raise ModelError(
-            f"{label}: `axes` must be three unit vectors, those along x, y and z, or a SciPy Rotation, got "
-            f"{short_repr(given)}.",
-            key="axes",
+        raise invalid_part(
+            label, "axes", "must be three unit vectors, those along x, y and z, or a SciPy Rotation", given
         )
     check_size(label, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
-        raise ModelError(
+        message = (
             f"{label}: `axes` must be right-handed orthogonal unit vectors, got {short_repr(given)}. "
-            "Rotation.from_euler of SciPy makes them from angles.",
-            key="axes",
-            error=error,
+            "Rotation.from_euler of SciPy makes them from angles."
         )
+        raise ModelError(message, key="axes", error=error)
     if not step_vanishes(product, a):
         raise ModelError(
             f"{label}: `axes` must stay orthogonal unit vectors. Rotate them together, by '{name}.axes.rx'.",
@@ -573,21 +584,31 @@ class Distance:
         True for a constraint that keeps the distance, like a massless rod with two ball joints.
     limits : (float, float), optional
         Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
+    effort_limits, rate_limits : float or (2,) float, optional
+        Limits of the force of an actuator, and of the rate, as in `Joint`.
     """
 
     __pydantic_config__ = STRICT
     name: str
     points: tuple[str, str]
+    _: KW_ONLY
     fixed: bool = False
     limits: tuple[float, float] | None = None
+    effort_limits: float | tuple[float, float] | None = None
+    rate_limits: float | tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         remedy = " Use True to keep the length of the reference configuration."
         label = check_part(self, "distance", points=two_names, fixed=partial(flag, remedy=remedy))
-        if self.limits is not None:
-            if self.fixed:
-                raise ModelError(f"{label} is fixed and cannot have `limits`. Leave one out.", key="limits")
-            assign(self, limits=interval(label, "limits", self.limits))
+        for key, check in (("limits", interval), ("effort_limits", bounds), ("rate_limits", bounds)):
+            if getattr(self, key) is not None:
+                if self.fixed:
+                    raise ModelError(f"{label} is fixed and cannot have `{key}`. Leave one out.", key=key)
+                assign(self, **{key: check(label, key, getattr(self, key))})
+
+    def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
+        """Return the lower and upper limits of "effort_limits" or "rate_limits" by name."""
+        return {} if getattr(self, key) is None else {self.name: getattr(self, key)}
 
 
 @dataclass(frozen=True)
@@ -610,6 +631,7 @@ class Force:
     name: str
     point: str
     force: Vector = (0.0, 0.0, 0.0)
+    _: KW_ONLY
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
@@ -636,6 +658,7 @@ class Moment:
     name: str
     body: str
     moment: Vector = (0.0, 0.0, 0.0)
+    _: KW_ONLY
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
@@ -661,6 +684,7 @@ class Spring:
     __pydantic_config__ = STRICT
     name: str
     points: tuple[str, str]
+    _: KW_ONLY
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isclose
+from math import isclose, tau
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kic.description.validation import STRICT, assign, text
-from kic.errors import ModelError
+from kic.errors import DegreesWarning, ModelError
 
 if TYPE_CHECKING:
     from kic.description.description import MechanismDescription
@@ -28,11 +33,13 @@ SI_VALUES: dict[str, dict[str, float]] = {
 }
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
+# angles of a configuration beyond two turns, and below ten turns in degrees, may be meant in degrees
+DEGREES_ANGLE_MIN, DEGREES_ANGLE_MAX = 2 * tau, 3600.0
 # last parts of names of rows that are angles or angular velocities
 _ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "swing")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Units:
     """Names of the units of a model's numbers; angles are always in radians.
 
@@ -52,11 +59,11 @@ class Units:
 
     Examples
     --------
-    >>> Units("mm", "t", "s", "N").force
+    >>> Units(length="mm", mass="t", time="s", force="N").force
     'N'
-    >>> Units("in", "lb", "s", "lbf").mass  # not known to be consistent: lb can be a mass or a weight
+    >>> Units(length="in", mass="lb", time="s", force="lbf").mass  # lb: mass or weight, so not checked
     'lb'
-    >>> Units("mm", "kg", "s", "N")
+    >>> Units(length="mm", mass="kg", time="s", force="N")
     Traceback (most recent call last):
     kic.errors.ModelError: Units: force must be mass · length / time²; kg mm/s² is 0.001 N. Give force = ...
     """
@@ -83,12 +90,11 @@ class Units:
         forces = [*_units_of_size("force", product * size["force"]), composed]
         masses = _units_of_size("mass", size["mass"] / product)
         remedies = [f"force = {forces[0]!r}", *(f"mass = {name!r}" for name in masses[:1])]
-        raise ModelError(
+        message = (
             f"Units: force must be mass · length / time²; {composed} is {product:.6g} {self.force}. Give "
-            f"{' or '.join(remedies)}, and the numbers in it.",
-            key="force",
-            product=product,
+            f"{' or '.join(remedies)}, and the numbers in it."
         )
+        raise ModelError(message, key="force", product=product)
 
 
 def _units_of_size(quantity: str, size: float) -> list[str]:
@@ -125,6 +131,12 @@ def energy_unit(description: MechanismDescription) -> str:
     return "J" if (force, length) == ("N", "m") else f"{force} {length}"
 
 
+def power_unit(description: MechanismDescription) -> str:
+    """Return the unit of power: that of energy per time, or W in SI."""
+    energy, time = energy_unit(description), description.units.time
+    return "W" if (energy, time) == ("J", "s") else f"{energy}/{time}"
+
+
 def motor_unit(description: MechanismDescription, quantity: str) -> str:
     """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's do not give it."""
     u = description.units
@@ -134,6 +146,32 @@ def motor_unit(description: MechanismDescription, quantity: str) -> str:
     return (
         {"current": "A", "voltage": "V"}[quantity] if (u.force, u.length, u.time) == ("N", "m", "s") else ""
     )
+
+
+def turns_note(name: str, value: float, remedy: str) -> str:
+    """Return the note on an angle that may be meant in degrees."""
+    return f"{name} is read as {value:g} rad, {abs(value) / tau:.1f} turns; for degrees {remedy}."
+
+
+def warn_of_degrees(description: MechanismDescription, rows: Iterable[str], values: np.ndarray) -> None:
+    """Warn of angles (..., n) of rows beyond `DEGREES_ANGLE_MIN` that are whole or half numbers.
+
+    Such numbers are typed in degrees; computed angles of many turns are almost never among them. Shafts of
+    motors and screws, whose joints are coupled, turn many times.
+    """
+    for k, row in enumerate(rows):
+        column = values[..., k].real.ravel()
+        coupled = row.partition(".")[0] in description._coupled
+        if not column.size or coupled or row_unit(description, row) != "rad":
+            continue
+        largest = float(column[np.argmax(np.nan_to_num(np.abs(column)))])
+        if DEGREES_ANGLE_MIN < abs(largest) <= DEGREES_ANGLE_MAX and (2 * largest).is_integer():
+            note = turns_note(f"{row} = {largest:g}", largest, f"give np.deg2rad({largest:g})")
+            frame, level = sys._getframe(), 1
+            while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kic."):
+                frame, level = frame.f_back, level + 1
+            warnings.warn(note, DegreesWarning, stacklevel=level)
+            return
 
 
 def rate_unit(unit: str, time: str, order: int) -> str:

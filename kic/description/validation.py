@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import ModelError, short_repr
+from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.arrays import reals
 
 Vector = tuple[float, float, float]
@@ -24,12 +24,11 @@ def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
     """Return numbers of a description, or raise an error if products of them could overflow."""
     size = float(np.abs(a).max(initial=0.0))
     if size > SIZE_MAX:
-        raise ModelError(
+        message = (
             f"{owner}: `{key}` must not exceed {SIZE_MAX:g}, got {size:g}. Products of larger numbers "
-            "overflow; use larger units.",
-            key=key,
-            got=size,
+            "overflow; use larger units."
         )
+        raise ModelError(message, key=key, got=size)
     return a
 
 
@@ -47,9 +46,7 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
     a = reals(value)
     if a is None or a.shape != () or (least is not None and a.real < least):
         at_least = "" if least is None else f" of at least {least:g}"
-        raise ModelError(
-            f"{owner}: `{key}` must be a finite number{at_least}, got {short_repr(value)}.", key=key
-        )
+        raise invalid_part(owner, key, f"must be a finite number{at_least}", value)
     return check_size(owner, key, a).item()
 
 
@@ -67,11 +64,7 @@ def direction(owner: str, key: str, value: Any) -> Vector:
     if not size:
         raise ModelError(f"{owner}: `{key}` is zero; give a direction.", key=key)
     if not 1e-100 < size < 1e100:
-        raise ModelError(
-            f"{owner}: `{key}` must have a length between 1e-100 and 1e100 (it need not be 1), got "
-            f"{short_repr(v)}.",
-            key=key,
-        )
+        raise invalid_part(owner, key, "must have a length between 1e-100 and 1e100 (it need not be 1)", v)
     return v
 
 
@@ -95,6 +88,23 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
             key=key,
         )
     return (pair[0], pair[1])
+
+
+def bounds(owner: str, key: str, value: Any) -> tuple[float, float]:
+    """Return lower and upper limits around 0 from the limit of a magnitude, or from both."""
+    try:
+        size = float("nan" if isinstance(value, bool | np.bool_ | str | bytes) else value)
+        pair = -size, size
+    except (TypeError, ValueError):
+        pair = interval(owner, key, value)
+    if not (pair[0] <= 0 <= pair[1] and pair[0] < pair[1]):
+        raise ModelError(
+            f"{owner}: `{key}` must be a positive number, or two with 0 between them, got "
+            f"{short_repr(value)}.",
+            key=key,
+            got=value,
+        )
+    return pair
 
 
 def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
@@ -147,9 +157,8 @@ def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[s
     names = listed(owner, "joints", given, "joint names")
     if len(names) < least or not all(isinstance(name, str) for name in names):
         count = "one joint" if least == 1 else "two joints"
-        raise ModelError(
-            f"{owner}: `joints` must name {count} or more, got {short_repr(given)}.{remedy}", key="joints"
-        )
+        message = f"{owner}: `joints` must name {count} or more, got {short_repr(given)}.{remedy}"
+        raise ModelError(message, key="joints")
     check_distinct(owner, names, given)
     return tuple(map(str, names))
 

@@ -48,6 +48,8 @@ class Contributions(Printable):
         Contributions to P* by linear and angular momentum (2-158, 2-194).
     """
 
+    _one_line = ("bodies", "coordinates")
+
     def __init__(
         self,
         bodies: tuple[str, ...],

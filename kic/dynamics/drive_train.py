@@ -47,10 +47,10 @@ class DriveTrain:
                 motors=(),
             )
         self.names = tuple(motor.name for motor in motors)
-        self.joints = tuple(dict.fromkeys(c for names in description.shafts.values() for c in names))
+        self.joints = tuple(dict.fromkeys(c for names in description._shafts.values() for c in names))
         self.ratios = np.zeros((len(motors), len(self.joints)), scalar)
         for k, motor in enumerate(motors):
-            for name, ratio in zip(description.shafts[motor.name], motor.ratios or (), strict=True):
+            for name, ratio in zip(description._shafts[motor.name], motor.ratios or (), strict=True):
                 self.ratios[k, self.joints.index(name)] = ratio
 
         def numbers(key: str, default: float) -> np.ndarray:
@@ -137,12 +137,11 @@ class DriveTrain:
         """
         K, M = shafts.G.shape[-2:]
         if K > M:
-            raise InputError(
+            message = (
                 f"{K} motors drive {M} degrees of freedom, and efforts do not determine their torques. Leave "
-                "some motors out, or use the efforts alone, dynamics(motors=True).inverse_dynamics().",
-                motors=K,
-                dof=M,
+                "some motors out, or use the efforts alone, dynamics(motors=True).inverse_dynamics()."
             )
+            raise InputError(message, motors=K, dof=M)
         N = np.swapaxes(shafts.G, -1, -2)
         batch = np.broadcast_shapes(N.shape[:-2], effort.shape[:-1])
         known = np.isfinite(N).all(axis=(-1, -2))
@@ -152,12 +151,11 @@ class DriveTrain:
         Q, R = np.linalg.qr(safe.real / np.where(size > 0, size, 1.0))
         least = np.abs(np.diagonal(R, axis1=-2, axis2=-1)).min(axis=-1, initial=1.0)
         if (least < DEPENDENCE_ATOL).any():
-            raise SingularError(
+            message = (
                 f"The motors {', '.join(self.names)} depend on one another here (share {least.min():.1e}): "
-                "their torques cannot be distinguished. Move away from this configuration.",
-                motors=self.names,
-                share=float(least.min()),
+                "their torques cannot be distinguished. Move away from this configuration."
             )
+            raise SingularError(message, motors=self.names, share=float(least.min()))
         effort = np.broadcast_to(effort, (*batch, M))
         # as many equations as motors; this keeps complex steps
         Q = np.swapaxes(Q, -1, -2)
@@ -167,14 +165,12 @@ class DriveTrain:
         worst = np.nan_to_num(np.abs(left))
         if (worst.max(axis=-1, initial=0.0) > UNDRIVEN_RTOL * np.nan_to_num(top)).any():
             at = np.unravel_index(np.argmax(worst), worst.shape)
-            raise InputError(
+            message = (
                 f"The motors {', '.join(self.names)} cannot produce this motion: {what} {left[at].real:.4g} "
                 f"remains at {shafts.columns[int(at[-1])]}, which no motor drives. Give a motion that needs "
-                "none there.",
-                name=shafts.columns[int(at[-1])],
-                motors=self.names,
-                residual=left,
+                "none there."
             )
+            raise InputError(message, name=shafts.columns[int(at[-1])], motors=self.names, residual=left)
         return np.where(known[..., None], torque[..., 0], np.nan)
 
     def drive(
@@ -228,14 +224,15 @@ class MotorDemand(Printable):
 
     Examples
     --------
-    >>> from dataclasses import replace
     >>> arm = kic.load("horn-two-link")
     >>> circuit = {"resistance": 2.0, "torque_constant": 0.1}
-    >>> pair = [kic.Motor(f"M{j}", [j], [50.0], **circuit) for j in arm.coordinate_names]
-    >>> drive = replace(arm, motors=pair).at([0.0, 0.0]).drive([0.0, 0.0], [0.0, 0.0])
+    >>> pair = [kic.Motor(f"M{j}", [j], ratios=[50.0], **circuit) for j in arm.coordinates]
+    >>> drive = arm.add(*pair).at([0.0, 0.0]).motor_demand([0.0, 0.0], [0.0, 0.0])
     >>> drive.current.round(3), drive.voltage.round(3)
     (array([3.924, 0.981]), array([7.848, 1.962]))
     """
+
+    _one_line = ("motors", "batch")
 
     def __init__(
         self,

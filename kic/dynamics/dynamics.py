@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,13 @@ from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, one_batch, squeeze_for_scalars
+from kic.numerics.arrays import (
+    as_array,
+    broadcast_batches,
+    check_finite,
+    one_batch,
+    one_batch_axis,
+)
 from kic.numerics.display import Printable, Summary, largest_of
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 from kic.numerics.tolerances import INERTIA_CONDITION_MAX
@@ -59,12 +65,24 @@ class Dynamics(Printable, Tabular):
            [0.83333333, 0.33333333]])
     """
 
+    _one_line = ("coordinates", "batch")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "mass_matrix": "I, the mass matrix",
+        "M": "I, the mass matrix",
+        "christoffel": "P, the Christoffel symbols",
+        "C": "coriolis(qd)",
+        "gravity": "load, whose negative is the static effort",
+        "g": "load, whose negative is the static effort",
+        "bias": "inverse_dynamics(qd, 0 * qd)",
+    }
+
     def __init__(
         self,
         coordinates: Iterable[str],
         I: Any,
         P: Any,
         load: Any = None,
+        *,
         damping: Any = None,
         holonomic: bool = True,
         efforts: Iterable[str] | None = None,
@@ -76,9 +94,9 @@ class Dynamics(Printable, Tabular):
         self.I = tensor("I", I, height, width)
         self.P = tensor("P", P, height, width, width)
         if load is None:
-            load = np.zeros_like(self.I, shape=self.I.shape[:-1])
+            load = 0 * self.I.sum(axis=-1)  # NaN where I* is
         if damping is None:
-            damping = np.zeros_like(self.I)
+            damping = 0 * self.I
         load, damping = tensor("load", load, height), tensor("damping", damping, height, width)
         self.I, self.P, self.load, self.damping = one_batch((2, 3, 1, 2), self.I, self.P, load, damping)
         self.holonomic = flag("holonomic", holonomic)
@@ -108,8 +126,7 @@ class Dynamics(Printable, Tabular):
             units = np.array([effort_unit(description, name) for name in self.efforts])
             made.append(Variable("unit", np.broadcast_to(units, self.load.shape)))
         made += [Variable("I", self.I, unit, axes[:1]), Variable("load", self.load)]
-        made += [Variable("damping", self.damping, damped, axes[:1])] if np.any(self.damping) else []
-        made.append(Variable("P", self.P, unit, axes))
+        made += [Variable("damping", self.damping, damped, axes[:1]), Variable("P", self.P, unit, axes)]
         return DataTable("dynamics", index, tuple(made)).select(names)
 
     @property
@@ -163,8 +180,7 @@ class Dynamics(Printable, Tabular):
         """
         v, a = self._motion(own=False, qd=qd, qdd=qdd)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error, below
-            T = self._finite("Efforts", evaluate_form(self.I, (a,)) + self._bias(v))
-        return squeeze_for_scalars(T, qd, qdd) if len(self.efforts) == 1 else T
+            return self._finite("Efforts", evaluate_form(self.I, (a,)) + self._bias(v))
 
     def _finite(self, quantity: str, result: np.ndarray) -> np.ndarray:
         """Return results (..., K), or raise an error if a member of this finite model overflows."""
@@ -196,24 +212,28 @@ class Dynamics(Printable, Tabular):
         with np.errstate(over="ignore", invalid="ignore"):
             net = self._finite("Velocity forces", force - self._bias(v))
         if self.I.dtype.kind == "O":  # symbols are inverted exactly
-            return squeeze_for_scalars(evaluate_form(jets.invert((self.I,))[0], (net,)), qd, effort)
+            return evaluate_form(jets.invert((self.I,))[0], (net,))
         self._check_regular()
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])
-        return squeeze_for_scalars(np.linalg.solve(inertia, net[..., None])[..., 0], qd, effort)
+        return np.linalg.solve(inertia, net[..., None])[..., 0]
 
     def _check_regular(self) -> None:
         """Raise an error for a singular I*, with the motion that moves no mass."""
         check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
-    def transfer(self, coefficients: Coefficients, left: Coefficients | None = None) -> Dynamics:
+    def transfer(self, coefficients: Coefficients, *, left: Coefficients | None = None) -> Dynamics:
         """Return the model in other coordinates q (3-34, 3-35, 3-36), in fewer (4-32), or in dependent ones.
+
+        Legs of a platform are transferred to its motion by (4-45) to (4-47), and their sum to the actuators
+        by (4-61), (4-62).
 
         With A = G^φ_q, B = H^φ_qq and L = A::
 
             I*_q = Lᵀ I* A        P*_q[k,a,b] = L_ik (P*_imn A_ma A_nb + I*_in B_nab)        Tᴸ_q = Lᵀ Tᴸ
 
-        The loads follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10). The damping matrix transforms like
-        I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for quasi-velocities.
+        The efforts follow from virtual work, T_φ = [G^q_φ]ᵀ T_q (3-10), by (3-29) to (3-33). The damping
+        matrix transforms like I*. Ṁ − 2C stays skew and ∂I*_lm/∂q_n = P*_lnm + P*_mnl, also for
+        quasi-velocities.
 
         Parameters
         ----------
@@ -261,28 +281,28 @@ class Dynamics(Printable, Tabular):
             L @ I,
             contract(L, P, 1, 2),
             contract(L, self.load, 1, 0),
-            L @ self.damping @ right.G,
+            damping=L @ self.damping @ right.G,
             holonomic=right.quasi.isdisjoint(right.columns),
             efforts=other.columns,
             inertia_error=self._later(lambda error: moved_error(error, right.G)),
         )
 
     def __add__(self, other: Dynamics) -> Dynamics:
-        """Add the model of another mechanism with the same coordinates, such as a leg of a platform (4-48).
+        """Add the model of another mechanism with the same coordinates.
 
-        Coordinates are matched by name; batches broadcast.
+        A platform and its legs have the sum (4-48), (4-49). Coordinates are matched by name; batches
+        broadcast.
         """
         if not isinstance(other, Dynamics):
             return NotImplemented
         picks = []
         for mine, its in ((self.efforts, other.efforts), (self.coordinates, other.coordinates)):
             if set(mine) != set(its):
-                raise InputError(
+                message = (
                     f"Models must have the same coordinates, got {', '.join(mine)} and {', '.join(its)}. "
-                    "Transfer one of them first.",
-                    names=mine,
-                    got=its,
+                    "Transfer one of them first."
                 )
+                raise InputError(message, names=mine, got=its)
             picks.append([its.index(name) for name in mine])
         k, m = picks
         broadcast_batches(first=self.batch, second=other.batch)
@@ -292,10 +312,10 @@ class Dynamics(Printable, Tabular):
             self.I + I,
             self.P + P,
             self.load + other.load[..., k],
-            self.damping + other.damping[..., k, :][..., m],
-            self.holonomic and other.holonomic,
-            self.efforts,
-            self._later(lambda error: error + _error_of(other)[..., m]),
+            damping=self.damping + other.damping[..., k, :][..., m],
+            holonomic=self.holonomic and other.holonomic,
+            efforts=self.efforts,
+            inertia_error=self._later(lambda error: error + _error_of(other)[..., m]),
         )
 
     def __radd__(self, other: Any) -> Dynamics:
@@ -348,7 +368,7 @@ class Dynamics(Printable, Tabular):
         names, efforts = self.coordinates, self.efforts
         sheet.matrix("I* (inertia)", efforts, names, self.I[index])
         if power:
-            sheet.say("\nP* (inertia power)")
+            sheet.say("\nP* (Christoffel symbols)")
             sheet.planes("P*", efforts, names, names, self.P[index])
         sheet.matrix("Tᴸ (applied load)", efforts, [""], self.load[index][:, None])
         if largest_of(self.damping[index]):
@@ -362,7 +382,7 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
     Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
     I*. The error carries `condition`, `coordinates` and, for a batch, the `failed` members.
     """
-    flat = np.real(I).reshape(-1, *I.shape[-2:])
+    flat = one_batch_axis(np.real(I), 2)
     known = np.isfinite(flat).all(axis=(1, 2))
     if not known.any() or not coordinates:
         return

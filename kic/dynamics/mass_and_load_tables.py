@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.description.parts import as_matrix
 from kic.errors import InertiaError, unknown
-from kic.kernels.layout import ARMATURE
+from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import mapping
 from kic.numerics.arrays import as_array, broadcast_batches
@@ -28,6 +28,7 @@ def pack_masses(tree: Tree) -> Masses:
     """Pack every body and point mass, in the axes of its frame.
 
     Raise `InertiaError` if a moving body has no mass or inertia, or no moving body has mass.
+    Without freedom no body moves, and the tables may be empty.
     """
     description = tree.description
     _check_complete(tree)
@@ -50,7 +51,8 @@ def pack_masses(tree: Tree) -> Masses:
             frames.append(frame)
             numbers.append(np.concatenate([[point.mass], tree.local_point(frame, point.at), np.zeros(6)]))
     table = np.array(numbers).reshape(-1, 10)
-    if not table.any():
+    loaded = description.forces or description.moments or description.springs
+    if tree.size and not table.any() and not loaded:
         raise InertiaError(
             f"No moving body of '{description.name}' has mass, and its dynamics would be 0 = T. "
             "Give bodies `mass`, `com` and `inertia`.",
@@ -112,7 +114,7 @@ def pack_loads(tree: Tree) -> Loads:
     description = tree.description
     names, forces, places, constant = [], [], [], []
     for force in description.forces:
-        point = description.point(force.point)
+        point = description._point(force.point)
         frame = tree.frame[point.body]
         names.append(force.name)
         forces.append((frame, 0, int(force.axes == "body")))
@@ -126,7 +128,7 @@ def pack_loads(tree: Tree) -> Loads:
         constant.append(_components(tree, frame, moment.moment, moment.axes))
     springs, numbers = [], []
     for spring in description.springs:
-        a, b = (description.point(name) for name in spring.points)
+        a, b = (description._point(name) for name in spring.points)
         fa, fb = tree.frame[a.body], tree.frame[b.body]
         springs.append((fa, fb))
         pa, pb = tree.local_point(fa, a.at), tree.local_point(fb, b.at)
@@ -151,11 +153,11 @@ def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
 
 def _laws(tree: Tree) -> np.ndarray:
     """Return stiffness, free value, damping and armature of every column, in the layout of the kernels."""
-    laws = np.zeros((tree.size, ARMATURE + 1), tree.scalar)
+    laws = np.zeros((tree.size, lay.ARMATURE + 1), tree.scalar)
     for joint in tree.description.joints:
         for k, name in enumerate(joint.components):
             if name in tree.column:
-                laws[tree.column[name], [0, 1, 2, ARMATURE]] = [
+                laws[tree.column[name], [0, 1, 2, lay.ARMATURE]] = [
                     getattr(joint, key)[k] for key in ("stiffness", "rest", "damping", "armature")
                 ]
     return laws

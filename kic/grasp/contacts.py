@@ -12,11 +12,11 @@ from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
-from kic.kernels.layout import BALL, DIRECTION, KIND, POINT
+from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_axes
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import output_query
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, directions, numbers, real_array
 from kic.numerics.display import Printable, Summary
@@ -35,7 +35,7 @@ NORMAL, MOMENT = 0, 3
 TANGENT_MIN = 1e-6
 
 
-def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
+def contact_frames(normals: Any, *, tangents: Any = None) -> np.ndarray:
     """Return right-handed axes of contacts: the normal and two tangents.
 
     Parameters
@@ -73,11 +73,8 @@ def contact_frames(normals: Any, tangents: Any = None) -> np.ndarray:
     size = np.linalg.norm(first, axis=-1, keepdims=True)
     if not (size > TANGENT_MIN).all():
         where = np.argwhere(~(size[..., 0] > TANGENT_MIN))[0].tolist()
-        raise InputError(
-            f"`tangents` must not be parallel to the normals, got a parallel one at {where}.",
-            key="tangents",
-            entries=where,
-        )
+        message = f"`tangents` must not be parallel to the normals, got a parallel one at {where}."
+        raise InputError(message, key="tangents", entries=where)
     first = first / size
     n = np.broadcast_to(n, first.shape)
     return np.stack([n, first, np.cross(n, first)], axis=-2)
@@ -93,12 +90,11 @@ def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray)
     out = np.abs(n @ plane[0])
     if out.size and out.max() > OUT_OF_PLANE_MAX:
         where = [int(i) for i in np.unravel_index(int(out.argmax()), out.shape)]
-        raise InputError(
-            f"`normals` must lie in the plane, got a relative component of {float(out.max()):.3g} "
-            f"along its normal at {where}. Leave `plane` out for contacts in space.",
-            key="normals",
-            entries=where,
+        message = (
+            f"`normals` must lie in the plane, got a relative component of {float(out.max()):.3g} along its "
+            f"normal at {where}. Leave `plane` out for contacts in space."
         )
+        raise InputError(message, key="normals", entries=where)
     n = n - (n @ plane[0])[..., None] * plane[0]
     n = n / np.linalg.norm(n, axis=-1, keepdims=True)
     return np.stack([n, np.cross(plane[0], n), np.broadcast_to(plane[0], n.shape)], axis=-2)
@@ -133,11 +129,8 @@ def contact_kinds(kinds: Any, count: int) -> tuple[str, ...]:
     if bad:
         raise invalid("kinds", f"must be among {', '.join(COMPONENT_COUNTS)}", bad[0])
     if len(words) != count:
-        raise InputError(
-            f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}.",
-            key="kinds",
-            got=len(words),
-        )
+        message = f"`kinds` must have {count} entries, got {len(words)}: {short_repr(words)}."
+        raise InputError(message, key="kinds", got=len(words))
     return words
 
 
@@ -168,16 +161,13 @@ def coefficient(
     a = real_array(name, a, len(kinds))
     if not (a > 0)[..., uses].all():
         worst = float(a[..., uses].min())
-        raise InputError(
-            f"`{name}` must be positive, got {worst:g}. A contact without it is of kind '{without}'.",
-            key=name,
-            got=worst,
-        )
+        message = f"`{name}` must be positive, got {worst:g}. A contact without it is of kind '{without}'."
+        raise InputError(message, key=name, got=worst)
     return np.where(uses, a, 0.0)
 
 
 def grasp_map(
-    points: Any, normals: Any, kinds: str | Sequence[str], about: Any = (0.0, 0.0, 0.0), plane: Any = None
+    points: Any, normals: Any, kinds: str | Sequence[str], *, about: Any = (0.0, 0.0, 0.0), plane: Any = None
 ) -> np.ndarray:
     """Return the grasp map G: contact forces f apply the wrench G f to the body.
 
@@ -263,6 +253,8 @@ class ContactSet(Printable):
     (6, 8)
     """
 
+    _one_line = ("names", "kinds")
+
     def __init__(
         self,
         points: Any,
@@ -281,11 +273,11 @@ class ContactSet(Printable):
             raise invalid("points", "must have shape (..., K, 3)", shape)
         count = shape[-2]
         at = real_array("points", points, count, 3)
-        axes = [
-            None if a is None else as_array(name, a, count, 3, bounded=False)
+        axes = {
+            name: None if a is None else as_array(name, a, count, 3, bounded=False)
             for name, a in (("normals", normals), ("tangents", tangents))
-        ]
-        frames = contact_frames(*axes)
+        }
+        frames = contact_frames(axes["normals"], tangents=axes["tangents"])
         self.kinds = contact_kinds(kinds, count)
         self.names = contact_names(names, count)
         arrays = {"points": points, "normals": normals, "mu": mu, "gamma": gamma, "about": about}
@@ -342,11 +334,10 @@ class ContactSet(Printable):
         """
         wrong = [name for name in changes if name not in self._given]
         if wrong:
-            raise InputError(
-                f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{wrong[0]}'.",
-                key="changes",
-                name=wrong[0],
+            message = (
+                f"`changes` must be arguments of ContactSet ({', '.join(self._given)}), got '{wrong[0]}'."
             )
+            raise InputError(message, key="changes", name=wrong[0])
         return ContactSet(**(self._given | changes))
 
     __replace__ = replaced  # for copy.replace(), from Python 3.13 on
@@ -399,17 +390,14 @@ class ContactSet(Printable):
         omega = v if angular is None else contact_jacobians("angular", angular, len(self))
         is_moment = self.axis == MOMENT
         if angular is None and is_moment.any():
-            raise InputError(
-                "`angular` must be given for soft fingers, with the shape (..., K, 3, N) of `linear`.",
-                key="angular",
-            )
+            message = "`angular` must be given for soft fingers, with the shape (..., K, 3, N) of `linear`."
+            raise InputError(message, key="angular")
         if v.shape[-1] != omega.shape[-1]:
-            raise InputError(
+            message = (
                 f"`linear` and `angular` must have the same number of coordinates, got {v.shape[-1]} and "
-                f"{omega.shape[-1]}.",
-                key="linear",
-                got=v.shape[-1],
+                f"{omega.shape[-1]}."
             )
+            raise InputError(message, key="linear", got=v.shape[-1])
         broadcast_batches(linear=v.shape[:-3], angular=omega.shape[:-3], contacts=self.batch)
         rates = np.where(is_moment[:, None, None], omega[..., self.owner, :, :], v[..., self.owner, :, :])
         return np.einsum("...ma,...man->...mn", self._component_axes(), rates)
@@ -468,12 +456,12 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     Raise `UnknownNameError` if there is no such body. Raise `InputError` if no closed contact holds it.
     """
     tree, description = model.tree, model.description
-    description.part(held, "bodies")
-    found = tuple(contact for contact in description.closed_contacts if held in contact.bodies)
+    description._part(held, "bodies")
+    found = tuple(contact for contact in description._closed_contacts if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
         pairs = [{GROUND, foot} for foot in feet]
-        found = tuple(contact for contact in description.closed_contacts if set(contact.bodies) in pairs)
+        found = tuple(contact for contact in description._closed_contacts if set(contact.bodies) in pairs)
     if found:
         return found
     contacts = [
@@ -498,8 +486,8 @@ def coordinates_of(
     if not path:
         raise InputError(f"'{held}' of '{description.name}' must be a body that can move.", name=held)
     own = [tree.columns[n] for n in path]
-    body = description.part(held, "bodies")
-    free = len(path) == 6 and sum(tree.cols[n, KIND] == BALL for n in path) == 3
+    body = description._part(held, "bodies")
+    free = len(path) == 6 and sum(tree.cols[n, lay.KIND] == lay.BALL for n in path) == 3
     rows = (held,) if free and isinstance(body, Body) and body.reference else tuple(own)
     if fingers is not None:
         return names_of(fingers, "fingers"), rows
@@ -521,28 +509,27 @@ def frames_of(
 ) -> ContactFrames:
     """Compute positions and axes of contacts at states (..., S)."""
     tree = model.tree
-    body = model.description.part(held, "bodies")
+    body = model.description._part(held, "bodies")
     assert isinstance(body, Body)  # for the type checker: `part` searched the bodies
     if body.reference is None:
-        raise InputError(
-            f"Body '{held}' must have a reference point for its grasp. Give it `at` (or `com`).", name=held
-        )
+        message = f"Body '{held}' must have a reference point for its grasp. Give it `at` (or `com`)."
+        raise InputError(message, name=held)
     pairs = [[tree.frame[name] for name in contact.bodies] for contact in contacts]
     axes = [contact_axes(contact) for contact in contacts]
 
     def point(frame: int, at: Any) -> Item:
-        return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
+        return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
     def along(frame: int, u: np.ndarray) -> Item:
-        return Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, u)))
+        return Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, u)))
 
     items = [point(tree.frame[held], body.reference)]
     items += [point(first, c.at) for (first, _), c in zip(pairs, contacts, strict=True)]
     items += [along(second, u) for (_, second), three in zip(pairs, axes, strict=True) for u in three]
     items += [along(first, three[2]) for (first, _), three in zip(pairs, axes, strict=True)]
-    query = OutputQuery(tree, plain_rows(tree, items), 1)
+    query = output_query(tree, plain_rows(tree, items), 1)
     batch, count = states.shape[:-1], len(contacts)
-    found = query.layout.split(query.table(states.reshape(-1, states.shape[-1])), batch)[0]
+    found = query.arrays(states.reshape(-1, states.shape[-1]))[0]
     vectors = found.reshape(*batch, len(items), 3)
     reference, points, rotated, second_tangents = np.split(vectors, [1, 1 + count, 1 + 4 * count], axis=-2)
     rotated = rotated.reshape(*batch, count, 3, 3)

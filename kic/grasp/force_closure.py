@@ -25,7 +25,7 @@ from kic.numerics.conic_programs import (
     Program,
     cone_margins,
     deepest_point,
-    independent_rows,
+    orthonormal_rows,
 )
 from kic.numerics.display import Printable, Summary
 
@@ -90,7 +90,7 @@ def single_grasps(contacts: ContactSet, batch: tuple[int, ...]) -> list[SingleGr
 class SingleGrasp:
     """Dimensionless form of one grasp of a batch.
 
-    Moments are about the center of the contacts and divided by their size, `length`. Force components x
+    Moments are about the centre of the contacts and divided by their size, `length`. Force components x
     are scaled such that every cone is xₙ ≥ |x_others|; f = `unit` · x, with units 1, μ, μ, γ. `map` (W, m)
     gives the wrench for x.
     """
@@ -129,7 +129,7 @@ class SingleGrasp:
         return self.contacts.basis @ np.concatenate([v + np.cross(omega, self.about - self.middle), omega])
 
     def _moved(self, six: np.ndarray) -> np.ndarray:
-        """Return wrenches (..., 6) about the center, with moments divided by the size."""
+        """Return wrenches (..., 6) about the centre, with moments divided by the size."""
         force, moment = six[..., :3], six[..., 3:]
         shifted = moment + np.cross(self.about - self.middle, force)
         return np.concatenate([force, shifted / self.length], axis=-1)
@@ -232,6 +232,8 @@ class GraspClosure(Printable):
         Descriptions of the loads that are not resisted, one for each member, "" if closed.
     """
 
+    _one_line = ("kind", "batch")
+
     kind: str
     contacts: ContactSet
     ok: np.ndarray
@@ -270,7 +272,7 @@ class GraspClosure(Printable):
         return sheet
 
 
-def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
+def form_closure(contacts: ContactSet, *, failures: Literal["raise", "mask"] = "raise") -> GraspClosure:
     """Test contacts for form closure: they immobilize a body to first order without friction.
 
     Friction is ignored for all kinds; pins act in both senses. The test is a linear program. Bodies that are
@@ -307,6 +309,7 @@ def form_closure(contacts: ContactSet, failures: Literal["raise", "mask"] = "rai
 
 def force_closure(
     contacts: ContactSet,
+    *,
     method: Literal["cones", "pyramids"] = "cones",
     edges: int = 24,
     failures: Literal["raise", "mask"] = "raise",
@@ -403,7 +406,7 @@ def _deepest_balanced(
     The forces are combinations of `generators`, whose coefficients lie in cones of these sizes.
     """
     N = generators.shape[1]
-    _, T = independent_rows(E @ generators, np.zeros(len(E)))
+    _, T = orthonormal_rows(E @ generators, np.zeros(len(E)))
     program = Program(np.zeros(N), T @ E @ generators, np.zeros(len(T)), -np.eye(N), np.zeros(N), sizes)
     found = deepest_point(program, bound=1.0)
     return generators @ found.x, T.T @ found.y, found.margin
@@ -412,7 +415,7 @@ def _deepest_balanced(
 def _deepest_in_pyramids(
     E: np.ndarray, sizes: tuple[int, ...], edges: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the same with pyramids inside the cones or, if these fail, around them."""
+    """Return the deepest balanced forces in pyramids inside the cones or, if these fail, around them."""
     for around in (False, True):
         generators = _pyramids(sizes, edges, around)
         x, y, t = _deepest_balanced(E, generators, (1,) * generators.shape[1])

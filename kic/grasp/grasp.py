@@ -32,8 +32,8 @@ from kic.grasp.contacts import (
 )
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
-from kic.numerics.arguments import names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order
+from kic.numerics.arguments import is_function, names_of
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order, one_batch_axis
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import RANK_RTOL
 
@@ -43,7 +43,7 @@ class GraspMotion(Printable):
 
     Attributes
     ----------
-    held : str
+    body : str
         Name of the body.
     contacts, kinds : tuple of str
         Names and types of the K contacts.
@@ -79,6 +79,8 @@ class GraspMotion(Printable):
     (np.float64(294.3), False)
     """
 
+    _one_line = ("body", "contacts", "coordinates", "batch")
+
     def __init__(
         self,
         grasp: Grasp,
@@ -87,7 +89,7 @@ class GraspMotion(Printable):
         loads: tuple[np.ndarray, np.ndarray, np.ndarray],
         size: np.ndarray,
     ) -> None:
-        self.held, self.contacts, self.kinds = grasp.held, tuple(c.name for c in grasp.contacts), grasp.kinds
+        self.body, self.contacts, self.kinds = grasp.body, tuple(c.name for c in grasp.contacts), grasp.kinds
         self.rows, self.fingers, self.coordinates = grasp.rows, grasp.fingers, grasp.coordinates
         count = len(self.fingers)
         self.rate, self.object_rate = rate[..., :count], rate[..., count:]
@@ -125,7 +127,7 @@ class GraspMotion(Printable):
 
     def summary(self) -> Summary:
         """Return labelled tables."""
-        sheet = Summary(f"motion of '{self.held}' in its grasp")
+        sheet = Summary(f"motion of '{self.body}' in its grasp")
         index = sheet.member(self.batch)
         if index is not None:
             fingers = [a[index] for a in (self.rate, self.acceleration, self.effort)]
@@ -133,7 +135,7 @@ class GraspMotion(Printable):
             sheet.matrix("fingers", self.fingers, columns, np.stack(fingers, axis=-1))
             body = [a[index] for a in (self.object_rate, self.object_acceleration, self.wrench)]
             columns = ["rate", "acceleration", "load of contacts"]
-            sheet.matrix(self.held, self.coordinates, columns, np.stack(body, axis=-1))
+            sheet.matrix(self.body, self.coordinates, columns, np.stack(body, axis=-1))
             both = np.concatenate([self.contact_force[index], self.contact_moment[index]], axis=-1)
             both = np.concatenate([self.normal_force[index][:, None], both], axis=-1)
             columns = ["along n", "fx", "fy", "fz", "mx", "my", "mz"]
@@ -163,7 +165,7 @@ class Grasp(Printable):
 
     Attributes
     ----------
-    held : str
+    body : str
         Name of the body.
     contacts : tuple of Contact
         The K contacts.
@@ -205,31 +207,33 @@ class Grasp(Printable):
     np.float64(2.943)
     """
 
+    _one_line = ("body", "fingers", "coordinates", "batch")
+
     def __init__(
         self,
         configuration: Configuration,
-        held: str,
+        body: str,
         fingers: str | Iterable[str] | None,
         order: int,
         failures: Literal["raise", "mask"],
     ) -> None:
         check_failures(failures)
-        contacts = contacts_of(configuration._model, held)
+        contacts = contacts_of(configuration._model, body)
         model = configuration._model.with_open_contacts(tuple(contact.name for contact in contacts))
-        names = coordinates_of(model, held, fingers)
+        names = coordinates_of(model, body, fingers)
         flat = configuration.state.reshape(configuration._states.shape)
         states = configuration._masked(flat).reshape(configuration.state.shape)
         opened = Configuration(model, configuration.batch, configuration._states, configuration._ok)
         self._closed, self._opened, self._model = configuration, opened, model
         self._names, self._states, self._failures = names, states, failures
-        self.held, self.contacts = held, contacts
+        self.body, self.contacts = body, contacts
         self.rows = tuple(row for contact in contacts for row in contact.rows)
         self.friction = np.array([contact.friction or 0.0 for contact in contacts])
         self.torsion = np.array([contact.torsion or 0.0 for contact in contacts])
-        frames = frames_of(model, held, contacts, states)
+        frames = frames_of(model, body, contacts, states)
         self.point, self.spin, self.reference = frames.point, frames.spin, frames.reference
         # f acts on the second body; True if that is not the object, such as the ground
-        self._back = np.array([c.bodies[0] == held or c.bodies[1] == GROUND for c in contacts])
+        self._back = np.array([c.bodies[0] == body or c.bodies[1] == GROUND for c in contacts])
         self.normal, self.tangent1, self.tangent2 = (frames.axes[..., k, :] for k in range(3))
         # contact and axis (n, t1, t2, spin) of each row
         rows = [(k, _ROWS.index(row)) for k, c in enumerate(contacts) for row in CONTACT_ROWS[c.type]]
@@ -240,7 +244,7 @@ class Grasp(Printable):
         self.signs = np.where(self._back[self._owner] & (self._axis == 1), -1.0, 1.0)
         self.G = self._map(frames)
         both = [*names[0], *names[1]]
-        self.relative = opened.coefficients(self.rows, check_order(order), both, failures)
+        self.relative = opened.coefficients(self.rows, order=check_order(order), wrt=both, failures=failures)
         self.fingers, self.coordinates = self._split(self.relative.columns)
         self.J = -self.relative.G[..., : len(self.fingers)]
 
@@ -254,7 +258,13 @@ class Grasp(Printable):
         """The contacts as they act on the object, for `force_closure`, `grip_forces` and `largest_load`.
 
         Their components are ``signs`` times the rows of the grasp, their Jacobian is ``signs[:, None] * J``.
+
+        Raises
+        ------
+        InputError
+            For unsolved members.
         """
+        self._closed._require_solved("contact_set")
         return ContactSet(
             self.point,
             self.inward,
@@ -266,7 +276,7 @@ class Grasp(Printable):
             names=[contact.name for contact in self.contacts],
         )
 
-    def closure(self, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
+    def closure(self, *, method: Literal["cones", "pyramids"] = "cones") -> GraspClosure:
         """Test if the contacts can hold any load, with friction; `method` as in `force_closure`.
 
         Examples
@@ -274,10 +284,10 @@ class Grasp(Printable):
         >>> bool(kic.load("three-finger-hand").at().grasp("ball").closure().closed)
         True
         """
-        return force_closure(self.contact_set, method)
+        return force_closure(self.contact_set, method=method)
 
     def grip(
-        self, criterion: Criterion = "minimum norm", least: float = 0.0, safety: float = 1.0
+        self, *, criterion: Criterion = "minimum norm", normal_force_min: float = 0.0, safety: float = 1.0
     ) -> Callable[[Any, np.ndarray], np.ndarray]:
         """Return a choice of contact forces within the friction cones, for ``g.motion(…, forces=g.grip())``.
 
@@ -285,7 +295,7 @@ class Grasp(Printable):
         ----------
         criterion : {"minimum norm", "minimum largest"}
             As in `grip_forces`, which also accepts limits of joints.
-        least : float
+        normal_force_min : float
             Smallest normal force of every contact.
         safety : float
             Divisor of the coefficients of friction.
@@ -305,7 +315,13 @@ class Grasp(Printable):
         """
 
         def forces(grasp: Any, wrench: np.ndarray) -> np.ndarray:
-            held = grip_forces(grasp.contact_set, -wrench, criterion, least=least, safety=safety)
+            held = grip_forces(
+                grasp.contact_set,
+                -wrench,
+                criterion=criterion,
+                normal_force_min=normal_force_min,
+                safety=safety,
+            )
             return np.asarray(grasp.signs * held.force)
 
         return forces
@@ -378,29 +394,27 @@ class Grasp(Printable):
         ranks = sorted(set(self.rank[known].tolist()))
         if len(ranks) > 1:
             raise SingularError(
-                f"The contacts of '{self.held}' balance {ranks[0]} to {ranks[-1]} loads over this batch, "
+                f"The contacts of '{self.body}' balance {ranks[0]} to {ranks[-1]} loads over this batch, "
                 "hence the number of internal loads differs. Compute the members one by one.",
                 ranks=tuple(ranks),
             )
         V = np.linalg.svd(np.where(known[..., None, None], W, 0.0))[2]
         rank = ranks[0] if ranks else min(W.shape[-2:])
         null = np.swapaxes(V[..., rank:, :], -1, -2)
-        basis = canonical(null.reshape(-1, *null.shape[-2:])).reshape(null.shape)
+        basis = canonical(one_batch_axis(null, 2)).reshape(null.shape)
         return np.where(known[..., None, None], basis * self._scales[1][:, None], np.nan)
 
     def _require_real(self, subject: str) -> None:
         """Raise an error unless the configuration is real."""
         if self._states.dtype != np.float64:
-            raise InputError(
-                f"{subject} a real configuration, got {self._states.dtype}.",
-                key="configuration",
-                got=self._states.dtype,
-            )
+            message = f"{subject} a real configuration, got {self._states.dtype}."
+            raise InputError(message, key="configuration", got=self._states.dtype)
 
     def motion(
         self,
         qd: Any = None,
         qdd: Any = None,
+        *,
         wrt: str | Iterable[str] | None = None,
         applied: dict[str, Any] | None = None,
         forces: Choice = "minimum norm",
@@ -440,12 +454,12 @@ class Grasp(Printable):
         self._require_real("motion() requires")
         coordinates = self._names[1] if wrt is None else names_of(wrt, "wrt")
         both = [*self._names[0], *self._names[1]]
-        A = self._closed.coefficients(both, 2, coordinates, self._failures)
+        A = self._closed.coefficients(both, order=2, wrt=coordinates, failures=self._failures)
         v, a = (
             as_array(key, np.zeros(len(A.columns)) if given is None else given, len(A.columns))
             for key, given in (("qd", qd), ("qdd", qdd))
         )
-        d = self._opened.dynamics(both, applied, self._failures)
+        d = self._opened.dynamics(wrt=both, applied=applied, failures=self._failures)
         batch = broadcast_batches(grasp=d.batch, qd=v.shape[:-1], qdd=a.shape[:-1])
         # unsolved members have NaN rates
         rate, acceleration = (
@@ -495,20 +509,19 @@ class Grasp(Printable):
                     forces,
                 )
             return np.where(fine[..., None], minimum, np.nan) * of
-        given = forces(self, np.where(fine[..., None], wrench, np.nan)) if callable(forces) else forces
+        given = forces(self, np.where(fine[..., None], wrench, np.nan)) if is_function(forces) else forces
         f = as_array("forces", given, len(self.rows), finite=bool(fine.all())) / of
         broadcast_batches(grasp=wrench.shape[:-1], forces=f.shape[:-1])
         residual = w - np.einsum("...mr,...r->...m", W, f)
         size_left = np.linalg.norm(residual, axis=-1)
         if (size_left > GIVEN_FORCES_RTOL * np.maximum(size, np.linalg.norm(f, axis=-1))).any():
             largest = float(np.nanmax(size_left))
-            raise InputError(
-                f"`forces` must balance the load of '{self.held}', got a residual of {largest:.2g} "
+            message = (
+                f"`forces` must balance the load of '{self.body}', got a residual of {largest:.2g} "
                 f"{self._model.description.units.force}. Add internal loads, which have no resultant on the "
-                "object, to those of minimum norm.",
-                key="forces",
-                residual=largest,
+                "object, to those of minimum norm."
             )
+            raise InputError(message, key="forces", residual=largest)
         return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, residual), np.nan) * of
 
     def _raise_unbalanced(self, residual: np.ndarray, size: np.ndarray, mask: np.ndarray) -> NoReturn:
@@ -527,17 +540,17 @@ class Grasp(Printable):
         )
         which = f" (member {worst}, the worst of {len(failed)} of {size.size})" if size.ndim else ""
         raise SingularError(
-            f"The contacts of '{self.held}' cannot hold it{which} with any friction and normal force: the "
+            f"The contacts of '{self.body}' cannot hold it{which} with any friction and normal force: the "
             f"residual load is {parts}. They balance {rank} of its {len(self.coordinates)} loads. Add a "
             "contact, or use one with more components.",
             residual=load,
             rank=rank,
-            failed=failed.tolist(),
+            failed=[tuple(member) for member in np.argwhere(mask).tolist()],
         )
 
     def summary(self) -> Summary:
         """Return labelled tables of the contacts and the grasp map."""
-        sheet = Summary(f"grasp of '{self.held}' by {len(self.contacts)} contacts")
+        sheet = Summary(f"grasp of '{self.body}' by {len(self.contacts)} contacts")
         index = sheet.member(self.batch)
         if index is not None:
             names = [f"{c.name} ({c.type}, {' on '.join(c.bodies)})" for c in self.contacts]

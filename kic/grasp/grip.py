@@ -2,7 +2,7 @@
 
 With the external wrench w on the body the contact forces f fulfil G f + w = 0, each within its friction cone
 (Murray, Li and Sastry 1994, section 5.3; Boyd and Wegbreit 2007 for the cone program). Feet on the ground are
-treated as fingers; the load of a walker is its weight at its center of mass.
+treated as fingers; the load of a walker is its weight at its centre of mass.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from kic.numerics.conic_programs import (
     EQUALITY_RTOL,
     Program,
     deepest_point,
-    independent_rows,
+    orthonormal_rows,
     solve,
     solve_feasible,
 )
 from kic.numerics.display import Printable, Summary
+from kic.numerics.limits import bounds
 
 # sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
 # only to the root of its tolerance
@@ -90,12 +91,11 @@ class GripProgram:
         over = ~self.moves & ((f.own < f.low) | (f.own > f.high))
         if over.any():
             names = [name for name, bad in zip(f.names, over, strict=True) if bad]
-            raise LimitError(
+            message = (
                 f"No grip keeps joint {', '.join(names)} within its limits: its effort {f.own[over][0]:g} "
-                "does not depend on the contacts. Widen the limits, or change `offset`.",
-                scale=None,
-                binding=tuple(names),
+                "does not depend on the contacts. Widen the limits, or change `offset`."
             )
+            raise LimitError(message, scale=None, binding=tuple(names))
 
     def columns(self, active: np.ndarray) -> np.ndarray:
         """Return the mask of the components of active contacts."""
@@ -113,7 +113,7 @@ class GripProgram:
         extra = [] if self.added is None else [self.added[:, None] / self._added_size]
         G = np.concatenate([G, *extra], axis=1)
         N = G.shape[1]
-        remainder, T = independent_rows(G, -self.load)
+        remainder, T = orthonormal_rows(G, -self.load)
         if np.linalg.norm(remainder) > EQUALITY_RTOL:
             y = -remainder / np.linalg.norm(remainder)
             raise self.unresisted(y, "in either sense, ")
@@ -123,7 +123,7 @@ class GripProgram:
         level = (low == high) if extras else np.zeros(len(low), dtype=bool)
         if level.any():
             both = np.concatenate([G, rows[level]])
-            remainder, T = independent_rows(both, np.concatenate([-self.load, high[level]]))
+            remainder, T = orthonormal_rows(both, np.concatenate([-self.load, high[level]]))
             if np.linalg.norm(remainder) > EQUALITY_RTOL * (1 + np.abs(high[level]).max()):
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
@@ -186,12 +186,11 @@ class GripProgram:
             if total @ solve(largest)[0] <= IDLE_FORCE_RTOL:
                 return idle
         what = ", ".join(dict.fromkeys(f"{kind} {name}".strip() for kind, name in (names[b] for b in stuck)))
-        raise SingularError(
+        message = (
             f"The load can only be held without any margin at: {what or 'all contacts'}. Increase the "
-            "friction, widen the limits, or use other contacts.",
-            wrench=self.given,
-            at=tuple(idle),
+            "friction, widen the limits, or use other contacts."
         )
+        raise SingularError(message, wrench=self.given, at=tuple(idle))
 
     def _infeasibility(self, active: np.ndarray, names: list[tuple[str, str]]) -> MemberError:
         """Return the error for a load that the contacts, or the named limits, do not allow."""
@@ -203,7 +202,7 @@ class GripProgram:
             tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
         )
         parts = [f"the effort limits of {', '.join(joints)}"] if joints else []
-        parts += [f"`least` at contact {', '.join(pressed)}"] if pressed else []
+        parts += [f"`normal_force_min` at contact {', '.join(pressed)}"] if pressed else []
         share = self._load_share()
         much = "nothing of it" if share is None else f"{share:.6g} of it"
         return LimitError(
@@ -257,12 +256,11 @@ class GripProgram:
         within = np.clip(effort, self.fingers.low, self.fingers.high)
         off = float(np.abs(effort - within).max(initial=0.0)) / (1 + float(np.abs(effort).max(initial=0.0)))
         if residual > EQUALITY_RTOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_RTOL:
-            raise SingularError(
+            message = (
                 f"The solution has a relative residual of {residual:.1e} and a smallest margin of "
-                f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits.",
-                residual=residual,
-                contacts=contacts.names,
+                f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits."
             )
+            raise SingularError(message, residual=residual, contacts=contacts.names)
         return {"force": f, "margin": margin, "effort": within}
 
     def _with_cost(self, p: Program, active: np.ndarray, criterion: str) -> Program:
@@ -299,7 +297,7 @@ class GripProgram:
         last = np.eye(len(program.cost))[-1]
         # a feasible direction of recession that increases the amount makes it unbounded
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
-        remainder, T = independent_rows(E, e)
+        remainder, T = orthonormal_rows(E, e)
         if np.linalg.norm(remainder) <= EQUALITY_RTOL:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
             if deepest_point(onward).margin >= -CONE_TIGHTENING_MAX:
@@ -319,7 +317,6 @@ class GripProblem:
         safety: Any,
         jacobian: Any,
         limits: Any,
-        lower: Any,
         offset: Any,
         joints: Sequence[str] | None,
     ) -> None:
@@ -331,15 +328,15 @@ class GripProblem:
             added = real_array("direction", direction, size)
             if not added.any(axis=-1).all():
                 raise InputError("`direction` must not be zero, got zeros.", key="direction")
-        self._least, self._safety = at_least("least", least, 0.0), at_least("safety", safety, 1.0)
-        J, low, high, own = _fingers(contacts, jacobian, limits, lower, offset)
+        self._least, self._safety = at_least("normal_force_min", least, 0.0), at_least("safety", safety, 1.0)
+        J, low, high, own = _fingers(contacts, jacobian, limits, offset, joints)
         self.names = _joint_names(joints, J.shape[-1])
         self.batch = broadcast_batches(
             contacts=contacts.batch,
             wrench=load.shape[:-1],
             direction=added.shape[:-1],
             jacobian=J.shape[:-2],
-            limits=low.shape[:-1],
+            effort_limits=low.shape[:-1],
         )
         self._grasps = single_grasps(contacts, self.batch)
         parts = {"wrench": load, "direction": added, "lower": low, "upper": high, "own": own}
@@ -361,12 +358,12 @@ class GripProblem:
 
 
 def _fingers(
-    contacts: ContactSet, jacobian: Any, limits: Any, lower: Any, offset: Any
+    contacts: ContactSet, jacobian: Any, effort_limits: Any, offset: Any, joints: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return J (..., m, N), lower and upper limits, and efforts without contact (..., N)."""
     width = len(contacts.axis)
     if jacobian is None:
-        for name, value in (("limits", limits), ("lower", lower), ("offset", offset)):
+        for name, value in (("effort_limits", effort_limits), ("offset", offset)):
             if value is not None:
                 raise InputError(f"`{name}` requires `jacobian`, the Jacobian of the fingers.", key=name)
         none = np.zeros(0)
@@ -374,29 +371,12 @@ def _fingers(
     shape = numbers("jacobian", jacobian).shape
     J = real_array("jacobian", jacobian, width, shape[-1] if shape else 0)
     N = J.shape[-1]
-    high = np.full(N, np.inf) if limits is None else _limit("limits", limits, N)
-    low = -high if lower is None else _limit("lower", lower, N)
+    free = np.inf if effort_limits is None else effort_limits
+    low, high = bounds("effort_limits", free, _joint_names(joints, N), batch=True)
     own = np.zeros(N) if offset is None else real_array("offset", offset, N)
-    batch = broadcast_batches(limits=high.shape[:-1], lower=low.shape[:-1], offset=own.shape[:-1])
+    batch = broadcast_batches(effort_limits=high.shape[:-1], offset=own.shape[:-1])
     low, high, own = (np.broadcast_to(a, (*batch, N)) for a in (low, high, own))
-    possible = (low <= high) & (low < np.inf) & (high > -np.inf)
-    if not possible.all():
-        where = [int(i) for i in np.argwhere(~possible)[0]]
-        raise InputError(
-            f"`lower` must not exceed `limits`, got {low[tuple(where)]:g} to {high[tuple(where)]:g} "
-            f"at {where}.",
-            key="lower",
-            entries=where,
-        )
     return J, low, high, own
-
-
-def _limit(name: str, value: Any, size: int) -> np.ndarray:
-    """Return limits of efforts, ±∞ for none."""
-    a = real_array(name, value, size, finite=False)
-    if np.isnan(a).any():
-        raise InputError(f"`{name}` must not contain NaN.", key=name)
-    return a
 
 
 def _joint_names(joints: Sequence[str] | None, count: int) -> tuple[str, ...]:
@@ -442,11 +422,13 @@ class GripForces(Printable):
         margin against separation fₙ; ∞ for pins. Never negative.
     effort : (..., N)
         Efforts of the joints; N = 0 without a `jacobian`.
-    lower, upper : (..., N)
+    effort_min, effort_max : (..., N)
         Limits of the efforts.
     joints : tuple of str
         Names of the joints.
     """
+
+    _one_line = ("criterion", "joints", "batch")
 
     contacts: ContactSet
     criterion: str
@@ -455,8 +437,8 @@ class GripForces(Printable):
     force: np.ndarray
     margin: np.ndarray
     effort: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+    effort_min: np.ndarray
+    effort_max: np.ndarray
     joints: tuple[str, ...]
 
     @property
@@ -479,7 +461,7 @@ class GripForces(Printable):
         """Tuple of contacts about to slip and joints at their limits, in any member."""
         size = np.abs(self.force).max(axis=-1, initial=0.0)[..., None]
         slips = self.margin <= ACTIVE_LIMIT_RTOL * size
-        room = np.minimum(self.upper - self.effort, self.effort - self.lower)
+        room = np.minimum(self.effort_max - self.effort, self.effort - self.effort_min)
         stops = room <= ACTIVE_LIMIT_RTOL * np.abs(self.effort).max(axis=-1, initial=0.0)[..., None]
         both = np.concatenate([slips, stops], axis=-1)
         there = np.atleast_1d(both.reshape(-1, both.shape[-1]).any(axis=0))
@@ -501,7 +483,7 @@ class GripForces(Printable):
         sheet.matrix("contacts, world axes", rows, columns, np.concatenate([first, force, moment], axis=-1))
         sheet.matrix("load", self.contacts.labels, [""], self.wrench[index][:, None])
         if self.joints:
-            three = np.stack([self.effort[index], self.lower[index], self.upper[index]], axis=-1)
+            three = np.stack([self.effort[index], self.effort_min[index], self.effort_max[index]], axis=-1)
             sheet.matrix("T (efforts)", self.joints, ("T", "lower", "upper"), three)
         if self.binding:
             sheet.say(f"\nat their limits: {', '.join(self.binding)}")
@@ -511,13 +493,12 @@ class GripForces(Printable):
 def grip_forces(
     contacts: ContactSet,
     wrench: Any,
-    criterion: Criterion = "minimum norm",
     *,
-    least: float = 0.0,
+    criterion: Criterion = "minimum norm",
+    normal_force_min: float = 0.0,
     safety: float = 1.0,
     jacobian: Any = None,
-    limits: Any = None,
-    lower: Any = None,
+    effort_limits: Any = None,
     offset: Any = None,
     joints: Sequence[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
@@ -540,14 +521,14 @@ def grip_forces(
         Minimize the sum of squares of all components, moments divided by their γ; or minimize the largest
         normal force (for pins the norm of the force). The latter may have several solutions, one of which is
         returned.
-    least : float
+    normal_force_min : float
         Smallest normal force of every contact except pins: the level of the internal grip.
     safety : float
         Divisor of the coefficients of friction, 1 or more; margins use the undivided ones.
     jacobian : (..., m, N) array_like, optional
         Jacobian of the fingers as in `ContactSet.jacobian`: efforts are T = offset + Jᵀ f.
-    limits, lower : (..., N) array_like, optional
-        Largest and smallest efforts; without `lower` they are ±limits. Infinite values impose no limit.
+    effort_limits : float, (N,) or (2, ..., N) array_like, or dict of str to those, optional
+        Magnitudes, or lower and upper limits. Infinite values impose no limit. A dict has names of `joints`.
     offset : (..., N) array_like, optional
         Efforts of the fingers without contact, such as for their own weight.
     joints : sequence of N str, optional
@@ -558,13 +539,13 @@ def grip_forces(
     Raises
     ------
     InputError
-        If a shape, word or range is wrong, limits or `offset` lack a `jacobian`, or limits are below `lower`.
+        If a shape, word or range is wrong, or limits or `offset` lack a `jacobian`.
     SingularError
         If the contacts cannot hold the load. Carries `twist` (W,), which they do not resist and on which the
         load does work.
     LimitError
-        If they can, but not within the limits or with `least`. Carries `scale`, the share of the load that
-        is held (None if none is), and `binding`, the limiting joints and contacts.
+        If they can, but not within the limits or with `normal_force_min`. Carries `scale`, the share of the
+        load that is held (None if none is), and `binding`, the limiting joints and contacts.
 
     Examples
     --------
@@ -572,15 +553,18 @@ def grip_forces(
 
     >>> c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5,
     ...     plane=[0, 0, 1])
-    >>> kic.grip_forces(c, [0, -3, 0], "minimum largest").normal.round(6)
+    >>> kic.grip_forces(c, [0, -3, 0], criterion="minimum largest").normal.round(6)
     array([3., 3.])
     """
     choice("criterion", criterion, CRITERIA)
-    problem = GripProblem(contacts, wrench, None, least, safety, jacobian, limits, lower, offset, joints)
+    problem = GripProblem(
+        contacts, wrench, None, normal_force_min, safety, jacobian, effort_limits, offset, joints
+    )
     ok, answers = map_members(problem.batch, failures, lambda i: problem.program(i).solve(criterion))
     tails = {"force": len(contacts.axis), "margin": len(contacts), "effort": len(problem.names)}
     found = {key: gather(answers, problem.batch, key, (size,)) for key, size in tails.items()}
-    given = {key: problem.argument(key) for key in ("wrench", "lower", "upper")}
+    arguments = {"wrench": "wrench", "effort_min": "lower", "effort_max": "upper"}
+    given = {key: problem.argument(name) for key, name in arguments.items()}
     return GripForces(contacts, criterion, ok, joints=problem.names, **found, **given)
 
 
@@ -589,11 +573,10 @@ def largest_load(
     direction: Any,
     wrench: Any = None,
     *,
-    least: float = 0.0,
+    normal_force_min: float = 0.0,
     safety: float = 1.0,
     jacobian: Any = None,
-    limits: Any = None,
-    lower: Any = None,
+    effort_limits: Any = None,
     offset: Any = None,
     joints: Sequence[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
@@ -611,7 +594,7 @@ def largest_load(
         The added wrench, as `wrench` in `grip_forces`.
     wrench : (..., W) array_like, optional
         The load without addition; zero by default.
-    least, safety, jacobian, limits, lower, offset, joints, failures
+    normal_force_min, safety, jacobian, effort_limits, offset, joints, failures
         As in `grip_forces`.
 
     Returns
@@ -633,7 +616,17 @@ def largest_load(
     >>> kic.largest_load(c, [0, 0, 1], [0, -10, 0]).round(6)
     np.float64(5.0)
     """
-    problem = GripProblem(contacts, wrench, direction, least, safety, jacobian, limits, lower, offset, joints)
+    problem = GripProblem(
+        contacts,
+        wrench,
+        direction,
+        normal_force_min,
+        safety,
+        jacobian,
+        effort_limits,
+        offset,
+        joints,
+    )
 
     def solve_member(i: int) -> dict[str, Any]:
         problem.program(i).interior()  # the load itself must be feasible

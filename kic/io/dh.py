@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from math import cos, pi, sin
 from typing import Any, Literal, get_args
 
@@ -21,7 +21,7 @@ from kic.description.validation import (
     listed,
     number,
 )
-from kic.errors import ModelError, short_repr, unknown
+from kic.errors import ModelError, invalid_part, short_repr, unknown
 from kic.mechanism import Mechanism
 
 Convention = Literal["freeman", "modified", "standard"]
@@ -59,6 +59,7 @@ class DHRow:
     __pydantic_config__ = STRICT
     joint: str
     body: str
+    _: KW_ONLY
     type: Literal["revolute", "prismatic"] = "revolute"
     a: float = 0.0
     alpha: float = 0.0
@@ -117,6 +118,7 @@ def _screw_z(d: float, theta: float) -> np.ndarray:
 def from_dh(
     name: str,
     rows: Iterable[DHRow | dict[str, Any]],
+    *,
     convention: Convention = "freeman",
     bodies: Iterable[Body] = (),
     points: Iterable[Point] = (),
@@ -171,17 +173,11 @@ def from_dh(
     for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
         _check_part(name, body, Body, f"bodies[{i}]")
         if body.name not in links:
-            raise ModelError(
-                f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}.",
-                key=f"bodies[{i}].name",
-                name=body.name,
-            )
+            message = f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}."
+            raise ModelError(message, key=f"bodies[{i}].name", name=body.name)
         if links[body.name] is not None:
-            raise ModelError(
-                f"'{name}': two bodies are called '{body.name}'; rename one.",
-                key=f"bodies[{i}].name",
-                name=body.name,
-            )
+            message = f"'{name}': two bodies are called '{body.name}'; rename one."
+            raise ModelError(message, key=f"bodies[{i}].name", name=body.name)
         links[body.name] = body
     points = listed(f"'{name}'", "points", points, "Point parts")
     frames = listed(f"'{name}'", "frames", frames, "Frame parts")
@@ -190,9 +186,8 @@ def from_dh(
             _check_part(name, part, part_type, f"{kind}[{i}]")
             if part.body not in links_at:
                 error = unknown("body", part.body, name, links_at)
-                raise ModelError(
-                    f"{part_type.__name__} '{part.name}': {error}", key=f"{kind}[{i}].body", name=part.body
-                )
+                message = f"{part_type.__name__} '{part.name}': {error}"
+                raise ModelError(message, key=f"{kind}[{i}].body", name=part.body)
     return Mechanism(
         name,
         bodies=tuple(_body_in_world(body or Body(link), links_at[link]) for link, body in links.items()),
@@ -215,11 +210,8 @@ def _chain(
     before = GROUND
     for i, row in enumerate(map(_row, rows)):
         if row.body in frames:
-            raise ModelError(
-                f"'{name}': two DH rows move the body '{row.body}'; each moves its own.",
-                key=f"rows[{i}].body",
-                name=row.body,
-            )
+            message = f"'{name}': two DH rows move the body '{row.body}'; each moves its own."
+            raise ModelError(message, key=f"rows[{i}].body", name=row.body)
         moved = T @ _screw_x(row.a, row.alpha) if convention != "standard" else T
         value = row.theta if row.type == "revolute" else row.d
         ties = (before, row.body)
@@ -250,9 +242,7 @@ def _row(given: Any) -> DHRow:
 def _check_part(name: str, part: Any, part_type: type, key: str) -> None:
     """Raise an error for an object of another type."""
     if not isinstance(part, part_type):
-        raise ModelError(
-            f"'{name}': `{key}` must be a {part_type.__name__}, got {short_repr(part)}.", key=key
-        )
+        raise invalid_part(f"'{name}'", key, f"must be a {part_type.__name__}", part)
 
 
 def _point_in_world(p: Vector, T: np.ndarray) -> Vector:

@@ -14,6 +14,7 @@ from uuid import uuid4
 from kic.errors import FileError, short_repr
 
 _REMEDIES = {
+    errno.EEXIST: "Name a directory.",
     errno.ENOENT: "Create the directory first.",
     errno.ENOTDIR: "Name a file in a directory.",
     errno.EISDIR: "Name a file in that directory.",
@@ -71,35 +72,29 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 os.unlink(temporary)
 
 
-def shortened(path: str | os.PathLike[str], most: int = 300) -> str:
-    """Return a path, or another text, shortened to its two ends if it is very long."""
-    text = os.fspath(path)
-    return text if len(text) <= most else f"{text[: most - 100]}…{text[-50:]}"
-
-
 def write_error(path: str | os.PathLike[str], error: OSError) -> FileError:
     """Return the error for a file that cannot be written."""
     remedy = _REMEDIES.get(error.errno or 0, "Choose a place where you may write.")
     reason = error.strerror or str(error)
     return FileError(
-        f"{shortened(path)}: cannot be written: {reason}. {remedy}",
+        f"{path}: cannot be written: {reason}. {remedy}",
         path=Path(path),
         errno=error.errno,
         strerror=reason,
     )
 
 
-def file_name(path: str | os.PathLike[str]) -> str:
-    """Return `path` as text that can name a file."""
+def file_name(path: str | os.PathLike[str], key: str = "path", kind: str = "file") -> str:
+    """Return `path` as text that can name a file, or a directory."""
     try:
         name = os.fspath(path)
         os.fsencode(name)
     except (TypeError, UnicodeEncodeError):
         name = None
     if not isinstance(name, str) or not name or "\0" in name:
-        raise FileError(
-            f"`path` must name a file, got {short_repr(path)}. Give a name such as 'a.toml'.", path=path
-        )
+        example = "a.toml" if kind == "file" else "generated"
+        message = f"`{key}` must name a {kind}, got {short_repr(path)}. Give a name such as '{example}'."
+        raise FileError(message, path=path, key=key)
     return name
 
 
@@ -143,7 +138,7 @@ _KINDS = (
     (b"<svg", "is a picture (SVG)"),
     (b"<robot", "is URDF. kic.from_urdf reads it"),
     (b"<sdf", "is SDF. kic.from_sdf reads it"),
-    (b"<mujoco", "is MJCF. kic.from_mujoco reads it"),
+    (b"<mujoco", "is MJCF. kic.from_mjcf reads it"),
     (b"{", "is JSON, which kic writes and does not read. A model file is TOML"),
 )
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from kic.errors import ModelFileError, invalid, short_repr
+from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, attributes_of
 from kic.io.robot import (
     WORLD,
     Link,
@@ -29,16 +31,11 @@ from kic.io.robot import (
     part_names,
     transform,
 )
-from kic.io.xml import BYTES_MAX, DEPTH_MAX, Element, Source, parse, read_root, read_source
+from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
 
-# elements that have no effect on the motion of rigid bodies
-_QUIET = (
-    "compiler", "option", "size", "visual", "statistic", "default", "asset", "worldbody", "contact",
-    "equality", "tendon", "actuator", "custom", "keyframe", "include", "extension",
-)  # fmt: skip
 # parts and bodies of a model with all copies of repeated ones; mujoco needs 2 s for so many bodies
 PARTS_MAX, BODIES_MAX = 40_000, 2_400
 # numbers of one table, and those that each part of a kind may have
@@ -47,21 +44,34 @@ TABLE_MAX, ROW_MAX = 4_000_000, 1_000
 FILES_DEPTH_MAX = 8
 # types of joints in the order of mujoco.mjtJoint
 JOINT_TYPES = ("free", "spherical", "prismatic", "revolute")
+# deviation of the size of axes and quaternions from 1, which mujoco normalizes when it compiles
+UNIT_ATOL = 1e-6
+# a remark: its line, its text, and True if something with an effect on motion is lost
+Remark = tuple[int, str, bool]
+# flags of options with their treatment
+_FLAGS = ATTRIBUTES["option/flag"]
+# tables of numbers that must be finite, with the kind of their parts
+_FINITE = {
+    "body": ("body_pos", "body_ipos", "body_quat", "body_iquat"), "site": ("site_pos", "site_quat"),
+    "joint": ("jnt_pos", "jnt_axis"), "equality": ("eq_data",), "tendon": ("tendon_lengthspring",),
+}  # fmt: skip
 _TRUST = "If you trust it, give the model that mujoco.MjModel.from_xml_path compiles."
 
 
-def from_mujoco(
+def from_mjcf(
     model: Any,
+    *,
     coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
+    near: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
     The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
     on is removed first, and mesh files need not exist. All files that the model refers to must be in its
-    directory; a model given as text cannot refer to any. Contacts, soft constraints and control laws are left
-    out; equality constraints are exact.
+    directory; a model given as text cannot refer to any. Equality constraints are exact, not soft. Actuators
+    are ideal motors. Contacts between geoms are not read. The reference lists the treatment of all
+    attributes.
 
     Parameters
     ----------
@@ -70,16 +80,18 @@ def from_mujoco(
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
         joints if they can drive it, else the best conditioned.
-    start : dict of str to float, optional
+    near : dict of str to float, optional
         Values of joints from which the loops are closed. By default the zero of the file is tried first, then
         its key frames, and then samples within the limits.
     strict : bool
-        True to raise an error where something with an effect on motion is ignored.
+        True to raise an error where something with an effect on motion is ignored: control laws, springs
+        and limits without a counterpart, attributes that are unknown.
 
     Returns
     -------
     Mechanism
-        In a closed configuration. Coordinates have the values of `qpos`. `Mechanism.remarks` lists what was
+        In a closed configuration. Coordinates have the values of `qpos`; where loops close, those of free
+        and ball joints are displacements from the closed configuration. `Mechanism.remarks` lists what was
         merged, renamed, replaced and ignored.
 
     Raises
@@ -89,8 +101,8 @@ def from_mujoco(
     MissingExtraError
         If `mujoco` is not installed.
     """
-    mujoco = import_optional("mujoco", "mujoco", "from_mujoco() requires MuJoCo")
-    lines, left, unknown = dict[tuple[str, str], int](), list[tuple[int, str]](), set[str]()
+    mujoco = import_optional("mujoco", "mujoco", "from_mjcf() requires MuJoCo")
+    lines, left, unknown = dict[tuple[str, str], int](), list[Remark](), set[str]()
     if isinstance(model, mujoco.MjModel):
         compiled, source = model, Source(None, b"", "MuJoCo model")
     elif isinstance(model, str | os.PathLike | Element):
@@ -101,16 +113,14 @@ def from_mujoco(
         raise invalid("model", "must be a path, the text of a file or an MjModel", model)
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
     robot = Robot(source, name, strict=flag("strict", strict))
-    for line, text in left:
-        robot.remark(line, text)
+    for remark in left:
+        robot.remark(*remark)
     with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
         _Reader(mujoco, compiled, robot, lines, unknown).read()
-    return mechanism_of(robot, coordinates, start, "A free body needs <freejoint/>.")
+    return mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
 
 
-def _compiled(
-    mujoco: Any, root: Element
-) -> tuple[Any, dict[tuple[str, str], int], list[tuple[int, str]], set[str]]:
+def _compiled(mujoco: Any, root: Element) -> tuple[Any, dict[tuple[str, str], int], list[Remark], set[str]]:
     """Return the compiled model of a file without needless geometry, the lines of its parts, and remarks.
 
     The last are the names of bodies whose inertia is unknown, because it is that of a missing mesh.
@@ -121,7 +131,7 @@ def _compiled(
     files = _Files(source)
     lines = files.lines
     files.count(root)
-    remarks = [(x.line, f"<{x.tag}> is ignored.") for x in root.children if x.tag not in _QUIET]
+    remarks = files.remarks
     try:
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
@@ -129,18 +139,18 @@ def _compiled(
             spec = mujoco.MjSpec.from_file(str(source.path))
         if len(spec.bodies) > BODIES_MAX:  # whatever they come from
             root.fail(f"a model must have at most {BODIES_MAX:,} bodies, got {len(spec.bodies):,}. {_TRUST}")
-        left = _without_geometry(mujoco, spec)
-        unknown = _without_missing_files(spec, files)
+        remarks += _without_geometry(mujoco, spec)
+        unknown = _without_missing_files(mujoco, spec, files)
         with catch_warnings(record=True) as caught:
             simplefilter("always")
             compiled = spec.compile()
-        remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}") for one in caught]
+        remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}", False) for one in caught]
     except ModelFileError:
         raise
     except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise source.error(0, f"mujoco cannot compile it: {words[:300]}") from None
-    return compiled, lines, [*remarks, *left], unknown
+    return compiled, lines, remarks, unknown
 
 
 @dataclass
@@ -158,7 +168,7 @@ class _Document:
 
     def add(self, element: Element, counts: Mapping[str, int], copies: int = 1) -> None:
         """Add to the counts, which are bounded."""
-        bounds = {"parts": PARTS_MAX, "bodies": BODIES_MAX, "bytes": BYTES_MAX}
+        bounds = {"parts": PARTS_MAX, "bodies": BODIES_MAX, "bytes": XML_BYTES_MAX}
         for kind, count in counts.items():
             self.counts[kind] += copies * count
             if self.counts[kind] > bounds[kind]:
@@ -174,6 +184,9 @@ class _Files:
         self.folder = None if source.path is None else source.path.parent.resolve()
         self.folders = [] if source.path is None else [source.path.parent]
         self.lines: dict[tuple[str, str], int] = {}
+        self.remarks: list[Remark] = []
+        self.unknown: set[tuple[str, str]] = set()
+        """Elements and attributes that have a remark because they are unknown."""
         self.known: dict[Path, dict[str, int]] = {}
         self.open: list[Path] = []
         self.rows: list[tuple[int, Element, str]] = []
@@ -230,8 +243,38 @@ class _Files:
             document.add(element, {kind: counts[kind] for kind in largest}, copies)
         return document.counts
 
-    def _walk(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
-        """Count the parts below an element, at a level of elements and a depth of files."""
+    def _check_attributes(
+        self, element: Element, section: str, above: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Return the treatment of the attributes of an element; add a remark about those that are unknown."""
+        known = attributes_of(section, element.tag, above)
+        found = [""] if known is None else [key for key in element.attributes if not {key, ANY} & {*known}]
+        for key in found:
+            if (element.tag, key) not in self.unknown:
+                self.unknown.add((element.tag, key))
+                text = (
+                    f"attribute `{key}` of <{element.tag}> is ignored."
+                    if key
+                    else f"<{element.tag}> is ignored."
+                )
+                self.remarks.append((element.line, text, True))
+        return known or {ANY: ""}
+
+    def _walk(
+        self,
+        element: Element,
+        document: _Document,
+        copies: int,
+        level: int,
+        depth: int,
+        section: str = "",
+        above: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Count the parts below an element, at a level of elements and a depth of files.
+
+        `section` is the child of the root that the element belongs to, and `above` the treatment of its
+        attributes.
+        """
         if level > DEPTH_MAX:
             rule = f"must be nested at most {DEPTH_MAX} levels deep with its files, got more."
             element.fail(rule, limit=DEPTH_MAX)
@@ -242,6 +285,7 @@ class _Files:
                 self.lines.setdefault((tag, name), child.line)
             if child.tag == "plugin":
                 child.fail("plugins cannot be read. Remove them.")
+            inner = self._check_attributes(child, section, above)
             self._check_tables(child)
             count, bodies = _copies(child)
             document.add(child, {"parts": count, "bodies": bodies}, copies)
@@ -250,12 +294,21 @@ class _Files:
             if child.tag == "attach":
                 document.attached.append((child, copies))
             elif child.tag == "include":
-                self._include(child, document, copies, level, depth)
+                self._include(child, document, copies, level, depth, section, above)
             elif child.tag == "model" and "file" in child.attributes:
                 self._model(child, document, level)
-            self._walk(child, document, copies * count, level + 1, depth)
+            self._walk(child, document, copies * count, level + 1, depth, section or child.tag, inner)
 
-    def _include(self, element: Element, document: _Document, copies: int, level: int, depth: int) -> None:
+    def _include(
+        self,
+        element: Element,
+        document: _Document,
+        copies: int,
+        level: int,
+        depth: int,
+        section: str,
+        above: Mapping[str, str],
+    ) -> None:
         """Count the parts of an included file."""
         source = self._read(element, document)
         path = Path(source.path or "").resolve()
@@ -266,7 +319,7 @@ class _Files:
             element.fail(rule, limit=FILES_DEPTH_MAX)
         document.paths.add(path)
         document.add(element, {"bytes": len(source.data)})
-        self._walk(parse(source), document, copies, level, depth + 1)
+        self._walk(parse(source), document, copies, level, depth + 1, section, above)
 
     def _model(self, element: Element, document: _Document, level: int) -> None:
         """Count the parts of a model that can be attached, which mujoco reads for each reference."""
@@ -319,36 +372,61 @@ def _copies(element: Element) -> tuple[int, int]:
     return int(count), int(count) if has_bodies else 0
 
 
-def _without_geometry(mujoco: Any, spec: Any) -> list[tuple[int, str]]:
-    """Delete geometry on which no inertia depends, and what refers to it; return remarks."""
-    kept, count = set(), 0
-    for parts in (spec.sensors, spec.pairs, spec.excludes, spec.skins, spec.flexes, spec.textures):
+def _without_geometry(mujoco: Any, spec: Any) -> list[Remark]:
+    """Delete geometry on which no inertia depends; return remarks.
+
+    Geoms keep their names, which tendons, pairs and others refer to: a small sphere replaces each.
+    """
+    remarks, kept, count = list[Remark](), {site.meshname for site in spec.sites}, 0
+    if len(spec.flexes):
+        remarks.append((0, "flexible bodies are ignored.", True))
+        kinds = [int(kind) for name, kind in vars(mujoco.mjtEq).items() if name.startswith("mjEQ_FLEX")]
+        for one in [e for e in spec.equalities if int(e.type) in kinds]:
+            spec.delete(one)
+    for parts in (spec.sensors, spec.tuples, spec.skins, spec.flexes, spec.textures):
         for one in list(parts):
             spec.delete(one)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
-    moves = {spec.worldbody.name: False}
-    for body in spec.bodies[1:]:
-        moves[body.name] = moves.get(body.parent.name, True) or bool(body.joints)
-        needed = moves[body.name] and not body.explicitinertial
-        for geom in list(body.geoms):
-            mesh = geom.type == mujoco.mjtGeom.mjGEOM_MESH
-            if mesh and needed:
+    for light in spec.lights:
+        light.texture = ""
+    moves, rule = {spec.worldbody.name: False}, mujoco.mjtInertiaFromGeom
+    for body in spec.bodies:
+        if body.name not in moves:
+            moves[body.name] = moves.get(body.parent.name, True) or bool(body.joints)
+        for geom in body.geoms:
+            compiler = geom.compiler
+            source = int(compiler.inertiafromgeom)
+            low, high = compiler.inertiagrouprange
+            needed = source == int(rule.mjINERTIAFROMGEOM_TRUE) or (
+                source != int(rule.mjINERTIAFROMGEOM_FALSE) and not body.explicitinertial
+            )
+            # the total mass includes that of fixed bodies
+            needed &= moves[body.name] or spec.compiler.settotalmass > 0
+            if geom.meshname and needed and low <= geom.group <= high:
                 kept.add(geom.meshname)
-            elif mesh or geom.type == mujoco.mjtGeom.mjGEOM_HFIELD:
-                spec.delete(geom)
+            elif geom.meshname or geom.hfieldname:
+                _replace(mujoco, geom)
                 count += 1
-    for geom in list(spec.worldbody.geoms):
-        spec.delete(geom)
     for mesh in list(spec.meshes):
         if mesh.name not in kept:
             spec.delete(mesh)
     for one in list(spec.hfields):
         spec.delete(one)
-    return [(0, f"{count} mesh geoms, on which no inertia depends, are ignored.")] if count else []
+    if count:
+        remarks.append((0, f"{count} mesh geoms, on which no inertia depends, are ignored.", False))
+    return remarks
 
 
-def _without_missing_files(spec: Any, files: _Files) -> set[str]:
+def _replace(mujoco: Any, part: Any) -> None:
+    """Replace the shape of a geom or site by a small sphere, which has no mass."""
+    part.type, part.size, part.fromto = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-3] * 3, [np.nan] * 6
+    part.meshname = ""
+    if hasattr(part, "mass"):
+        part.mass, part.hfieldname = 0.0, ""
+
+
+def _without_missing_files(mujoco: Any, spec: Any, files: _Files) -> set[str]:
     """Delete meshes whose files are missing; return the bodies whose inertia they would have given."""
     missing = set()
     for mesh in spec.meshes:
@@ -365,12 +443,18 @@ def _without_missing_files(spec: Any, files: _Files) -> set[str]:
             missing.add(mesh.name)
     unknown = set()
     for body in spec.bodies if missing else ():
-        for geom in list(body.geoms):
+        for geom in body.geoms:
             if geom.meshname in missing:
-                spec.delete(geom)
+                _replace(mujoco, geom)
                 # any inertia serves, because it is not read
                 body.mass, body.inertia, body.explicitinertial = 1.0, [1.0] * 3, True
                 unknown.add(body.name)
+        for site in body.sites:
+            if site.meshname in missing:
+                _replace(mujoco, site)
+                files.remarks.append(
+                    (0, f"site '{site.name}' is not fitted to its mesh, which is missing.", True)
+                )
     for mesh in list(spec.meshes):
         if mesh.name in missing:
             spec.delete(mesh)
@@ -388,10 +472,15 @@ class _Reader:
         self.names = {kind: part_names(mujoco, model, kind) for kind in kinds}
         self.joint_name, self.types = self.names["joint"], [JOINT_TYPES[t] for t in model.jnt_type]
         self.relations: list[RobotCoupling] = []
-        disabled, flag = int(model.opt.disableflags), mujoco.mjtDisableBit
-        self.has_gravity = not disabled & int(flag.mjDSBL_GRAVITY)
-        self.has_springs = not disabled & int(getattr(flag, "mjDSBL_SPRING", 0))
-        self.has_dampers = not disabled & int(getattr(flag, "mjDSBL_DAMPER", 0))
+        self.laws: list[str] = []
+        # sums of the limits of actuators, by joint
+        self.efforts = dict[str, np.ndarray]()
+        """Actuators that are not ideal motors."""
+        computed = [key for key, treatment in _FLAGS.items() if treatment == COMPUTED]
+        bits = {key: int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{key.upper()}")) for key in computed}
+        self.has = {key: not int(model.opt.disableflags) & bit for key, bit in bits.items()}
+        for key in ("equality", "frictionloss", "limit"):
+            self.has[key] &= self.has["constraint"]
 
     def line(self, kind: str, name: str) -> int:
         """Return the line of a part."""
@@ -400,23 +489,18 @@ class _Reader:
     def read(self) -> None:
         """Fill the robot."""
         m, robot = self.m, self.robot
-        for b in range(m.nbody):
-            turns = np.stack([m.body_quat[b], m.body_iquat[b]])
-            if not (np.isfinite(turns).all() and turns.any(axis=1).all()):
-                name = self.names["body"][b]
-                rule = f"the orientation of body '{name}' is not finite or is zero."
-                text = f"{rule} Its numbers may be too large."
-                raise robot.source.error(self.line("body", name), text, name=name)
-        robot.gravity = tuple(m.opt.gravity.tolist()) if self.has_gravity else (0.0, 0.0, 0.0)
-        limited = ("jnt_actfrc", "actuator_force", "actuator_ctrl", "tendon_actfrc")
+        self._check_finite()
+        self._check_options()
+        robot.gravity = tuple(m.opt.gravity.tolist()) if self.has["gravity"] else (0.0, 0.0, 0.0)
+        limited = ("actuator_act", "tendon_actfrc")
         if any(np.any(getattr(m, f"{key}limited")) for key in limited):
             robot.remark_limits(0)
         self.links = [WORLD]
         for b in range(1, m.nbody):
             self._body(b)
-        if m.ngravcomp:
+        if np.any(m.body_gravcomp):
             robot.remark_lost(0, "gravity compensation of bodies is ignored.")
-        if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
+        if m.opt.density or m.opt.viscosity:
             robot.remark_lost(0, "fluid forces are ignored.")
         for s in range(m.nsite):
             name = self.names["site"][s]
@@ -426,9 +510,17 @@ class _Reader:
         for e in range(m.neq):
             self._equality(e)
         self._relate()
-        for a in range(m.nu):
+        if robot.loops or robot.couplings:
+            self._place_free_bodies()
+        for a in range(m.nactuator):
             self._actuator(a)
-        for k in range(m.nkey):
+        for joint, (lower, upper) in self.efforts.items():
+            robot.joints[joint].limit("effort_limits", 0, float(lower), float(upper))
+        if self.laws:
+            names = ", ".join(f"'{name}'" for name in self.laws[:3])
+            more = f" and {len(self.laws) - 3} more" if len(self.laws) > 3 else ""
+            robot.remark_lost(0, f"control laws are ignored, and actuators are ideal motors: {names}{more}.")
+        for k in np.flatnonzero(np.isfinite(m.key_qpos).all(axis=1)):
             robot.starts.append(
                 {
                     self.joint_name[j]: float(m.key_qpos[k, m.jnt_qposadr[j]])
@@ -436,8 +528,50 @@ class _Reader:
                     if self.types[j] in ("revolute", "prismatic")
                 }
             )
-        if m.nflex:
-            robot.remark_lost(0, "flexible bodies are ignored.")
+        for what, count in (("flexible bodies", m.nflex), ("plugins", m.nplugin)):
+            if count:
+                robot.remark_lost(0, f"{what} are ignored.")
+
+    def _check_finite(self) -> None:
+        """Raise an error for numbers that are not finite, and for axes and quaternions that are not unit."""
+        for kind, keys in _FINITE.items():
+            for key in keys:
+                table = getattr(self.m, key)
+                good = np.isfinite(table).all(axis=1)
+                if key.endswith(("quat", "axis")):
+                    good &= np.abs(np.linalg.norm(table, axis=1) - 1.0) < UNIT_ATOL
+                for k in np.flatnonzero(~good)[:1]:
+                    name = self.names[kind][k]
+                    what = "finite and of size 1" if key.endswith(("quat", "axis")) else "finite"
+                    text = f"`{key}` of {kind} '{name}' must be {what}, got {table[k]}. Correct its numbers."
+                    raise self.robot.source.error(self.line(kind, name), text, name=name)
+        for key in ("qpos0", "wrap_prm"):
+            if not np.isfinite(getattr(self.m, key)).all():
+                raise self.robot.source.error(0, f"`{key}` must be finite. Its numbers may be too large.")
+
+    def _check_options(self) -> None:
+        """Add a remark about flags that are not known."""
+        flags = (
+            ("disable", self.mj.mjtDisableBit, "mjDSBL"),
+            ("enable", self.mj.mjtEnableBit, "mjENBL"),
+        )
+        for word, bits, prefix in flags:
+            left = int(getattr(self.m.opt, f"{word}flags"))
+            for key in _FLAGS:
+                left &= ~int(getattr(bits, f"{prefix}_{key.upper()}", 0))
+            if left:
+                self.robot.remark_lost(0, f"`{word}flags` {left:#x} of the options are ignored.")
+
+    def _place_free_bodies(self) -> None:
+        """Place free bodies in closed loops where the file has them, which is where the search starts."""
+        m = self.m
+        for j in np.flatnonzero(m.jnt_type == JOINT_TYPES.index("free")):
+            q = m.qpos0[m.jnt_qposadr[j] :][:7]
+            name = self.joint_name[j]
+            if not abs(np.linalg.norm(q[3:]) - 1.0) < UNIT_ATOL:
+                text = f"`qpos0` of joint '{name}' must have a quaternion of size 1, got {q[3:]}."
+                raise self.robot.source.error(self.line("joint", name), text, name=name)
+            self.robot.joints[name].pose = frame_of(q[:3], q[3:])
 
     def _body(self, b: int) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
@@ -479,18 +613,37 @@ class _Reader:
         if kind in ("revolute", "prismatic"):
             joint.axis, joint.zero = tuple(m.jnt_axis[j].tolist()), float(m.qpos0[q])
             joint.rest[:] = m.qpos_spring[q]
-        joint.armature[:], joint.friction[:] = m.dof_armature[dof], m.dof_frictionloss[dof]
-        joint.damping[:] = m.dof_damping[dof] if self.has_dampers else 0.0
-        joint.stiffness[:] = m.jnt_stiffness[j] if self.has_springs else 0.0
-        for key in ("jnt_stiffnesspoly", "dof_dampingpoly"):
-            table = getattr(m, key, None)
-            if table is not None and np.any(table[j if key.startswith("jnt") else dof]):
-                robot.remark_lost(line, f"the nonlinear part of {key[4:-4]} of joint '{name}' is ignored.")
+        own = slice(dof, dof + len(joint.rest))
+        joint.armature[:] = m.dof_armature[own]
+        joint.friction[:] = m.dof_frictionloss[own] if self.has["frictionloss"] else 0.0
+        joint.damping[:] = m.dof_damping[own] if self.has["damper"] else 0.0
+        joint.stiffness[:] = m.jnt_stiffness[j] if self.has["spring"] else 0.0
+        for key in ("armature", "damping", "friction"):
+            turns = getattr(joint, key)[-3:]
+            if kind in ("spherical", "free") and np.ptp(turns):
+                text = f"`{key}` of joint '{name}' about axes of its body is taken about fixed axes."
+                robot.remark_lost(line, text)
+        self._remark_nonlinear(f"joint '{name}'", line, m.jnt_stiffnesspoly[j], m.dof_dampingpoly[own])
+        if joint.stiffness.any() and m.jnt_plasticadr[j] >= 0:
+            robot.remark_lost(line, f"the yield of the spring of joint '{name}' is ignored.")
         if joint.stiffness.any() and kind in ("spherical", "free"):
             robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is ignored.")
-        if m.jnt_limited[j] and joint.axis:
-            joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
+        if m.jnt_limited[j] and self.has["limit"]:
+            if joint.axis:
+                joint.lower, joint.upper = (float(x) for x in m.jnt_range[j])
+            else:
+                robot.remark_lost(line, f"the limit of joint '{name}', which is {kind}, is ignored.")
+        if m.jnt_actfrclimited[j] and not (
+            joint.axis and joint.limit("effort_limits", 0, *map(float, m.jnt_actfrcrange[j]))
+        ):
+            robot.remark_lost(line, f"the effort limit of joint '{name}', which is {kind}, is ignored.")
         return joint
+
+    def _remark_nonlinear(self, owner: str, line: int, stiffness: Any, damping: Any) -> None:
+        """Add remarks about polynomials of stiffness and damping, which are ignored unless disabled."""
+        for key, flag_key, table in (("stiffness", "spring", stiffness), ("damping", "damper", damping)):
+            if np.any(table) and self.has[flag_key]:
+                self.robot.remark_lost(line, f"the nonlinear part of {key} of {owner} is ignored.")
 
     def _equality(self, e: int) -> None:
         """Add an equality constraint as a closing joint or a coupling."""
@@ -499,18 +652,19 @@ class _Reader:
         name = self.names["equality"][e]
         line = next(filter(None, (self.line(k, name) for k in ("connect", "weld", "joint", "tendon"))), 0)
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
-        if not m.eq_active0[e]:
+        if not (m.eq_active0[e] and self.has["equality"]):
             robot.remark(line, f"equality '{name}' is inactive and is ignored.")
         elif kind == int(kinds.mjEQ_CONNECT) or kind == int(kinds.mjEQ_WELD):
             self._loop(e, name, line, kind == int(kinds.mjEQ_WELD))
         elif kind == int(kinds.mjEQ_JOINT):
             joints = ({j: 1.0} if j >= 0 else {} for j in (one, two))
             first, second = map(self._joint_coefficients, joints)
-            self._relation(name, line, first, second, data)
+            self._relation(name, line, first, second, data, float(data[0]))
         elif kind == int(kinds.mjEQ_TENDON):
             tendons = (self._tendon_terms(t) if t >= 0 else {} for t in (one, two))
             first, second = map(self._joint_coefficients, tendons)
-            self._relation(name, line, first, second, data)
+            offset = data[0] + self._initial_length(one) - data[1] * self._initial_length(two)
+            self._relation(name, line, first, second, data, float(offset))
         else:
             robot.remark_lost(line, f"equality '{name}' is ignored.")
 
@@ -519,6 +673,14 @@ class _Reader:
         known = terms is not None and all(self.types[j] in ("revolute", "prismatic") for j in terms)
         return {self.joint_name[j]: ratio for j, ratio in (terms or {}).items()} if known else None
 
+    def _initial_length(self, t: int) -> float:
+        """Return the length of a fixed tendon from which it changes, less that at the zero of the joints."""
+        m, terms = self.m, (self._tendon_terms(t) if t >= 0 else None) or {}
+        if not terms:
+            return 0.0
+        zero = sum(ratio * m.qpos0[m.jnt_qposadr[j]] for j, ratio in terms.items())
+        return float(m.tendon_length0[t] - zero)
+
     def _relation(
         self,
         name: str,
@@ -526,6 +688,7 @@ class _Reader:
         first: Mapping[str, float] | None,
         second: Mapping[str, float] | None,
         data: np.ndarray,
+        offset: float,
     ) -> None:
         """Add change₁ = a₀ + a₁ change₂ between joints or tendons, or change₁ = a₀ if the second is empty."""
         robot = self.robot
@@ -541,7 +704,7 @@ class _Reader:
         terms = {joint: ratio for joint, ratio in terms.items() if ratio}
         if terms:
             names, ratios = tuple(terms), tuple(terms.values())
-            self.relations.append(RobotCoupling(name, names, ratios, float(data[0]), line))
+            self.relations.append(RobotCoupling(name, names, ratios, offset, line))
         else:
             robot.remark_lost(line, f"equality '{name}' does not relate joints and is ignored.")
 
@@ -589,9 +752,9 @@ class _Reader:
                 frames = frame_of(data[3:6], data[6:10]), transform(data[:3])
             else:
                 frames = transform(data[:3]), transform(data[3:6])
-        self.robot.loops.append(
-            RobotLoop(name, "fixed" if weld else "spherical", links, frames, line)  # type: ignore[arg-type]
-        )
+        # without a scale of torques a weld leaves rotations free
+        kind = "fixed" if weld and data[10] else "spherical"
+        self.robot.loops.append(RobotLoop(name, kind, links, frames, line))  # type: ignore[arg-type]
 
     def _tendon_terms(self, t: int) -> dict[int, float] | None:
         """Return the joints of a fixed tendon with their coefficients; None for a spatial tendon."""
@@ -609,29 +772,58 @@ class _Reader:
             name = self.names["tendon"][t]
             line = self.line("spatial", name) or self.line("fixed", name)
             span = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
-            numbers = [float(m.tendon_stiffness[t]), float(m.tendon_damping[t])]
+            keys = {"stiffness": "spring", "damping": "damper", "frictionloss": "frictionloss"}
+            stiffness, damping, friction = (
+                float(getattr(m, f"tendon_{key}")[t]) if self.has[on] else 0.0 for key, on in keys.items()
+            )
+            self._remark_nonlinear(
+                f"tendon '{name}'", line, m.tendon_stiffnesspoly[t], m.tendon_dampingpoly[t]
+            )
+            if m.tendon_limited[t] and self.has["limit"]:
+                robot.remark_lost(line, f"the limit of tendon '{name}' is ignored.")
             straight = len(span) == 2 and all(int(m.wrap_type[w]) == site for w in span)
             low, high = m.tendon_lengthspring[t]
-            others = m.tendon_frictionloss[t] or m.tendon_armature[t]
-            if straight and low == high and not others:
-                if any(numbers):
+            others = friction or m.tendon_armature[t] or (stiffness and m.tendon_plasticadr[t] >= 0)
+            if straight and (low == high or not stiffness) and not others:
+                if stiffness or damping:
                     ends = [self.names["site"][int(m.wrap_objid[w])] for w in span]
                     robot.springs.append(
-                        RobotSpring(name, (ends[0], ends[1]), numbers[0], float(low), numbers[1], line)
+                        RobotSpring(name, (ends[0], ends[1]), stiffness, float(low), damping, line)
                     )
-            elif any(numbers) or others:
+            elif stiffness or damping or others:
                 robot.remark_lost(
                     line, f"spring, damper, friction and armature of tendon '{name}' are ignored."
                 )
             elif self._tendon_terms(t) is None:
                 robot.remark(line, f"tendon '{name}' is ignored.")
 
+    def _limit(self, a: int, terms: dict[str, float], is_ideal: bool, line: int) -> None:
+        """Store the limits of the effort of an actuator at its joint, if it acts on one."""
+        m, pair = self.m, np.array([-np.inf, np.inf])
+        clamps = is_ideal and not m.opt.disableflags & int(self.mj.mjtDisableBit.mjDSBL_CLAMPCTRL)
+        # the control of an ideal motor is its effort
+        for key, counts in (("force", True), ("ctrl", clamps)):
+            if counts and getattr(m, f"actuator_{key}limited")[a]:
+                lower, upper = getattr(m, f"actuator_{key}range")[a]
+                pair = np.array([max(pair[0], lower), min(pair[1], upper)])
+        if len(terms) > 1 or not pair[0] <= 0 <= pair[1] or pair[0] == pair[1]:
+            if np.isfinite(pair).any():
+                self.robot.remark_lost(
+                    line, f"the limits of actuator '{self.names['actuator'][a]}' are ignored."
+                )
+            pair = np.array([-np.inf, np.inf])
+        for joint, ratio in terms.items():
+            own = self.efforts.setdefault(joint, np.zeros(2))
+            own += np.sort(ratio * pair)
+
     def _actuator(self, a: int) -> None:
         """Add an actuator of joints as an ideal motor."""
         m, robot, kinds = self.m, self.robot, self.mj.mjtTrn
         name = self.names["actuator"][a]
-        line = next((line for (_, n), line in self.lines.items() if n == name and _ in _ACTUATORS), 0)
-        kind, target, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+        line = next((line for (_, n), line in self.lines.items() if n == name and _ in ACTUATORS), 0)
+        kind, target = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+        # an actuator with several outputs acts on a ball joint
+        gear = m.actuator_gear[m.actuator_outadr[a]]
         terms: dict[str, float] | None = None
         if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
             terms = self._joint_coefficients({target: 1.0})
@@ -649,9 +841,9 @@ class _Reader:
                 lost=True,
             )
             return
-        armature, damping = (
-            float(getattr(m, f"actuator_{key}", np.zeros(m.nu))[a]) for key in ("armature", "damping")
-        )
+        armature = float(m.actuator_armature[a])
+        damping = float(m.actuator_damping[a]) if self.has["damper"] else 0.0
+        self._remark_nonlinear(f"actuator '{name}'", line, 0.0, m.actuator_dampingpoly[a])
         if (armature or damping) and len(terms) == 1:
             joint, ratio = next(iter(terms.items()))
             robot.joints[joint].armature += ratio**2 * armature
@@ -659,10 +851,14 @@ class _Reader:
         elif armature or damping:
             text = f"armature and damping of actuator '{name}', which acts on several joints, are ignored."
             robot.remark_lost(line, text)
+        group = int(m.actuator_group[a])
+        if not self.has["actuation"] or (0 <= group < 31 and m.opt.disableactuator >> group & 1):
+            robot.remark(line, f"actuator '{name}' is disabled and is ignored.")
+            return
+        types = (m.actuator_gaintype[a], m.actuator_biastype[a], m.actuator_dyntype[a])
+        ideal = (self.mj.mjtGain.mjGAIN_FIXED, self.mj.mjtBias.mjBIAS_NONE, self.mj.mjtDyn.mjDYN_NONE)
+        is_ideal = tuple(map(int, types)) == tuple(map(int, ideal)) and m.actuator_gainprm[a, 0] == 1.0
+        if not is_ideal or m.actuator_delay[a]:
+            self.laws.append(name)
+        self._limit(a, terms, is_ideal, line)
         robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
-
-
-_ACTUATORS = (
-    "motor", "position", "velocity", "intvelocity", "general", "damper", "cylinder", "muscle", "adhesion",
-    "dcmotor", "plugin",
-)  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,16 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
-from kic.io.robot import clean_name, frame_of, part_names, transform
+from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
+from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
+
+
+# coordinates of the kinds of joints
+PEER_DOF = {"single": 1, "circle": 1, "planar": 3, "spherical": 3, "free": 6}
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class PeerJoint:
     """Joint in another package: its type and its first entries in q and v.
 
     `pose` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
-    `quaternion` the order of a quaternion in q, as indices of x y z w.
+    `quaternion` the order of a quaternion in q, as indices of x y z w. Its name may be that of one coordinate
+    of a joint with several, with "_" for the dot.
     """
 
     name: str
@@ -39,16 +44,17 @@ class PeerJoint:
 class JointOrder:
     """Maps from the configurations and rates of a mechanism to q and v of another package, and back.
 
-    Joints are matched by name. Revolute and prismatic joints have the same values in both. Pinocchio writes
-    the angle of a continuous joint as cosine and sine. Quaternions and the velocities of free and ball joints
-    follow the conventions of the package.
+    Joints are matched by name, and coordinates of joints with several by theirs: "hip.1" is a joint "hip.1"
+    or "hip_1" of the package, if no joint of the mechanism has this name. Revolute and prismatic joints have
+    the same values in both. Pinocchio writes the angle of a continuous joint as cosine and sine. Quaternions
+    and the velocities of free and ball joints follow the conventions of the package.
 
     Attributes
     ----------
     package : str
         "pinocchio" or "mujoco".
     joints : tuple of str
-        Names of the joints, in the order of the package.
+        Names of the joints, or of their coordinates, in the order of the package.
     missing : tuple of str
         Joints of the package that the mechanism does not have; they keep their neutral values.
     nq, nv : int
@@ -64,41 +70,48 @@ class JointOrder:
         else:
             raise invalid("peer", "must be a pinocchio.Model or mujoco.MjModel", type(peer).__name__)
         self.nq, self.nv = len(self._neutral), int(peer.nv)
-        own = {joint.name: joint for joint in mechanism.joints}
+        own = {clean_name(c): (c, joint) for joint in mechanism.joints for c in joint.components}
+        own |= {joint.name: (joint.name, joint) for joint in mechanism.joints}
         names = [joint.name for joint in joints]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(
-                f"several joints of the {self.package} model are called '{twice}' if dots are replaced. "
-                "Rename them in the file.",
+                f"After dots are replaced, several joints of the {self.package} model have the name "
+                f"'{twice}'. Rename them in the file.",
                 name=twice,
             )
         self._joints = [joint for joint in joints if joint.name in own]
-        self.joints = tuple(joint.name for joint in self._joints)
+        self._own = {joint.name: own[joint.name] for joint in self._joints}
+        self.joints = tuple(row for row, _ in self._own.values())
         self.missing = tuple(joint.name for joint in joints if joint.name not in own)
         if not self._joints:
-            raise InputError(
+            message = (
                 f"'{mechanism.name}' and the {self.package} model have no joint of the same name. There are: "
-                f"{', '.join(joint.name for joint in joints[:8])}.",
-                key="peer",
-                names=tuple(joint.name for joint in joints),
+                f"{', '.join(joint.name for joint in joints[:8])}."
             )
-
-    @cached_property
-    def _own(self) -> dict[str, Any]:
-        return {joint.name: joint for joint in self._mechanism.joints}
+            raise InputError(message, key="peer", names=tuple(joint.name for joint in joints))
+        for joint in self._joints:
+            row, mine = self._own[joint.name]
+            count = mine.dof if row == mine.name else 1
+            if count != PEER_DOF[joint.kind]:
+                message = (
+                    f"joint '{row}' has {count} coordinates, and {PEER_DOF[joint.kind]} in the "
+                    f"{self.package} model. Give the model of the same mechanism."
+                )
+                raise InputError(message, key="peer", name=row)
 
     def q(self, configuration: Configuration) -> np.ndarray:
         """Return q (..., nq) of the package at configurations."""
+        instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
         from scipy.spatial.transform import Rotation
 
         q = np.broadcast_to(self._neutral, (*configuration.batch, self.nq)).copy()
         for joint in self._joints:
             at = joint.q
             if joint.kind == "single":
-                q[..., at] = configuration.value(joint.name)
+                q[..., at] = configuration.value(self._own[joint.name][0])
             elif joint.kind in ("circle", "planar"):
-                value = configuration.value(joint.name)
+                value = configuration.value(self._own[joint.name][0])
                 if joint.kind == "planar":
                     q[..., at : at + 2], value, at = value[..., :2], value[..., 2], at + 2
                 q[..., at], q[..., at + 1] = np.cos(value), np.sin(value)
@@ -110,24 +123,28 @@ class JointOrder:
                 q[..., at : at + 4] = turn.reshape(*configuration.batch, 4)[..., list(joint.quaternion)]
         return q
 
-    def v(self, configuration: Configuration, qd: Any, wrt: Any = None) -> np.ndarray:
+    def v(self, configuration: Configuration, qd: Any, *, wrt: Any = None) -> np.ndarray:
         """Return v (..., nv) of the package for rates (..., M) of coordinates."""
-        return np.einsum("...va,...a->...v", self.rates(configuration, wrt), as_array("qd", qd))
+        return np.einsum("...va,...a->...v", self.rates(configuration, wrt=wrt), as_array("qd", qd))
 
-    def rates(self, configuration: Configuration, wrt: Any = None) -> np.ndarray:
+    def rates(self, configuration: Configuration, *, wrt: Any = None) -> np.ndarray:
         """Return the matrix S (..., nv, M) of v = S q̇; efforts of the package are mapped by its transpose."""
+        instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
         rows = configuration.coefficients(list(self.joints), order=1, wrt=wrt)
         S = np.zeros((*configuration.batch, self.nv, rows.G.shape[-1]), rows.G.dtype)
         for joint, own, there in self._columns():
             S[..., there, :] = self._axes(configuration, joint) @ rows.G[..., own, :]
         return S
 
-    def effort(self, configuration: Configuration, tau: Any, wrt: Any = None) -> np.ndarray:
+    def effort(self, configuration: Configuration, tau: Any, *, wrt: Any = None) -> np.ndarray:
         """Return the efforts (..., M) at coordinates that do the work of efforts tau (..., nv) there."""
-        return np.einsum("...va,...v->...a", self.rates(configuration, wrt), as_array("tau", tau, self.nv))
+        return np.einsum(
+            "...va,...v->...a", self.rates(configuration, wrt=wrt), as_array("tau", tau, self.nv)
+        )
 
-    def acceleration(self, configuration: Configuration, qd: Any, qdd: Any, wrt: Any = None) -> np.ndarray:
+    def acceleration(self, configuration: Configuration, qd: Any, qdd: Any, *, wrt: Any = None) -> np.ndarray:
         """Return v̇ (..., nv) of the package for rates and accelerations (..., M) of coordinates."""
+        instance("configuration", configuration, Configuration, "Use `Mechanism.at`.")
         rows = configuration.coefficients(list(self.joints), wrt=wrt)
         qd, qdd = as_array("qd", qd), as_array("qdd", qdd)
         rate, own_rate = rows.velocity(qd), rows.acceleration(qd, qdd)
@@ -147,7 +164,7 @@ class JointOrder:
         """Iterate over the joints with their entries in the rates of all of them, and in v."""
         start = 0
         for joint in self._joints:
-            dof = self._own[joint.name].dof
+            dof = PEER_DOF[joint.kind]
             yield joint, slice(start, start + dof), slice(joint.v, joint.v + dof)
             start += dof
 
@@ -155,20 +172,20 @@ class JointOrder:
         """Return values for `Mechanism.at` of the default coordinates, from q (nq,) of the package."""
         q = as_array("q", q, self.nq)
         made: dict[str, Any] = {}
-        wanted = set(self._mechanism.coordinate_names)
+        wanted = set(self._mechanism.coordinates)
         for joint in self._joints:
-            own = self._own[joint.name]
-            if not wanted.intersection(own.components):
+            row, own = self._own[joint.name]
+            if not wanted.intersection([row] if row != own.name else own.components):
                 continue
             if joint.kind == "single":
-                made[joint.name] = q[..., joint.q]
+                made[row] = q[..., joint.q]
             elif joint.kind == "circle":
-                made[joint.name] = np.arctan2(q[..., joint.q + 1], q[..., joint.q])
+                made[row] = np.arctan2(q[..., joint.q + 1], q[..., joint.q])
             elif joint.kind == "planar":
                 angle = np.arctan2(q[..., joint.q + 3], q[..., joint.q + 2])
-                made[joint.name] = np.concatenate([q[..., joint.q : joint.q + 2], angle[..., None]], axis=-1)
+                made[row] = np.concatenate([q[..., joint.q : joint.q + 2], angle[..., None]], axis=-1)
             else:
-                made[joint.name] = self._displacement(joint, q)
+                made[row] = self._displacement(joint, q)
         return made
 
     def _frames(self, joint: PeerJoint) -> tuple[np.ndarray, np.ndarray]:
@@ -176,13 +193,19 @@ class JointOrder:
 
         That of the second body is the frame of its link.
         """
-        own = self._own[joint.name]
+        own = self._own[joint.name][1]
         first, second = own.bodies
-        below = self._link_frame(second, joint.link)
+        below, above = (
+            self._link_frame(second, joint.link),
+            self._link_frame(first, first.removesuffix("_body")),
+        )
         if below is None:
             below = transform(own.at)
-        above = self._link_frame(first, first.removesuffix("_body"))
-        return (np.eye(4) if above is None else above) @ joint.pose, below
+        if above is None:
+            above = np.eye(4)
+            if joint.kind == "free" and first != GROUND:  # the origin of a link that kic wrote
+                above = transform(self._origin(own.name, first))
+        return above @ joint.pose, below
 
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
         """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
@@ -191,12 +214,24 @@ class JointOrder:
                 return transform(frame.origin, np.array(frame.axes).T)
         return None
 
+    def _origin(self, name: str, body: str) -> np.ndarray:
+        """Return the origin of a link above a joint, as `to_urdf` and `to_mjcf` place it."""
+        carriers = (peer.name for peer in self._joints if peer.link == clean_name(body))
+        carrier = next((self._own[one][1] for one in carriers), None)
+        if carrier is None:
+            message = (
+                f"joint '{name}' moves on '{body}', and no joint above it has its name in the {self.package} "
+                "model. Name the joints alike."
+            )
+            raise InputError(message, key="peer", name=name)
+        return link_origin(carrier, self._mechanism._parts[body])  # type: ignore[arg-type]
+
     def _relative(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
         """Return the pose (..., 4, 4) of a link relative to its joint's zero."""
         above, below = self._frames(joint)
-        first, second = self._own[joint.name].bodies
-        moved = configuration.displacement(second) @ below
-        base = above if first == GROUND else configuration.displacement(first) @ above
+        first, second = self._own[joint.name][1].bodies
+        moved = configuration._displacement(second) @ below
+        base = above if first == GROUND else configuration._displacement(first) @ above
         return np.linalg.inv(base) @ moved
 
     def _displacement(self, joint: PeerJoint, q: np.ndarray) -> Any:
@@ -219,13 +254,13 @@ class JointOrder:
 
     def _axes(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
         """Return the matrix (..., dof, dof) from kic's rates of a joint to those of the package."""
-        dof = self._own[joint.name].dof
+        dof = PEER_DOF[joint.kind]
         out = np.zeros((*configuration.batch, dof, dof))
         if joint.kind in ("single", "circle"):
             out[...] = np.eye(dof)
             return out
         if joint.kind == "planar":
-            angle = configuration.value(joint.name)[..., 2]
+            angle = configuration.value(self._own[joint.name][0])[..., 2]
             out[..., 2, 2] = 1.0
             out[..., 0, 0] = out[..., 1, 1] = np.cos(angle)
             out[..., 0, 1], out[..., 1, 0] = np.sin(angle), -np.sin(angle)
@@ -253,12 +288,8 @@ def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
             continue
         kind = kinds.get(name, "single" if (joint.nq, joint.nv) == (1, 1) else "circle")
         if kind == "circle" and (joint.nq, joint.nv) != (2, 1):
-            raise InputError(
-                f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic.",
-                key="peer",
-                name=model.names[k],
-                got=name,
-            )
+            message = f"Joint '{model.names[k]}' is of type {name}, which has no counterpart in kic."
+            raise InputError(message, key="peer", name=model.names[k], got=name)
         links = [
             clean_name(f.name)
             for f in model.frames
@@ -273,12 +304,19 @@ def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
     """Return the joints and the reference q of a MuJoCo model."""
     import mujoco
 
-    made = []
+    made: list[PeerJoint] = []
     bodies = part_names(mujoco, model, "body")
-    for k, name in enumerate(part_names(mujoco, model, "joint")):
+    for k, name in enumerate(map(clean_name, part_names(mujoco, model, "joint"))):
         kind, b = ("free", "spherical", "single", "single")[model.jnt_type[k]], model.jnt_bodyid[k]
         # a free joint is placed in the world
         pose = frame_of((0.0, 0.0, 0.0), model.body_quat[b]) if kind == "spherical" else np.eye(4)
         q, v, link = int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), clean_name(bodies[b])
-        made.append(PeerJoint(clean_name(name), kind, q, v, pose, link, (3, 0, 1, 2)))
+        joint = name.removesuffix("_4")
+        if kind == "spherical" and [x.name for x in made[-3:]] == [f"{joint}_{i}" for i in (1, 2, 3)]:
+            # a free joint as `to_mjcf` writes it if its laws differ
+            pose = frame_of(model.body_pos[b], model.body_quat[b])
+            pose = pose @ transform(-model.qpos0[q - 3 : q])
+            name, kind, q, v = joint, "free", q - 3, v - 3
+            del made[-3:]
+        made.append(PeerJoint(name, kind, q, v, pose, link, (3, 0, 1, 2)))
     return made, model.qpos0.copy()

@@ -7,7 +7,7 @@ Loops are usually open there. `mechanism_of` merges links without relative motio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ GRAVITY = (0.0, 0.0, -9.81)
 FREE_JOINT = "root_joint"
 # the world in a file, which may have a link called "ground"
 WORLD = ""
+# size of a limit that is none
+NO_LIMIT = 1e16
 # characters of a name
 NAME_MAX = 1000
 # conditions of loops and couplings times the square of the number of joints: a dense problem of 2 s
@@ -48,7 +50,9 @@ class Link:
 class RobotJoint:
     """Joint above a link: `pose` (4, 4) is the link's frame in that of its parent, at the zero of the file.
 
-    Point and axes are given in the link's frame. `zero` has the values of the coordinates there.
+    Point and axes are given in the link's frame. `zero` has the values of the coordinates there. `ranges` are
+    the limits of several coordinates. The motion is that of the link relative to its parent, or the reverse
+    if the joint is `turned`.
     """
 
     name: str
@@ -63,12 +67,23 @@ class RobotJoint:
     zero: float = 0.0
     lower: float = -np.inf
     upper: float = np.inf
+    ranges: tuple[tuple[float, float], ...] | None = None
+    turned: bool = False
 
     def __post_init__(self) -> None:
         # arrays with a number for each coordinate
-        self.stiffness, self.rest, self.damping, self.armature, self.friction = np.zeros(
-            (5, len(JOINT_COORDINATES[self.type]))
-        )
+        count = len(JOINT_COORDINATES[self.type])
+        self.stiffness, self.rest, self.damping, self.armature, self.friction = np.zeros((5, count))
+        # lower and upper limits for each coordinate
+        self.effort_limits, self.rate_limits = np.tile([-np.inf, np.inf], (2, count, 1))
+
+    def limit(self, key: str, k: int, lower: float, upper: float) -> bool:
+        """Add limits of efforts or rates of a coordinate; return False if they do not enclose 0."""
+        if not (lower <= 0 <= upper and lower < upper):
+            return False
+        pair = getattr(self, key)[k]
+        pair[:] = max(pair[0], lower), min(pair[1], upper)
+        return True
 
 
 @dataclass
@@ -89,6 +104,7 @@ class RobotLoop(ClosingJoint):
     links: tuple[str, str]
     frames: tuple[np.ndarray, np.ndarray]
     line: int
+    joint: RobotJoint | None = None
 
 
 @dataclass
@@ -159,14 +175,17 @@ class Robot:
         self.remark(line, what)
 
     def remark_limits(self, line: int) -> None:
-        """Add a remark, once, that limits of efforts and velocities are ignored."""
+        """Add a remark, once, that some limits of efforts and velocities are ignored."""
         if not self.has_limits_remark:
             self.has_limits_remark = True
-            self.remark(line, "effort and velocity limits are ignored.")
+            self.remark(line, "some effort and velocity limits are ignored.")
 
-    def remark_limits_of(self, element: Element) -> None:
-        """Add a remark on limits of an element that are ignored, which must be numbers or infinite."""
-        for name in ("effort", "velocity"):
+    def read_limits(self, element: Element, joint: RobotJoint, k: int = 0) -> None:
+        """Set the limits of effort and velocity of a coordinate of a joint, which may be infinite.
+
+        Files often have 0 where a limit is not known; others that are no limits get a remark, too.
+        """
+        for name, key in (("effort", "effort_limits"), ("velocity", "rate_limits")):
             own = element.find(name)
             text = element.attributes.get(name) if own is None else own.text
             if text is None:
@@ -177,7 +196,10 @@ class Robot:
                 value = np.nan
             if np.isnan(value):
                 element.fail(f"`{name}` must be a number, got {short_repr(text)}.")
-            self.remark_limits(element.line)
+            _, most = bounds(0.0, value)
+            one = k < len(joint.rest) and joint.type not in ("spherical", "free")
+            if not (one and joint.limit(key, k, -most, most)) and most != -1.0:
+                self.remark_limits(element.line)
 
     def add(self, part: Link | RobotJoint) -> None:
         """Add a link or a joint with a new name."""
@@ -204,11 +226,22 @@ def frame_of(at: Any, wxyz: np.ndarray) -> np.ndarray:
     return transform(at, Rotation.from_quat(wxyz, scalar_first=True).as_matrix())
 
 
+def bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return limits, of which very large ones are infinite."""
+    found = (x if abs(x) < NO_LIMIT else float(np.copysign(np.inf, x)) for x in (lower, upper))
+    return tuple(found)  # type: ignore[return-value]
+
+
 def set_inertia(link: Link, T: np.ndarray, moments: Mapping[str, float]) -> None:
     """Set the inertia of a link from its entries ixx … about the origin of a frame (4, 4), in its axes."""
     x = moments
     J = [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
     link.com, link.inertia = T[:3, 3], T[:3, :3] @ np.array(J) @ T[:3, :3].T
+
+
+def link_origin(joint: Joint, body: Body) -> np.ndarray:
+    """Return the origin of a link of a mechanism that is written: the point of its joint, or of the body."""
+    return np.array(joint.at or body.reference or (0.0, 0.0, 0.0), dtype=float)
 
 
 def joint_motion(joint: RobotJoint, value: float) -> np.ndarray:
@@ -264,7 +297,7 @@ class Names:
 
 def part_names(mujoco: Any, model: Any, kind: str) -> list[str]:
     """Return the names of all parts of a kind in a MuJoCo model; those without get a new one."""
-    count = {"joint": "njnt", "equality": "neq", "actuator": "nu"}.get(kind, f"n{kind}")
+    count = {"joint": "njnt", "equality": "neq"}.get(kind, f"n{kind}")
     tag = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     found = [mujoco.mj_id2name(model, tag, k) or "" for k in range(getattr(model, count))]
     names = Names(found)
@@ -319,7 +352,7 @@ def mechanism_of(
     `free_remedy` belongs to the error of a file without a joint that moves.
     """
     names = None if coordinates is None else names_of(coordinates, "coordinates")
-    values = None if start is None else mapping("start", start, "joints to values")
+    values = None if start is None else mapping("near", start, "joints to values")
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
             return _Builder(robot, free_remedy).mechanism(names, values)
@@ -377,12 +410,14 @@ class _Builder:
         frames, points, springs = self._frames()
         name = self.new_name(robot.name, "mechanism", 0)
         loops, rows = self._loops(), self._coupling_rows()
-        couplings = [
-            Coupling(self.new_name(c.name, "coupling", c.line), (*map(self.coordinate, c.joints),), c.ratios)
+        couplings = tuple(
+            Coupling(
+                self.new_name(c.name, "coupling", c.line), (*map(self.coordinate, c.joints),), ratios=c.ratios
+            )
             for c in robot.couplings
-        ]
+        )
         motors = [
-            Motor(self.new_name(a.name, "motor", a.line), self._driven([a]), a.ratios)
+            Motor(self.new_name(a.name, "motor", a.line), self._driven([a]), ratios=a.ratios)
             for a in robot.actuators
         ]
         is_open = not loops and not rows
@@ -390,11 +425,11 @@ class _Builder:
             name,
             tuple(bodies),
             tuple(joints),
-            tuple(points),
+            points=tuple(points),
             frames=tuple(frames),
             springs=tuple(springs),
             motors=tuple(motors),
-            gravity=robot.gravity,  # type: ignore[arg-type]
+            gravity=robot.gravity,
             coordinates=coordinates if is_open else None,
             actuators=self._driven(robot.actuators) or None,
             remarks=tuple(robot.remarks),
@@ -407,11 +442,10 @@ class _Builder:
         starts = [
             {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
         ]
-        made, remarks = close_loops(made, loops, rows, starts, start)
+        made, remarks = close_loops(made, loops, rows, starts, start, couplings=couplings)
         robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
-        made = replace(made, couplings=tuple(couplings))
         chosen = self._coordinates(made, coordinates)
-        return replace(made, coordinates=chosen, remarks=tuple(robot.remarks))
+        return made.replace(coordinates=chosen, remarks=tuple(robot.remarks))
 
     def _bodies(self) -> list[Body]:
         """Return the bodies, with the inertia of all links that they carry, in world axes."""
@@ -434,12 +468,17 @@ class _Builder:
                 made.append(Body(self.bodies[carrier], at=origin))
                 continue
             mass, com, inertia = self._merged(links)
-            given = (self.bodies[carrier], mass, tuple(com) if mass else None, inertia, origin)
+            given: dict[str, Any] = {
+                "mass": mass,
+                "com": tuple(com) if mass else None,
+                "inertia": inertia,
+                "at": origin,
+            }
             try:
-                body = Body(*given)  # type: ignore[arg-type]
+                body = Body(self.bodies[carrier], **given)
             except ModelError as error:
                 try:
-                    body = Body(*given, inertia_exception="as in the file")  # type: ignore[arg-type]
+                    body = Body(self.bodies[carrier], **given, inertia_exception="as in the file")
                 except ModelError:
                     raise robot.source.error(own.line, str(error), **error.numbers) from None
                 robot.remark(own.line, f"inertia of link '{carrier}' is kept as it is. {error}")
@@ -464,23 +503,32 @@ class _Builder:
             if value is not None
         }
         at = tuple((T[:3, :3] @ joint.at + T[:3, 3]).tolist())
-        keys = ["damping", "armature", "friction"]
-        keys += [] if joint.type in ("spherical", "free") else ["stiffness", "rest"]
-        laws: dict[str, Any] = {key: tuple(getattr(joint, key).tolist()) for key in keys}
-        single = len(joint.rest) == 1
+        one, two = self.body_of(joint.parent), self.body_of(joint.child)
         try:
             return Joint(
                 self.joint_names[joint.name],
                 joint.type,  # type: ignore[arg-type]
-                (self.body_of(joint.parent), self.body_of(joint.child)),
+                (two, one) if joint.turned else (one, two),
                 at,
                 **direction,
-                value=joint.zero if single else 0.0,
-                **laws,
-                limits=self._limits(joint) if single else None,
+                value=joint.zero if len(joint.rest) == 1 else 0.0,
+                **self.laws(joint),
             )
         except ModelError as error:
             raise self.robot.source.error(joint.line, str(error), **error.numbers) from None
+
+    def laws(self, joint: RobotJoint) -> dict[str, Any]:
+        """Return springs, damping, armature, friction and limits of a joint."""
+        keys = ["damping", "armature", "friction"]
+        keys += [] if joint.type in ("spherical", "free") else ["stiffness", "rest"]
+        limits = self._limits(joint) if len(joint.rest) == 1 else joint.ranges
+        found = {key: tuple(getattr(joint, key).tolist()) for key in keys} | {"limits": limits}
+        for key in ("effort_limits", "rate_limits"):
+            pairs = getattr(joint, key).tolist()
+            found[key] = pairs[0] if len(pairs) == 1 else pairs
+            if not np.isfinite(pairs).any():
+                found[key] = None
+        return found
 
     def _limits(self, joint: RobotJoint) -> tuple[float, float] | None:
         """Return the limits of a joint, or None."""
@@ -489,7 +537,7 @@ class _Builder:
         if joint.lower < joint.upper:
             return joint.lower, joint.upper
         text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are ignored."
-        self.robot.remark(joint.line, text)
+        self.robot.remark_lost(joint.line, text)
         joint.lower, joint.upper = -np.inf, np.inf
         return None
 
@@ -513,14 +561,22 @@ class _Builder:
                 ends.append(self.new_name(f"{spring.name}_{k + 1}", "point", spring.line))
                 points.append(Point(ends[-1], end.body, end.origin))
             own = self.new_name(spring.name, "spring", spring.line)
-            springs.append(Spring(own, (ends[0], ends[1]), spring.stiffness, spring.rest, spring.damping))
+            springs.append(
+                Spring(
+                    own,
+                    (ends[0], ends[1]),
+                    stiffness=spring.stiffness,
+                    rest=spring.rest,
+                    damping=spring.damping,
+                )
+            )
         return frames, points, springs
 
     def _frame(self, name: str, link: str, pose: np.ndarray) -> Frame:
         """Return a frame given in that of a link."""
         T = self.pose[link] @ pose
         axes: Any = tuple(map(tuple, T[:3, :3].T.tolist()))
-        return Frame(name, self.body_of(link), tuple(T[:3, 3].tolist()), axes)
+        return Frame(name, self.body_of(link), origin=tuple(T[:3, 3].tolist()), axes=axes)
 
     def _loops(self) -> list[Loop]:
         """Return the closing joints with their two frames in the world."""
@@ -538,8 +594,9 @@ class _Builder:
                     loop.line, f"loop '{loop.name}' connects '{ends[0].body}' with itself. Remove it."
                 )
             name = self.new_name(loop.name, "joint", loop.line)
-            laws = {key: getattr(loop, key) for key in ("axis", "axis2", "damping", "friction")}
-            made.append(Loop(name, loop.type, ends[0], ends[1], **laws))
+            laws = {} if loop.joint is None else self.laws(loop.joint)
+            first, second = ends
+            made.append(Loop(name, loop.type, first, second, laws, axis=loop.axis, axis2=loop.axis2))
         return made
 
     def _coupling_rows(self) -> list[tuple[str, dict[str, float], float]]:
@@ -581,6 +638,6 @@ class _Builder:
         elif names is None:
             self.robot.remark(
                 0,
-                "no coordinates drive this configuration, which is singular. Give `start` or `coordinates`.",
+                "no coordinates drive this configuration, which is singular. Give `near` or `coordinates`.",
             )
         return names

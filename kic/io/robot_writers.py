@@ -1,24 +1,43 @@
-"""Writers of mechanisms as URDF and MJCF, for other packages."""
+"""Writers of mechanisms as URDF and MJCF, for other packages.
+
+A joint where a loop is cut is written as the condition that closes it, if the format has this condition and
+the joint has no laws, limits or motors and is no coordinate. Such joints are cut first. Each other one stays
+in the tree and carries a share of the inertia of its body, which the loop fixes to the rest of that body.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
 
+from kic.assembly import LOOP_TYPES
+from kic.description.description import forest
+from kic.description.motors import Motor
 from kic.description.parts import Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import ModelError, invalid
-from kic.kernels.layout import BALL, PRISMATIC
+from kic.io.robot import NO_LIMIT, Names, link_origin
+from kic.io.toml import save as save_toml
+from kic.io.toml import write_model
+from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps, unit
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import flag
 
-# parts without a counterpart in a format, which are named in a comment
-_URDF_LEFT = ("distances", "forces", "moments", "springs", "contacts", "motors")
-_MJCF_LEFT = ("distances", "forces", "moments", "contacts", "motors")
+# laws of coordinates; `rest` acts by the stiffness
+# limit of effort and velocity in URDF where there is none
+UNLIMITED = 1e16
+LAWS = ("stiffness", "damping", "armature", "friction")
+# smallest mass and moment of inertia of MuJoCo (mjMINVAL)
+MUJOCO_MIN = 1e-15
+# excess of a moment over the sum of the others that is round-off; MuJoCo compares them exactly
+SUM_RTOL = 1e-13
 
 
 @dataclass(frozen=True)
@@ -33,146 +52,146 @@ class UrdfText:
         Two frames and the type of the closing joint, as `from_urdf` takes them.
     gravity : tuple of float
         Acceleration of gravity, as `from_urdf` takes it.
-    start : dict of str to float
+    near : dict of str to float
         Values of joints that close the loops, as `from_urdf` takes them.
     """
 
     text: str
     loops: tuple[tuple[str, str, str], ...]
     gravity: tuple[float, float, float]
-    start: dict[str, float]
+    near: dict[str, float]
 
 
-def to_urdf(mechanism: Mechanism) -> UrdfText:
-    """Return a mechanism as the text of a URDF file, and its loops.
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism to a file of the format of its suffix; see `Mechanism.save`."""
+    is_path = isinstance(path, str | os.PathLike)
+    suffix = os.path.splitext(os.fspath(path))[1].lower() if is_path else ""
+    if suffix == ".toml" or not is_path:
+        save_toml(mechanism, path)
+    elif suffix == ".urdf":
+        made = to_urdf(mechanism)
+        if made.loops:
+            message = (
+                f"URDF has no loops: '{mechanism.name}' would be read open. Save it as .toml or .xml, or "
+                "keep `loops` of to_urdf()."
+            )
+            raise ModelError(message, key="path", loops=made.loops)
+        write_model(path, lambda: made.text)
+    elif suffix == ".xml":
+        write_model(path, lambda: to_mjcf(mechanism))
+    else:
+        raise invalid("path", "must end with .toml, .urdf or .xml", os.fspath(path))
 
-    Links have the axes of the world in the reference configuration, and coordinates keep their values. The
-    format has neither ball joints nor general couplings.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Mechanism to write.
-
-    Returns
-    -------
-    UrdfText
-        The text, its loops, and gravity. Parts that the format cannot express are named in a comment.
-
-    Raises
-    ------
-    ModelError
-        For ball joints, couplings of more than two joints, closed contacts and fixed distances.
-
-    Examples
-    --------
-    >>> m = kic.load("four-bar")
-    >>> made = kic.to_urdf(m)
-    >>> made.loops
-    (('D_A', 'D_B', 'revolute'),)
-    >>> again = kic.from_urdf(made.text, made.loops, gravity=made.gravity, start=made.start)
-    >>> bool(abs(again.at({"A": 1.2}).dynamics("A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
-    True
-    """
+def to_urdf(mechanism: Mechanism, strict: bool = True) -> UrdfText:
+    """Return a mechanism as the text of a robot file; see `Mechanism.to_urdf`."""
     from scipy.spatial.transform import Rotation
 
     m = _checked(mechanism)
-    root = Element("robot", name=m.name)
-    _note_left_out(root, m, _URDF_LEFT)
+    plan, root = _Plan(m, LOOP_TYPES), Element("robot", name=m.name)
     _add(root, "link", name=GROUND)
-    place, start = {GROUND: np.zeros(3)}, {}
-    mimics, bodies = _mimics(m), {body.name: body for body in m.bodies}
-    for joint, parent, child, backwards in _walk(m):
-        made = steps(joint, backwards)
-        origin = place[child] = _origin(joint, bodies[child])
-        above, at = parent, origin - place[parent]
+    place, start, lost = {GROUND: np.zeros(3)}, dict[str, float](), plan.lost
+    mimics, joint_names = _mimics(m), Names(_urdf_name(c) for joint in m.joints for c in joint.components)
+    for spring in m.springs:
+        lost.add(spring.name)
+    for branch in plan.branches:
+        joint, above = branch.joint, branch.parent
+        made = steps(joint, branch.backwards)
+        origin = place[branch.child] = link_origin(joint, branch.body)
+        at = origin - place[above]
         if joint.type in ("free", "fixed"):
-            made = []
-            _urdf_joint(root, joint.name, "floating" if joint.type == "free" else "fixed", above, child, at)
-        if any(s.kind == BALL for s in made):
-            raise ModelError(
-                f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use to_mjcf().",
-                joint=joint.name,
-            )
+            if joint.type == "free" and branch.backwards:
+                raise _first_body(joint, above)
+            kind, made = "floating" if joint.type == "free" else "fixed", []
+            own = _urdf_joint(root, joint.name, kind, above, branch.child, at)
+            if joint.type == "free":
+                for key in ("stiffness", "value"):
+                    if np.any(getattr(joint, key)):
+                        lost.add(joint.name, key)
+                if any(_limits(joint, c) for c in joint.components):
+                    lost.add(joint.name, "limits")
+                laws = _common_laws(joint, slice(6), lost)
+                if laws:
+                    _add(own, "dynamics", **laws)
+        if any(s.kind == lay.BALL for s in made):
+            message = f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use to_mjcf()."
+            raise ModelError(message, joint=joint.name)
         for k, step in enumerate(made):
-            below = child if step is made[-1] else f"{joint.name} link {k + 1}"
-            if below != child:
+            below = branch.child if step is made[-1] else plan.names.new(f"{joint.name} link {k + 1}")
+            if below != branch.child:
                 _add(root, "link", name=below)
-            name = joint.components[step.component].replace(".", "_")
-            start[name] = value = float(joint.value[step.component])  # type: ignore[index]
-            if step.kind == PRISMATIC:
-                own = _urdf_joint(root, name, "prismatic", above, below, at - value * step.axis)
+            component = joint.components[step.component]
+            column = _urdf_name(component)
+            start[column] = value = float(joint.value[step.component])  # type: ignore[index]
+            if step.kind == lay.PRISMATIC:
+                own = _urdf_joint(root, column, "prismatic", above, below, at - value * step.axis)
             else:
                 R = Rotation.from_rotvec(-value * step.axis).as_matrix()
-                own = _urdf_joint(root, name, "revolute", above, below, at, R)
+                own = _urdf_joint(root, column, "revolute", above, below, at, R)
             _add_urdf_laws(own, joint, step)
-            if name in mimics:
-                other, factor, offset = mimics[name]
-                _add(own, "mimic", joint=other, multiplier=factor, offset=offset)
+            if component in mimics:
+                other, factor, offset = mimics[component]
+                _add(own, "mimic", joint=_urdf_name(other), multiplier=factor, offset=offset)
             above, at = below, np.zeros(3)
-        _urdf_link(root, m, bodies[child], origin)
-    loops = []
+        _urdf_link(root, branch.child, plan.inertia(branch), origin)
+
+    def add_frame(name: str, body: str, at: np.ndarray, axes: np.ndarray) -> None:
+        """Add a massless link fixed to a body."""
+        _add(root, "link", name=name)
+        _urdf_joint(root, joint_names.new(f"{name} fixed"), "fixed", body, name, at - place[body], axes)
+
     every: tuple[Any, ...] = (*m.points, *m.frames)
     for frame in every:
-        at, axes = _place_of(frame)
-        _urdf_frame(root, frame.name, frame.body, at - place[frame.body], axes)
-    for joint in m._model.tree.cuts:
-        ends = (f"{joint.name}_A", f"{joint.name}_B")
+        add_frame(frame.name, frame.body, *_place_of(frame))
+    loops = []
+    for loop in plan.loops:
+        joint = loop.joint
+        ends = plan.names.new(f"{joint.name}_A"), plan.names.new(f"{joint.name}_B")
         axes = np.eye(3)
-        if joint.axis is not None:
+        if joint.axis is not None and loop.type == joint.type:
             z = unit(joint.axis)
             x = None if joint.axis2 is None else unit(joint.axis2)
             axes = frame_axes(z) if x is None else np.stack([x, np.cross(z, x), z], axis=1)
-        for end, body in zip(ends, joint.bodies, strict=True):
-            _urdf_frame(root, end, body, np.array(joint.at or (0.0, 0.0, 0.0)) - place[body], axes)
-        _note(root, f"loop: {ends[0]} {ends[1]} {joint.type}")
-        loops.append((*ends, joint.type))
+        for end, body in zip(ends, loop.bodies, strict=True):
+            add_frame(end, body, np.array(joint.at or (0.0, 0.0, 0.0)), axes)
+        _note(root, f"loop: {ends[0]} {ends[1]} {loop.type}")
+        loops.append((*ends, loop.type))
+    for motor in m.motors:
+        (name, *more), (ratio, *_) = m._shafts[motor.name], motor.ratios or ()
+        if more or not _is_ideal(motor) or name in m._variable_distances:
+            lost.add(motor.name)
+            continue
+        own = _add(root, "transmission", name=motor.name)
+        _add(own, "type").text = "transmission_interface/SimpleTransmission"
+        _add(own, "joint", name=_urdf_name(name))
+        _add(_add(own, "actuator", name=f"{motor.name} actuator"), "mechanicalReduction").text = repr(ratio)
+    plan.finish(root, "URDF", strict)
+    for twice, count in Counter(x.get("name") for x in root.findall("joint")).items():
+        if count > 1:
+            raise ModelError(f"Several joints are called '{twice}' in the file. Rename one.", name=twice)
     gravity = tuple(float(np.real(x)) for x in m.gravity)
     return UrdfText(_text(root), tuple(loops), gravity, start)  # type: ignore[arg-type]
 
 
-def to_mjcf(mechanism: Mechanism) -> str:
-    """Return a mechanism as the text of an MJCF file, with its loops as equality constraints.
-
-    Bodies have the axes of the world in the reference configuration, and coordinates keep their values. A
-    closing revolute joint becomes two points on its axis.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Mechanism to write. Every moving body needs mass and inertia.
-
-    Returns
-    -------
-    str
-        The text. Parts that the format cannot express are named in a comment.
-
-    Raises
-    ------
-    ModelError
-        For bodies whose inertia MuJoCo does not allow, closing joints without a counterpart, closed contacts
-        and fixed distances.
-
-    Examples
-    --------
-    >>> kic.to_mjcf(kic.load("three-rrr")).splitlines()[0]
-    '<mujoco model="three-rrr">'
-    """
+def to_mjcf(mechanism: Mechanism, strict: bool = True) -> str:
+    """Return a mechanism as the text of a robot file; see `Mechanism.to_mjcf`."""
     m = _checked(mechanism)
-    root = Element("mujoco", model=m.name)
-    _note_left_out(root, m, _MJCF_LEFT)
+    plan, root = _Plan(m, ("fixed", "spherical", "revolute")), Element("mujoco", model=m.name)
     _add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     _add(root, "option", gravity=m.gravity)
-    bodies = {body.name: body for body in m.bodies}
     made, origins = {GROUND: _add(root, "worldbody")}, {GROUND: np.zeros(3)}
     _add_sites(made[GROUND], m, GROUND, origins[GROUND])
-    for joint, parent, child, backwards in _walk(m):
-        origin = origins[child] = _origin(joint, bodies[child])
-        own = made[child] = _add(made[parent], "body", name=child, pos=origin - origins[parent])
-        _add_mjcf_inertia(own, m, bodies[child], origin)
-        _add_mjcf_joints(own, joint, backwards, parent)
-        _add_sites(own, m, child, origin)
-    root.extend(part for part in _mjcf_relations(m, origins) if len(part))
+    for branch in plan.branches:
+        name, parent = branch.child, branch.parent
+        if name == "world":
+            raise ModelError("Body 'world' has the name of the ground in MJCF. Rename it.", name=name)
+        origin = origins[name] = link_origin(branch.joint, branch.body)
+        own = made[name] = _add(made[parent], "body", name=name, pos=origin - origins[parent])
+        _add_mjcf_inertia(own, name, plan.inertia(branch), origin)
+        _add_mjcf_joints(own, branch, plan.lost)
+        _add_sites(own, m, name, origin)
+    root.extend(part for part in _mjcf_relations(m, plan, origins) if len(part))
+    plan.finish(root, "MJCF", strict)
     return _text(root)
 
 
@@ -181,27 +200,184 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
-    fixed: tuple[Any, ...] = (*mechanism.closed_contacts, *(d for d in mechanism.distances if d.fixed))
+    fixed: tuple[Any, ...] = (*mechanism._closed_contacts, *(d for d in mechanism.distances if d.fixed))
     for part in fixed:
         raise ModelError(
-            f"{mechanism.describe(part.name).capitalize()} is a constraint that the format cannot express. "
+            f"{mechanism._describe(part.name).capitalize()} is a constraint that the format cannot express. "
             "Open the contact, or replace a fixed distance by a body with ball joints.",
             name=part.name,
         )
     return mechanism
 
 
-def _walk(m: Mechanism) -> Iterator[tuple[Joint, str, str, bool]]:
-    """Iterate over the joints of the tree with parent and child, parents first."""
-    tree = m._model.tree
-    kept = frozenset(joint.name for joint in m.joints) - {joint.name for joint in tree.cuts}
-    for joint, parent, child in tree._walk(m, kept):
-        yield joint, parent, child, tree.backwards[joint.name]
+@dataclass(frozen=True)
+class _Branch:
+    """Joint of the written tree, and the body below it, or a share of it called `child`."""
+
+    joint: Joint
+    parent: str
+    child: str
+    body: Body
+
+    @property
+    def backwards(self) -> bool:
+        """True if the second body of the joint is above it."""
+        return self.joint.bodies[0] == self.body.name
 
 
-def _origin(joint: Joint, child: Body) -> np.ndarray:
-    """Return the origin of a link: the point of its joint, or that of the body."""
-    return np.array(joint.at or child.reference or (0.0, 0.0, 0.0), dtype=float)
+@dataclass(frozen=True)
+class _Loop:
+    """Condition that closes a loop: its type, and its two bodies in the file."""
+
+    joint: Joint
+    type: str
+    bodies: tuple[str, str]
+
+
+@dataclass
+class _Lost:
+    """Properties that a file cannot express, by the names of their parts; none for the whole part."""
+
+    parts: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, part: str, *properties: str) -> None:
+        """Add properties of a part, or the part."""
+        known = self.parts.setdefault(part, [])
+        known += [one for one in properties if one not in known]
+
+
+class _Plan:
+    """Tree and loops of a file, with the names in use and the properties that are lost."""
+
+    def __init__(self, m: Mechanism, closing: Iterable[str]) -> None:
+        self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *m._parts])
+        bodies = {body.name: body for body in m.bodies}
+        driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
+        wanted = {c.partition(".")[0] for c in m._given("coordinates") or ()}
+        stay = {
+            j.name for j in m.joints if j.type not in closing or j.name in driven | wanted or _has_laws(j)
+        }
+        kept = forest(sorted(m.joints, key=lambda j: (j.name not in m._coupled, j.name not in stay, j.dof)))
+        self.branches = [
+            _Branch(joint, parent, child, bodies[child])
+            for joint, parent, child in m._model.tree._walk(m, kept)
+        ]
+        self.loops = []
+        for joint in (j for j in m.joints if j.name not in kept):
+            one, two = joint.bodies
+            if joint.name in stay:
+                above, below = (one, two) if two != GROUND else (two, one)
+                share = self.names.new(f"{joint.name} end")
+                self.branches.append(_Branch(joint, above, share, bodies[below]))
+                self.loops.append(_Loop(joint, "fixed", (share, below)))
+            else:
+                self.loops.append(_Loop(joint, joint.type, (one, two)))
+        self.shares = Counter(branch.body.name for branch in self.branches)
+
+    def inertia(self, branch: _Branch) -> tuple[float, np.ndarray, np.ndarray] | None:
+        """Return mass, centre of mass and inertia of a body with its point masses, or of its share.
+
+        Return None if they are not known.
+        """
+        body = branch.body
+        missing = [key for key in ("mass", "inertia") if getattr(body, key) is None]
+        if missing and body.mass != 0:
+            self.lost.add(body.name, f"dynamics (its {missing[0]} is not given)")
+            return None
+        J = as_matrix(body.inertia or (0.0,) * 6)  # type: ignore[arg-type]
+        parts = [(body.mass or 0.0, np.array(body.com or (0.0, 0.0, 0.0)), J)]
+        lumps = [p for p in self.mechanism.points if p.body == body.name and p.mass]
+        parts += [(p.mass, np.array(p.at), np.zeros((3, 3))) for p in lumps]
+        mass, com, J = combined_inertia(parts)
+        return mass / self.shares[body.name], com, J / self.shares[body.name]
+
+    def finish(self, root: Element, kind: str, strict: bool) -> None:
+        """Raise an error for the properties that are lost, or name them in a comment."""
+        m, lost = self.mechanism, self.lost
+        for load in (*(force.name for force in m.forces), *(moment.name for moment in m.moments)):
+            lost.add(load)
+        for joint in m.joints:
+            if joint.swing is not None:
+                lost.add(joint.name, "swing")
+        for distance in m.distances:
+            for key in ("limits", "effort_limits", "rate_limits"):
+                if getattr(distance, key) is not None:
+                    lost.add(distance.name, key)
+        for joint in m.joints:
+            for key in ("effort_limits", "rate_limits"):
+                if self._loses(joint, key, kind):
+                    lost.add(joint.name, key)
+        named = [
+            " of ".join([*filter(None, [", ".join(keys)]), m._describe(part)])
+            for part, keys in lost.parts.items()
+        ]
+        if flag("strict", strict) and named:
+            raise ModelError(
+                f"{kind} cannot express: {'; '.join(named)}. Remove this, or leave it out by "
+                f"`to_{kind.lower()}(strict=False)`.",
+                key="mechanism",
+                parts={part: tuple(keys) for part, keys in lost.parts.items()},
+            )
+        outputs: tuple[Any, ...] = (*m.distances, *m.contacts, *m.centers)
+        quiet = [m._describe(part.name) for part in outputs] + self._settings()
+        if named or quiet:
+            _note(root, f"not written: {'; '.join([*named, *quiet])}")
+            root.insert(0, root[-1])
+            del root[-1]
+
+    def _loses(self, joint: Joint, key: str, kind: str) -> bool:
+        """Return True if a format cannot express limits of efforts or rates of a joint."""
+        pairs = joint._bounds(key).values()
+        if kind == "URDF":
+            return (joint.type in ("free", "fixed") and bool(pairs)) or any(-a != b for a, b in pairs)
+        return bool(pairs) and (key == "rate_limits" or joint.type in ("free", "spherical"))
+
+    def _settings(self) -> list[str]:
+        """Return the settings and the reference points of bodies that a file does not have."""
+        m = self.mechanism
+        names: dict[str, Sequence[str]] = {key: m._given(key) or () for key in ("coordinates", "actuators")}
+        names["reference points (now at the joints) of bodies"] = [
+            branch.child
+            for branch in self.branches
+            if branch.child == branch.body.name and branch.body.reference is not None
+            if np.any(link_origin(branch.joint, branch.body) != np.array(branch.body.reference))
+        ]
+        found = [f"{key} {', '.join(some)}" for key, some in names.items() if some]
+        return found + [f"closure_tolerance {m.closure_tolerance:g}"] * bool(m.closure_tolerance)
+
+
+def _has_laws(joint: Joint) -> bool:
+    """Return True if a joint has springs, dampers, armature, friction or limits."""
+    limits = *joint.ranges.values(), *(joint._bounds("effort_limits") | joint._bounds("rate_limits")).values()
+    return any(np.any(getattr(joint, key)) for key in LAWS) or any(np.isfinite(x).any() for x in limits)
+
+
+def _limits(joint: Joint, component: str) -> tuple[float, float] | None:
+    """Return the limits of a coordinate, of which one may be infinite, or None."""
+    pair = joint.ranges.get(component)
+    return pair if pair is not None and np.isfinite(pair).any() else None
+
+
+def _common_laws(joint: Joint, among: slice, lost: _Lost) -> dict[str, float]:
+    """Return the laws that are equal for some coordinates; others are lost."""
+    found: dict[str, float] = {}
+    for key in LAWS[1:]:
+        values = getattr(joint, key)[among]
+        if min(values) == max(values):
+            found |= {key: float(values[0])} if values[0] else {}
+        else:
+            lost.add(joint.name, key)
+    return found
+
+
+def _first_body(joint: Joint, name: str) -> ModelError:
+    """Return the error for a joint that can only be written from its first body."""
+    return ModelError(f"Joint '{joint.name}' must have '{name}' as its first body.", joint=joint.name)
+
+
+def _is_ideal(motor: Motor) -> bool:
+    """Return True for a motor without rotor, losses and circuit."""
+    return not (motor.inertia or motor.damping or motor.friction or motor.electrical)
 
 
 def _place_of(frame: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -229,57 +405,49 @@ def _note(parent: Element, text: str) -> None:
     parent.append(Comment(f" {text.replace('--', '- -')} "))
 
 
-def _note_left_out(root: Element, m: Mechanism, kinds: Iterable[str]) -> None:
-    """Add a comment on parts without a counterpart."""
-    left = [f"{part.name} ({kind})" for kind in kinds for part in getattr(m, kind)]
-    if left:
-        _note(root, f"not written: {', '.join(left)}")
-
-
 def _text(root: Element) -> str:
     """Return an element as indented text."""
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
 
 
-def _inertia(m: Mechanism, body: Body) -> tuple[float, np.ndarray, np.ndarray] | None:
-    """Return mass, centre of mass and inertia of a body with its point masses; None without mass."""
-    if body.mass is None:
-        return None
-    parts = [(float(body.mass), np.array(body.com or (0.0, 0.0, 0.0)), as_matrix(body.inertia or (0.0,) * 6))]  # type: ignore[arg-type]
-    parts += [(p.mass, np.array(p.at), np.zeros((3, 3))) for p in m.points if p.body == body.name and p.mass]
-    return combined_inertia(parts)
+def _urdf_name(component: str) -> str:
+    """Return the name of the joint of a coordinate."""
+    return component.replace(".", "_")
 
 
-def _urdf_link(root: Element, m: Mechanism, body: Body, origin: np.ndarray) -> None:
+def _urdf_link(
+    root: Element, name: str, inertia: tuple[float, np.ndarray, np.ndarray] | None, origin: np.ndarray
+) -> None:
     """Add a link with its inertia."""
-    link, made = _add(root, "link", name=body.name), _inertia(m, body)
-    if made is not None:
-        mass, com, J = made
+    link = _add(root, "link", name=name)
+    if inertia is not None:
+        mass, com, J = inertia
         own = _add(link, "inertial")
         _add(own, "origin", xyz=com - origin)
         _add(own, "mass", value=mass)
         _add(own, "inertia", **{f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)})
 
 
-def _urdf_frame(root: Element, name: str, body: str, at: np.ndarray, axes: np.ndarray) -> None:
-    """Add a massless link fixed to a body."""
-    _add(root, "link", name=name)
-    _urdf_joint(root, f"{name} fixed", "fixed", body, name, at, axes)
-
-
 def _urdf_joint(
     root: Element, name: str, kind: str, parent: str, child: str, at: np.ndarray, R: Any = None
 ) -> Element:
     """Add a joint at a position and a rotation."""
-    from scipy.spatial.transform import Rotation
-
     own = _add(root, "joint", name=name, type=kind)
     _add(own, "parent", link=parent)
     _add(own, "child", link=child)
-    turn = Rotation.from_matrix(np.eye(3) if R is None else R)
-    _add(own, "origin", xyz=at, rpy=turn.as_euler("xyz", suppress_warnings=True))
+    _add(own, "origin", xyz=at, rpy=_rpy(np.eye(3) if R is None else R))
     return own
+
+
+def _rpy(R: np.ndarray) -> tuple[float, float, float]:
+    """Return roll, pitch and yaw of a rotation, whose product keeps all digits near gimbal lock."""
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    # of the rotation without its yaw, which makes up for an error of the yaw
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return float(roll), float(pitch), float(yaw)
 
 
 def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
@@ -289,12 +457,17 @@ def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
                  damping="damping", friction="friction", armature="armature")  # fmt: skip
     if laws:
         _add(own, "dynamics", **laws)
-    limits = _finite_limits(joint)
+    component = joint.components[step.component]
+    limits = _limits(joint, component)
+    keys = (("effort", "effort_limits"), ("velocity", "rate_limits"))
+    most = {word: joint._bounds(key)[component][1] for word, key in keys if component in joint._bounds(key)}
     if limits is None and own.get("type") == "revolute":
         own.set("type", "continuous")
+        if most:
+            _add(own, "limit", **{word: most.get(word, UNLIMITED) for word, _ in keys})
     else:
-        lower, upper = limits or (-1e9, 1e9)
-        _add(own, "limit", lower=lower, upper=upper, effort=1e9, velocity=1e9)
+        lower, upper = np.clip(limits or (-np.inf, np.inf), -NO_LIMIT, NO_LIMIT)
+        _add(own, "limit", lower=lower, upper=upper, **{word: most.get(word, UNLIMITED) for word, _ in keys})
 
 
 def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
@@ -303,72 +476,80 @@ def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
     return {word: x for word, x in numbers.items() if x}
 
 
-def _finite_limits(joint: Joint) -> tuple[float, float] | None:
-    """Return the limits of a joint with one coordinate, if both are finite."""
-    limits: Any = joint.limits if joint.dof == 1 else None
-    return limits if limits is not None and np.isfinite(limits).all() else None
-
-
 def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
     """Return for each joint that follows another: its name, factor and offset."""
-    values = m.reference_values
+    values = m._reference_values
     made: dict[str, tuple[str, float, float]] = {}
-    for name, terms in m.terms.items():
+    for name, terms in m._terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
-            raise ModelError(
-                f"Coupling '{name}' relates several joints, which URDF cannot express. Use to_mjcf().",
-                name=name,
-            )
+            message = f"Coupling '{name}' relates several joints, which URDF cannot express. Use to_mjcf()."
+            raise ModelError(message, name=name)
         # default coordinates stay independent
-        pairs.sort(key=lambda pair: pair[0][0] in m.coordinate_names)
+        pairs.sort(key=lambda pair: pair[0][0] in m.coordinates)
         (one, r), (two, s) = pairs[0]
         factor = float(-s / r)
         made[one] = (two, factor, float(values[one] - factor * values[two]))
     return made
 
 
-def _add_mjcf_inertia(own: Element, m: Mechanism, body: Body, origin: np.ndarray) -> None:
-    """Add the inertia of a body."""
-    made = _inertia(m, body)
-    if made is None or not made[0] > 0:
+def _add_mjcf_inertia(
+    own: Element, name: str, inertia: tuple[float, np.ndarray, np.ndarray] | None, origin: np.ndarray
+) -> None:
+    """Add the inertia of a body by its principal moments, which MuJoCo does not compute again."""
+    from scipy.spatial.transform import Rotation
+
+    if inertia is None or not inertia[0] > 0:
         raise ModelError(
-            f"Body '{body.name}' has no mass, and MuJoCo allows no massless body that moves. Give it one.",
-            name=body.name,
+            f"Body '{name}' has no mass or no inertia, and MuJoCo allows no such body that moves. Give both.",
+            name=name,
         )
-    mass, com, J = made
-    low, middle, high = np.linalg.eigvalsh(J)
-    if not low > 0 or not low + middle >= high:
-        raise ModelError(
-            f"Body '{body.name}' has the principal moments {low:.3g}, {middle:.3g}, {high:.3g}, and MuJoCo "
-            "allows no such body. All must be positive, and none may exceed the sum of the others.",
-            name=body.name,
+    mass, com, J = inertia
+    (low, middle, high), axes = np.linalg.eigh(J)
+    if high <= (low + middle) * (1 + SUM_RTOL):  # a lamina, but for round-off
+        high = min(high, low + middle)
+    if not min(mass, low) >= MUJOCO_MIN or high > low + middle:
+        message = (
+            f"Body '{name}' has the mass {mass:.3g} and the principal moments {low:.3g}, {middle:.3g}, "
+            f"{high:.3g}, and MuJoCo allows no such body. All must be at least {MUJOCO_MIN:g}, if need be in "
+            "other units, and no moment may exceed the sum of the others."
         )
-    six = J[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    _add(own, "inertial", pos=com - origin, mass=mass, fullinertia=six)
+        raise ModelError(message, name=name, mass=mass, principal=(float(low), float(middle), float(high)))
+    axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
+    quat = Rotation.from_matrix(axes).as_quat(scalar_first=True)
+    _add(own, "inertial", pos=com - origin, quat=quat, mass=mass, diaginertia=(low, middle, high))
 
 
-def _add_mjcf_joints(own: Element, joint: Joint, backwards: bool, parent: str) -> None:
-    """Add the joints of a body."""
-    made = steps(joint, backwards)
-    words = {"damping": "damping", "armature": "armature", "frictionloss": "friction"}
-    if joint.type == "free" and parent == GROUND and not backwards:
+def _add_mjcf_joints(own: Element, branch: _Branch, lost: _Lost) -> None:
+    """Add the joints of a body. A free joint with different laws is three slides and a ball."""
+    joint = branch.joint
+    made = steps(joint, branch.backwards)
+    words = {"damping": "damping", "armature": "armature", "friction": "frictionloss"}
+    alike = all(len(set(getattr(joint, key))) < 2 for key in LAWS)
+    plain = alike and not any(joint.stiffness) and not joint.ranges  # type: ignore[arg-type]
+    if joint.type == "free" and branch.parent == GROUND and not branch.backwards and plain:
         # the attributes of <freejoint> do not include damping and armature
-        _add(own, "joint", name=joint.name, type="free", **_laws(joint, 3, **words))
+        laws = _common_laws(joint, slice(6), lost)
+        _add(own, "joint", name=joint.name, type="free", **{words[key]: x for key, x in laws.items()})
         return
-    balls = [step.component for step in made if step.kind == BALL]
-    if joint.type == "free" or (backwards and balls):
-        first = GROUND if joint.type == "free" else parent
-        raise ModelError(f"Joint '{joint.name}' must have '{first}' as its first body.", joint=joint.name)
-    if balls:
-        _add(own, "joint", name=joint.name, type="ball", **_laws(joint, balls[0], **words))
-    words |= {"stiffness": "stiffness", "springref": "rest"}
+    balls = [step.component for step in made if step.kind == lay.BALL]
+    if branch.backwards and balls:
+        raise _first_body(joint, branch.parent)
+    keys = {word: key for key, word in words.items()} | {"stiffness": "stiffness", "springref": "rest"}
     for step in made:
-        if step.kind != BALL:
-            k, kind = step.component, "slide" if step.kind == PRISMATIC else "hinge"
-            laws = {"ref": joint.value[k], **_laws(joint, k, **words)}  # type: ignore[index]
-            limits = _finite_limits(joint)
-            _add(own, "joint", name=joint.components[k], type=kind, axis=step.axis, **laws, range=limits)
+        if step.kind != lay.BALL:
+            k, kind = step.component, "slide" if step.kind == lay.PRISMATIC else "hinge"
+            laws = {"ref": joint.value[k], **_laws(joint, k, **keys)}  # type: ignore[index]
+            limits = _limits(joint, joint.components[k])
+            efforts = joint._bounds("effort_limits").get(joint.components[k])
+            if efforts is not None:
+                efforts = tuple(np.clip(efforts, -NO_LIMIT, NO_LIMIT))
+            ranges = {"range": limits, "actuatorfrcrange": efforts}
+            _add(own, "joint", name=joint.components[k], type=kind, axis=step.axis, **laws, **ranges)
+    if balls:
+        name = joint.components[balls[0]] if joint.type == "free" else joint.name
+        laws = _common_laws(joint, slice(balls[0], balls[0] + 3), lost)
+        _add(own, "joint", name=name, type="ball", **{words[key]: x for key, x in laws.items()})
 
 
 def _add_sites(own: Element, m: Mechanism, body: str, origin: np.ndarray) -> None:
@@ -383,42 +564,53 @@ def _add_sites(own: Element, m: Mechanism, body: str, origin: np.ndarray) -> Non
             _add(own, "site", name=part.name, pos=at - origin, quat=quat)
 
 
-def _mjcf_relations(m: Mechanism, origins: dict[str, np.ndarray]) -> tuple[Element, Element]:
-    """Return springs between points as straight tendons; loops and couplings as equality constraints.
+def _mjcf_relations(
+    m: Mechanism, plan: _Plan, origins: dict[str, np.ndarray]
+) -> tuple[Element, Element, Element]:
+    """Return springs between points as straight tendons; loops and couplings as equalities; actuators.
 
-    Couplings of more than two joints have a fixed tendon each.
+    Couplings and shafts of several joints have a fixed tendon each.
     """
-    tendons, equalities = Element("tendon"), Element("equality")
-    for joint in m._model.tree.cuts:
-        one, two = (body if body != GROUND else "world" for body in joint.bodies)
-        pair = {"body1": one, "body2": two}
-        at = np.array(joint.at or (0.0, 0.0, 0.0)) - origins[joint.bodies[0]]
-        if joint.type == "fixed":
+    tendons, equalities, actuators = Element("tendon"), Element("equality"), Element("actuator")
+    names = Names([*m._parts])
+    for loop in plan.loops:
+        one, two = (body if body != GROUND else "world" for body in loop.bodies)
+        pair, joint = {"body1": one, "body2": two}, loop.joint
+        at = np.array(joint.at or (0.0, 0.0, 0.0)) - origins[loop.bodies[0]]
+        if loop.type == "fixed":
             _add(equalities, "weld", name=joint.name, **pair)
-        elif joint.type in ("spherical", "revolute"):
-            _add(equalities, "connect", name=joint.name, **pair, anchor=at)
-            if joint.type == "revolute":
-                other = at + m._model.length * unit(joint.axis)
-                _add(equalities, "connect", name=f"{joint.name} axis", **pair, anchor=other)
-        else:
-            raise ModelError(
-                f"Joint '{joint.name}' is {joint.type} and closes a loop, which MJCF cannot express. Name "
-                "other coordinates, so that another joint closes it.",
-                joint=joint.name,
-            )
-    for name, terms in m.terms.items():  # of changes from the reference values
+            continue
+        _add(equalities, "connect", name=joint.name, **pair, anchor=at)
+        if loop.type == "revolute":
+            other = at + m._model.length * unit(joint.axis)
+            _add(equalities, "connect", name=names.new(f"{joint.name} axis"), **pair, anchor=other)
+
+    def add_tendon(name: str, joints: Iterable[tuple[str, float]]) -> None:
+        fixed = _add(tendons, "fixed", name=name)
+        for joint, ratio in joints:
+            _add(fixed, "joint", joint=joint, coef=ratio)
+
+    for name, terms in m._terms.items():  # of changes from the reference values
         if len(terms) == 2:
             (first, r), (second, s) = terms
             ratio = (0, -s / r, 0, 0, 0)
             _add(equalities, "joint", name=name, joint1=first, joint2=second, polycoef=ratio)
         else:
-            fixed = _add(tendons, "fixed", name=name)
-            for first, r in terms:
-                _add(fixed, "joint", joint=first, coef=r)
+            add_tendon(name, terms)
             _add(equalities, "tendon", name=name, tendon1=name, polycoef=np.zeros(5))
     for spring in m.springs:
         laws = {"stiffness": spring.stiffness, "damping": spring.damping, "springlength": [spring.rest] * 2}
         own = _add(tendons, "spatial", name=spring.name, **laws)
         for point in spring.points:
             _add(own, "site", site=point)
-    return tendons, equalities
+    hinges = {c for joint in m.joints if joint.type not in ("spherical", "free") for c in joint.components}
+    for motor in m.motors:
+        shaft, ratios = m._shafts[motor.name], motor.ratios or ()
+        if not _is_ideal(motor) or not hinges.issuperset(shaft):
+            plan.lost.add(motor.name)
+        elif len(shaft) == 1:
+            _add(actuators, "motor", name=motor.name, joint=shaft[0], gear=ratios)
+        else:
+            add_tendon(motor.name, zip(shaft, ratios, strict=True))
+            _add(actuators, "motor", name=motor.name, tendon=motor.name)
+    return tendons, equalities, actuators

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from kic.errors import short_repr
+from kic.io.elements import SDF
 from kic.io.robot import (
     FREE_JOINT,
+    NO_LIMIT,
     WORLD,
     Link,
     Names,
@@ -20,6 +22,7 @@ from kic.io.robot import (
     RobotFrame,
     RobotJoint,
     RobotLoop,
+    bounds,
     mechanism_of,
     quaternion_axes,
     rpy,
@@ -31,10 +34,7 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
 # default of the format
-GRAVITY = (0.0, 0.0, -9.8)
-# size of a limit that is none
-NO_LIMIT = 1e16
-TRUE = ("true", "1")
+SDF_GRAVITY = (0.0, 0.0, -9.8)
 _TYPES = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -44,25 +44,14 @@ _TYPES = {
     "universal": "universal",
     "screw": "cylindrical",
 }
-_QUIET = (
-    "link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "model",
-    "plugin",
-)  # fmt: skip
-# parts of a link that are read, or have one remark for all links, and values without an effect of others
-_QUIET_LINK = ("inertial", "pose", "visual", "collision", "sensor", "self_collide", "enable_wind")
-_QUIET_VALUES = {
-    "gravity": ("true", "1"),
-    "kinematic": ("false", "0"),
-    "must_be_base_link": ("false", "0"),
-    "velocity_decay": (),
-}
 
 
 def from_sdf(
     model: str | os.PathLike[str],
+    *,
     floating_base: bool = True,
     coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
+    near: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from an SDF file; joints that close loops are kept.
@@ -77,7 +66,7 @@ def from_sdf(
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain, and in a closed one the best
         conditioned.
-    start : dict of str to float, optional
+    near : dict of str to float, optional
         Values of joints from which the loops are closed, if they are open at the zero of the file.
     strict : bool
         True to raise an error where something with an effect on motion is ignored.
@@ -108,21 +97,26 @@ def from_sdf(
     models = list((world or root).all("model"))
     if len(models) != 1:
         root.fail(f"the file must have one <model>, got {len(models)}.")
-    robot = Robot(root.source, models[0].get("name", "robot"), strict=flag("strict", strict), gravity=GRAVITY)
+    robot = Robot(
+        root.source, models[0].get("name", "robot"), strict=flag("strict", strict), gravity=SDF_GRAVITY
+    )
     if world is not None and world.find("gravity") is not None:
         robot.gravity = world.content("gravity", 3)
-    for element in root.all("include") if world is None else world.all("include"):
+    for element in (*root.all("include"), *(() if world is None else world.all("include"))):
         element.fail("included models cannot be read. Give the text of the whole model.")
-    _Model(models[0], robot).read(flag("floating_base", floating_base))
+    SDF.check(root, robot)
+    major, _, minor = root.get("version", "1.12").partition(".")
+    old = major == "1" and minor in ("0", "1", "2", "3", "4")
+    _Model(models[0], robot, old).read(flag("floating_base", floating_base))
     remedy = "A free body needs `from_sdf` with `floating_base=True`, and no <static>."
-    return mechanism_of(robot, coordinates, start, remedy)
+    return mechanism_of(robot, coordinates, near, remedy)
 
 
 class _Model:
     """Links, joints and frames of a model, with their poses in it."""
 
-    def __init__(self, element: Element, robot: Robot) -> None:
-        self.element, self.robot = element, robot
+    def __init__(self, element: Element, robot: Robot, old: bool) -> None:
+        self.element, self.robot, self.old = element, robot, old
         self.parts: dict[str, Element] = {}
         self.poses: dict[str, np.ndarray] = {"__model__": np.eye(4), "world": np.eye(4)}
         self.carriers: dict[str, str] = {"world": "world"}
@@ -142,18 +136,12 @@ class _Model:
                 self.parts[name] = child
             elif child.tag in ("model", "include"):
                 child.fail("models in models cannot be read. Merge them into one.")
-            elif child.tag not in _QUIET:
-                robot.remark_lost(child.line, f"<{child.tag}> is ignored.")
         links = [child for child in element.all("link")]
         if not links:
             element.fail("the model has no links.")
         self._place(links)
         for one in links:
             robot.add(self._link(one))
-        for tag in ("visual", "collision", "sensor"):
-            line = next((x.line for one in links for x in one.all(tag)), 0)
-            if line:
-                robot.remark(line, f"<{tag}> elements of links are ignored.")
         gears = [one for one in element.all("joint") if one.get("type") == "gearbox"]
         joints = [self._joint(one) for one in element.all("joint") if one not in gears]
         for gear in gears:
@@ -164,7 +152,7 @@ class _Model:
             robot.frames.append(
                 RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
             )
-        static, fixed = element.find("static"), element.word("static") in TRUE
+        static, fixed = element.find("static"), element.flag("static")
         if static is not None and fixed:
             robot.remark(static.line, "<static> fixes the first link; joints can move.", lost=bool(joints))
         self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
@@ -176,6 +164,9 @@ class _Model:
         if carrier not in names:
             self.element.fail(f"`canonical_link` {short_repr(carrier)} must be a link of the model.")
         self.carriers |= {name: name for name in names} | {"__model__": carrier}
+        own = self.element.find("pose")
+        if own is not None and own.get("relative_to", "") not in ("", "world"):
+            own.fail("the pose of the model must be relative to the world. Give it in world axes.")
         T, frame = _own_pose(self.element), self.element.get("placement_frame", "")
         if frame:
             T = T @ np.linalg.inv(self.pose(frame))
@@ -221,11 +212,6 @@ class _Model:
     def _link(self, element: Element) -> Link:
         """Return a link. The format's defaults are a mass of 1 and moments of 1."""
         link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
-        for child in element.children:
-            value = child.text.strip()
-            if child.tag not in _QUIET_LINK and value not in _QUIET_VALUES.get(child.tag, ()):
-                text = f"<{child.tag}> of link '{link.name}' is ignored."
-                self.robot.remark(child.line, text, lost=child.tag in _QUIET_VALUES)
         own = element.find("inertial")
         if own is None:
             self.robot.remark(
@@ -240,12 +226,9 @@ class _Model:
         x = dict.fromkeys(keys, 0.0) | {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
         if moments is not None:
             x = {key: moments.content(key, 1, str(x[key]))[0] for key in keys}
-        if own.get("auto", "false") in TRUE:
+        if own.flag("auto"):
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
-            self.robot.remark_lost(own.line, text)
-        if own.find("fluid_added_mass") is not None:
-            text = f"<fluid_added_mass> of link '{link.name}' is ignored."
             self.robot.remark_lost(own.line, text)
         set_inertia(link, _own_pose(own), x)
         return link
@@ -336,7 +319,8 @@ class _Model:
         xyz = (0.0, 0.0, 1.0) if element is None else element.content("xyz", 3, "0 0 1")
         frame = name
         if element is not None and (own := element.find("xyz")) is not None:
-            of_model = element.word("use_parent_model_frame") in TRUE
+            # the only frame of axes before version 1.5, whatever the element says
+            of_model = self.old or element.flag("use_parent_model_frame")
             frame = own.get("expressed_in", "") or ("__model__" if of_model else name)
         axis = self.pose(frame)[:3, :3] @ xyz
         size = float(np.linalg.norm(axis))
@@ -347,7 +331,7 @@ class _Model:
     def _acts(self, element: Element) -> bool:
         """Return True if an axis has limits, springs, damping or friction."""
         given = {
-            child.tag: part.content(child.tag, 1)[0]
+            child.tag: part.content(child.tag, 1, finite=False)[0]
             for part in element.all("limit", "dynamics")
             for child in part.children
             if child.tag in ("lower", "upper", "damping", "friction", "spring_stiffness")
@@ -358,20 +342,26 @@ class _Model:
         """Set limits, springs, damping and friction of a joint about one of its axes."""
         limit, dynamics = element.find("limit"), element.find("dynamics")
         if limit is not None:
-            lower, upper = (
-                x if abs(x) < NO_LIMIT else float(np.copysign(np.inf, x))
-                for key, default in (("lower", "-1e16"), ("upper", "1e16"))
-                for x in limit.content(key, 1, default)
+            (lower,), (upper,) = (
+                limit.content(key, 1, default, finite=False)
+                for key, default in (("lower", "-inf"), ("upper", "inf"))
             )
+            lower, upper = bounds(lower, upper)
             if continuous:
                 if np.isfinite([lower, upper]).any():
                     text = f"joint '{joint.name}' is continuous, and its limits are ignored."
                     self.robot.remark(limit.line, text)
             elif joint.type in ("revolute", "prismatic"):
                 joint.lower, joint.upper = lower, upper
+            elif not lower < upper:
+                text = f"limits {lower:g} to {upper:g} of joint '{joint.name}' are ignored."
+                self.robot.remark_lost(limit.line, text)
             elif np.isfinite([lower, upper]).any():
-                self.robot.remark(limit.line, f"limits of the {joint.type} joint '{joint.name}' are ignored.")
-            self.robot.remark_limits_of(limit)
+                # a screw has them at its rotation
+                pairs = [*(joint.ranges or [(-np.inf, np.inf)] * 2)]
+                pairs[int(tag == "axis2")] = lower, upper
+                joint.ranges = tuple(pairs)
+            self.robot.read_limits(limit, joint, int(tag == "axis2"))
         if dynamics is not None:
             words = ("damping", "friction", "spring_stiffness", "spring_reference")
             for key, word in zip(("damping", "friction", "stiffness", "rest"), words, strict=True):
@@ -383,27 +373,29 @@ class _Model:
     ) -> None:
         """Add the joints of a tree from the world, and the others as loops.
 
-        Parents come first: a joint is turned round only where nothing else reaches its links. Links that no
-        joint connects with the world have a joint of their own.
+        Coupled joints are in the tree. Parents come first: another joint is reversed only where nothing
+        else reaches its links. Links that no joint connects with the world have a joint of their own.
         """
         robot, pose = self.robot, {link: self.pose(link) for link in (*links, "world")}
+        named = [name for c in robot.couplings for name in c.joints]
+        coupled = {*named, *(name.rpartition(".")[0] for name in named)}
         at: dict[str, list[int]] = {}
         for k, (joint, _) in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
         names = Names(joint.name for joint, _ in joints)
         reached, left = set[str](), dict(enumerate(joints))
-        forwards, backwards = list[int](), list[int]()
+        front = list[tuple[bool, bool, int]]()
 
         def reach(link: str) -> None:
             reached.add(link)
             for k in at.get(link, ()):
-                heappush(forwards if joints[k][0].parent == link else backwards, k)
+                joint = joints[k][0]
+                heappush(front, (joint.name not in coupled, joint.parent != link, k))
 
         def span() -> None:
-            while forwards or backwards:
-                turned = not forwards
-                k = heappop(backwards if turned else forwards)
+            while front:
+                _, turned, k = heappop(front)
                 joint = joints[k][0]
                 above, below = (joint.child, joint.parent) if turned else (joint.parent, joint.child)
                 if k in left and below not in reached:
@@ -433,19 +425,14 @@ class _Model:
             frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
             ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
             inverse = np.linalg.inv(place)[:3, :3]
-            laws: dict[str, Any] = {
-                key: tuple(getattr(joint, key).tolist()) for key in ("damping", "friction")
+            axes = {
+                key: tuple((inverse @ axis).tolist())
+                for key in ("axis", "axis2")
+                if (axis := getattr(joint, key)) is not None
             }
-            for key in ("axis", "axis2"):
-                axis = getattr(joint, key)
-                if axis is not None:
-                    laws[key] = tuple((inverse @ axis).tolist())
             robot.loops.append(
-                RobotLoop(joint.name, joint.type, ends, frames, element.line, **laws)  # type: ignore[arg-type]
+                RobotLoop(joint.name, joint.type, ends, frames, element.line, joint, **axes)  # type: ignore[arg-type]
             )
-            if np.any(joint.stiffness):
-                text = f"the spring of joint '{joint.name}', which closes a loop, is ignored."
-                robot.remark_lost(element.line, text)
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""
@@ -453,21 +440,16 @@ class _Model:
         self.robot.add(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
 
     def _add(self, joint: RobotJoint, above: str, below: str, pose: Mapping[str, np.ndarray]) -> None:
-        """Add a joint of the tree between two links, turned round if the upper one is its child."""
+        """Add a joint of the tree between two links, reversed if the upper one is its child."""
         place, own = self.pose(joint.name), np.linalg.inv(pose[below])
-        backwards = joint.parent != above
+        joint.turned = joint.parent != above
         joint.parent, joint.child = WORLD if above == "world" else above, below
         joint.pose = np.linalg.inv(pose[above]) @ pose[below]
         joint.at = tuple((own @ place)[:3, 3].tolist())
         for key in ("axis", "axis2"):
             axis = getattr(joint, key)
             if axis is not None:
-                sign = -1.0 if backwards else 1.0
-                setattr(joint, key, tuple((sign * own[:3, :3] @ axis).tolist()))
-        if backwards and joint.type == "universal":
-            joint.axis, joint.axis2 = joint.axis2, joint.axis
-            for key in ("stiffness", "rest", "damping", "friction"):
-                setattr(joint, key, getattr(joint, key)[::-1])
+                setattr(joint, key, tuple((own[:3, :3] @ axis).tolist()))
         self.robot.add(joint)
 
 
@@ -483,4 +465,4 @@ def _own_pose(element: Element) -> np.ndarray:
     if form != "euler_rpy":
         own.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
     six = np.array(own.numbers(own.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
-    return transform(six[:3], rpy(np.radians(six[3:]) if own.get("degrees", "false") in TRUE else six[3:]))
+    return transform(six[:3], rpy(np.radians(six[3:]) if own.flag("degrees") else six[3:]))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -15,14 +16,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from kic.assembly import LOOP_TYPES
 from kic.description.description import KINDS, MechanismDescription, Part
+from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import Six
 from kic.description.units import Units
 from kic.description.validation import STRICT, Vector
-from kic.errors import FileError, KicError, ModelFileError, invalid, short_repr
+from kic.errors import FileError, KicError, ModelFileError, either, invalid, short_repr
 from kic.io.dh import DH, DHRow, from_dh
-from kic.io.files import atomic_write, kind_of, shortened
+from kic.io.files import atomic_write, kind_of
 from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
 
@@ -34,7 +35,7 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     ----------
     model : str or path
         Name of a shipped model ("puma560"), or the path of a file ("./arm.toml", "robot.urdf"). The functions
-        `from_urdf`, `from_sdf` and `from_mujoco` have more options.
+        `from_urdf`, `from_sdf` and `from_mjcf` have more options.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 
         root = xml.read_root(path, "robot")
         readers: dict[str, Any] = {
-            "robot": urdf.from_urdf, "sdf": sdf.from_sdf, "mujoco": mjcf.from_mujoco,
+            "robot": urdf.from_urdf, "sdf": sdf.from_sdf, "mujoco": mjcf.from_mjcf,
         }  # fmt: skip
         if root.tag not in readers:
             root.fail("the root must be <robot> (URDF), <sdf> or <mujoco>.")
@@ -80,7 +81,11 @@ def _read(path: Path) -> dict[str, Any]:
         )
     except FileNotFoundError as error:
         numbers = {"errno": error.errno}
-        rule = f"there is no such file. Shipped models: {', '.join(model_names())}"
+        there = sorted(p.name for p in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
+        close = get_close_matches(path.name, there)
+        close += [f"the shipped model '{name}'" for name in get_close_matches(path.stem, model_names(), 1)]
+        rule = f"there is no such file{f', but there is {either(close)}' if close else ''}"
+        numbers["candidates"] = tuple(close)
     except OSError as error:
         rule, numbers = f"cannot be read: {error.strerror}", {"errno": error.errno}
     except UnicodeDecodeError as error:
@@ -89,7 +94,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise
     except ValueError as error:  # an invalid path
         rule = f"cannot be read: {error}"
-    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path, **numbers)
+    raise ModelFileError(f"{path}: {rule}.", path=path, **numbers)
 
 
 # a file within these bounds loads, or fails, in about 2 s and 200 MB; a chain of 13,000 joints is within them
@@ -127,12 +132,12 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
             known = path.suffix.lower() in SUFFIXES
             kinds = "" if known else f". Files of mechanisms end in {', '.join(SUFFIXES)}"
             rule = kind_of(text.encode()) or f"is not TOML: {error}{kinds}"
-    raise ModelFileError(f"{shortened(path)}: {rule}.", path=path)
+    raise ModelFileError(f"{path}: {rule}.", path=path)
 
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Loop that is open in the file and closed by `Mechanism.assemble`."""
+    """Loop that is open in the file and closed by `Mechanism.close_loops`."""
 
     __pydantic_config__ = STRICT
     frames: tuple[str, str]
@@ -170,11 +175,8 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
 
     dh = "dh" in data
     if dh and "joints" in data:
-        raise ModelFileError(
-            f"{path}: joints: a file must have either `joints` or `dh` rows, not both.",
-            path=path,
-            key="joints",
-        )
+        message = f"{path}: joints: a file must have either `joints` or `dh` rows, not both."
+        raise ModelFileError(message, path=path, key="joints")
     try:
         # a date becomes True, which is invalid for every key
         checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
@@ -182,10 +184,10 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         loops = [(*loop.frames, loop.type) for loop in values.pop("loops")]
         if dh:
             arm = values.pop("dh")
-            made = from_dh(values.pop("name"), arm.rows, arm.convention, **values)
+            made = from_dh(values.pop("name"), arm.rows, convention=arm.convention, **values)
         else:
             made = Mechanism(**values)
-        return made.assemble(loops) if loops else made
+        return made.close_loops(loops) if loops else made
     except RecursionError:
         raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
     except ValidationError as error:
@@ -198,7 +200,7 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
             key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
             key = re.sub(r"^(rows|convention)", r"dh.\1", key)
         place = f"{key}: " if key else ""
-        words = shortened(str(error), 3000)  # a name may be as long as the file
+        words = str(error)
         numbers = {**error.numbers, "path": path, "key": key}
         raise ModelFileError(f"{path}: {place}{words}", **numbers) from None
 
@@ -387,16 +389,21 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     >>> import kic, tempfile, pathlib
     >>> arm = kic.load("horn-two-link")
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.toml"
-    >>> kic.save(arm, file)
+    >>> arm.save(file)
     >>> kic.load(file) == arm
     True
     """
     if not isinstance(mechanism, MechanismDescription):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
+    write_model(path, lambda: written(mechanism))
+
+
+def write_model(path: str | os.PathLike[str], text: Callable[[], str]) -> None:
+    """Write the text of a model file."""
     try:
-        text = written(mechanism).encode("utf-8")
+        content = text().encode("utf-8")
         with atomic_write(path) as file:
-            file.write(text)
+            file.write(content)
     except FileError as error:
         raise ModelFileError(error.message, **error.numbers) from None
     except UnicodeEncodeError as error:
@@ -458,6 +465,8 @@ def _plain(item: Any) -> Any:
     values = {}
     for f in fields(item):
         value = getattr(item, f.name)
+        if isinstance(item, MechanismDescription) and f.name in ("coordinates", "actuators"):
+            value = item._given(f.name)  # the argument, not its default
         if isinstance(value, tuple) and f.name in _PER_COORDINATE:
             if not any(value):
                 continue

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.assembly import loop_words
 from kic.errors import InputError, ModelFileError, short_repr
+from kic.io.elements import URDF
 from kic.io.robot import (
     FREE_JOINT,
     GRAVITY,
@@ -21,6 +22,7 @@ from kic.io.robot import (
     RobotCoupling,
     RobotJoint,
     RobotLoop,
+    bounds,
     joint_motion,
     mechanism_of,
     quaternion_axes,
@@ -41,17 +43,16 @@ _TYPES = {
     "planar": "planar",
     "spherical": "spherical",
 }
-# parts of links and robots without an effect on motion; others get a remark
-_QUIET = ("material", "gazebo", "link", "joint", "transmission", "group", "drake")
 
 
 def from_urdf(
     model: str | os.PathLike[str],
+    *,
     loops: Iterable[Any] = (),
     floating_base: bool = False,
     gravity: Any = GRAVITY,
     coordinates: Iterable[str] | None = None,
-    start: Mapping[str, float] | None = None,
+    near: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from a URDF file, and close its loops.
@@ -64,7 +65,7 @@ def from_urdf(
         Frames that coincide where loops close, because URDF describes trees only. A frame is a link, or the
         link below a joint. The third word is the type of the closing joint: "spherical" (the default),
         "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and
-        about x) or "planar" (along z and x).
+        about x) or "planar" (along z and x). Its coordinates are 0 where both frames coincide.
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
@@ -72,7 +73,7 @@ def from_urdf(
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
         file's transmissions if they can drive it, else the best conditioned.
-    start : dict of str to float, optional
+    near : dict of str to float, optional
         Values of joints from which the loops are closed. By default the zero of the file is tried first, and
         then samples within the limits.
     strict : bool
@@ -104,22 +105,11 @@ def from_urdf(
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
     robot = Robot(root.source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
-    dropped: dict[str, int] = {}
+    URDF.check(root, robot)
     for element in root.all("link"):
         robot.add(_link(element))
-        for child in element.children:
-            if child.tag != "inertial":
-                dropped.setdefault(child.tag, child.line)
     for element in root.all("joint"):
         robot.add(_joint(element, robot))
-    for tag, line in dropped.items():
-        text = f"<{tag}> elements of links are ignored."
-        robot.remark(line, text, lost=tag not in ("visual", "collision"))
-    for element in root.children:
-        if element.tag == "gazebo":
-            _gazebo(element, robot)
-        elif element.tag not in _QUIET:
-            robot.remark_lost(element.line, f"<{element.tag}> is ignored.")
     _mimics(root, robot)
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
@@ -128,7 +118,7 @@ def from_urdf(
         links = _link_of(robot, first), _link_of(robot, second)
         robot.loops.append(RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
     remedy = "A free body needs `from_urdf` with `floating_base=True`."
-    return mechanism_of(robot, coordinates, start, remedy)
+    return mechanism_of(robot, coordinates, near, remedy)
 
 
 def placement(element: Element | None) -> np.ndarray:
@@ -203,10 +193,17 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
             if law < 0:
                 robot.remark_lost(dynamics.line, f"joint '{name}': negative {key} is ignored.")
             getattr(joint, key)[:] = max(law, 0.0)
-    if limit is not None and kind in ("revolute", "prismatic"):
-        joint.lower, joint.upper = limit.number("lower", "0"), limit.number("upper", "0")
+        is_ball = joint.type in ("free", "spherical")
+        if joint.stiffness.any() and (is_ball or (rest and len(joint.rest) > 1)):
+            word = "spring_stiffness" if is_ball else "spring_reference"
+            robot.remark_lost(dynamics.line, f"`{word}` of the {kind} joint '{name}' is ignored.")
     if limit is not None:
-        robot.remark_limits_of(limit)
+        pair = bounds(*(limit.number(key, "0", finite=False) for key in ("lower", "upper")))
+        if kind in ("revolute", "prismatic"):
+            joint.lower, joint.upper = pair
+        elif kind != "fixed" and any(np.isfinite(x) and x != 0.0 for x in pair):
+            robot.remark_lost(limit.line, f"limits of the {kind} joint '{name}' are ignored.")
+        robot.read_limits(limit, joint)
     safety = element.find("safety_controller")
     if safety is not None:
         robot.remark(safety.line, f"the safety controller of joint '{name}' is ignored.")
@@ -273,15 +270,6 @@ def _below(element: Element, tag: str) -> list[Element]:
     for child in element.children:
         found += [child, *_below(child, tag)] if child.tag == tag else _below(child, tag)
     return found
-
-
-def _gazebo(element: Element, robot: Robot) -> None:
-    """Add remarks on the parts of a <gazebo> extension that affect motion."""
-    for child in element.children:
-        if child.tag in ("joint", "plugin", "sensor"):
-            robot.remark(
-                child.line, f"<{child.tag}> of a <gazebo> extension is ignored.", lost=child.tag == "joint"
-            )
 
 
 def _roots(robot: Robot, floating_base: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
@@ -13,7 +13,7 @@ from xml.parsers import expat
 from kic.errors import ModelFileError, invalid, short_repr
 
 # a file within these bounds is read, or fails, in about 2 s
-BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
+XML_BYTES_MAX, ELEMENTS_MAX, DEPTH_MAX = 10_000_000, 40_000, 200
 # equals signs of a file, which bound its attributes, and attributes of an element, which parsers compare
 ATTRIBUTES_MAX, ELEMENT_ATTRIBUTES_MAX = 300_000, 200
 # characters of an element's text that are kept; longer text cannot be a list of numbers
@@ -77,14 +77,15 @@ class Element:
             self.fail(f"attribute `{key}` is missing.")
         return value
 
-    def numbers(self, text: str, count: int, what: str) -> tuple[float, ...]:
-        """Return `count` finite numbers of a text."""
+    def numbers(self, text: str, count: int, what: str, finite: bool = True) -> tuple[float, ...]:
+        """Return `count` numbers of a text, none NaN, and all finite if required."""
         try:
             values = tuple(float(word) for word in text.split())
         except ValueError:
             values = ()
-        if len(values) != count or not all(map(isfinite, values)):
-            expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        if len(values) != count or any(map(isnan, values)) or (finite and not all(map(isfinite, values))):
+            word = "finite number" if finite else "number"
+            expected = f"a {word}" if count == 1 else f"{count} {word}s"
             self.fail(f"{what} must be {expected}, got {short_repr(text)}.")
         return values
 
@@ -92,21 +93,38 @@ class Element:
         """Return the numbers of an attribute."""
         return self.numbers(self.get(key, default), count, f"`{key}`")
 
-    def number(self, key: str, default: str | None = None) -> float:
+    def number(self, key: str, default: str | None = None, finite: bool = True) -> float:
         """Return the number of an attribute."""
-        return self.vector(key, default, 1)[0]
+        return self.numbers(self.get(key, default), 1, f"`{key}`", finite)[0]
+
+    def truth(self, text: str, what: str, default: bool = False) -> bool:
+        """Return the value of a text that is true, false, 1 or 0; empty is the default."""
+        word = text.strip().lower()
+        if word not in ("", "true", "false", "1", "0"):
+            self.fail(f"{what} must be true, false, 1 or 0, got {short_repr(text)}.")
+        return word in ("true", "1") if word else default
+
+    def flag(self, key: str) -> bool:
+        """Return the value of an attribute, or of a child, that is true or false; false without it."""
+        child = self.find(key)
+        if child is not None:
+            return child.truth(child.text, f"<{key}>")
+        return self.truth(self.get(key, ""), f"`{key}`")
 
     def word(self, tag: str) -> str:
         """Return the text of a child without blanks, empty if there is none."""
         child = self.find(tag)
         return "" if child is None else child.text.strip()
 
-    def content(self, tag: str, count: int, default: str | None = None) -> tuple[float, ...]:
+    def content(
+        self, tag: str, count: int, default: str | None = None, finite: bool = True
+    ) -> tuple[float, ...]:
         """Return the numbers in the text of a child."""
         child = self.find(tag)
         if child is None and default is None:
             self.fail(f"<{tag}> is missing.")
-        return (child or self).numbers(default or "" if child is None else child.text, count, f"<{tag}>")
+        text = default or "" if child is None else child.text
+        return (child or self).numbers(text, count, f"<{tag}>", finite)
 
 
 def read_source(given: object, kind: str) -> Source:
@@ -118,15 +136,17 @@ def read_source(given: object, kind: str) -> Source:
         source = Source(Path(given), b"", kind)
         try:
             with open(given, "rb") as file:
-                source.data = file.read(BYTES_MAX + 1)  # a device may have no end
+                source.data = file.read(XML_BYTES_MAX + 1)  # a device may have no end
         except OSError as error:
             raise source.error(0, f"cannot be read: {error.strerror}.", errno=error.errno) from None
         except ValueError as error:  # an invalid path
             raise source.error(0, f"cannot be read: {error}.") from None
     else:
         raise invalid("model", "must be a path or the text of a file", given)
-    if len(source.data) > BYTES_MAX:
-        raise source.error(0, f"must have at most {BYTES_MAX // 10**6} MB, got more.", limit=BYTES_MAX)
+    if len(source.data) > XML_BYTES_MAX:
+        raise source.error(
+            0, f"must have at most {XML_BYTES_MAX // 10**6} MB, got more.", limit=XML_BYTES_MAX
+        )
     return source
 
 

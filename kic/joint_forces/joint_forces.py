@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.table_columns import effort_columns
+from kic.description.table_columns import effort_columns, motion_columns
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
-from kic.errors import unknown
+from kic.errors import UnknownNameError, unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
@@ -35,7 +35,7 @@ class Wrench:
         joint without `at`, the origin of the reference configuration); for a contact, fixed in the first
         body.
     force, moment : (..., 3)
-        NaN where the model leaves a component undetermined and no `split` was given.
+        NaN where the model leaves a component undetermined and no `criterion` was given.
     """
 
     name: str
@@ -99,14 +99,16 @@ class Wrench:
         place = as_array("place", place, 3)
         broadcast_batches(place=place.shape[:-1], forces=self.point.shape[:-1])
         arm = (self.point - place) / self._length
-        shift = np.broadcast_to(np.eye(6), (*arm.shape[:-1], 6, 6)).copy()
+        shift = np.broadcast_to(np.eye(6), (*arm.shape[:-1], 6, 6)).astype(np.result_type(arm, float))
         shift[..., 3:, :3] = np.cross(np.eye(3), arm[..., None, :])  # its columns are arm × e
         point = np.broadcast_to(place, arm.shape)
         return replace(self, point=point, _to_point=shift @ self._to_point)
 
     def __repr__(self) -> str:
-        first, second = self.bodies
-        return f"{self.name}, {first} on {second}: force {self.force}, moment {self.moment}"
+        batch, (first, second) = self.point.shape[:-1], self.bodies
+        if not batch:
+            facts = f"force {self.force}, moment {self.moment}"
+        return f"<Wrench '{self.name}': {first} on {second}, {f'batch {batch}' if batch else facts}>"
 
 
 def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
@@ -159,6 +161,8 @@ class JointForces(Printable, Tabular):
     ('A.fz', 'A.mx', 'A.my')
     """
 
+    _one_line = ("joints", "actuators", "batch")
+
     def __init__(
         self,
         bodies: dict[str, tuple[str, str]],
@@ -179,8 +183,9 @@ class JointForces(Printable, Tabular):
         load_scale: np.ndarray,
     ) -> None:
         self.joints = tuple(bodies)
-        # of the mechanism, for the units of a table
+        # of the mechanism, for the units of a table; and its configuration, for a column of each driver
         self._description: MechanismDescription | None = None
+        self._source: tuple[Any, Any] | None = None
         # components that are not zero in all joints of a planar mechanism
         self._shown: tuple[str, ...] = COMPONENTS
         self.actuators = actuators
@@ -251,7 +256,7 @@ class JointForces(Printable, Tabular):
         found = np.zeros(self.batch, dtype=bool)
         for b in np.ndindex(self.batch):
             scale, load = float(self._load_scale[b]), self._contact_load[b]
-            if np.isfinite(load).all():
+            if np.isfinite(scale) and np.isfinite(load).all():
                 margin = 0.0
                 if scale:
                     margin = self._contact_check.largest_margin(load, self._contact_variations[b], scale)[0]
@@ -266,6 +271,9 @@ class JointForces(Printable, Tabular):
     def __getitem__(self, joint: str) -> Wrench:
         found = self._wrenches.get(joint) if isinstance(joint, str) else None
         if found is None:
+            if isinstance(joint, str) and joint in self.actuators:
+                message = f"'{joint}' is no joint of these forces. Its driving effort is in `effort`."
+                raise UnknownNameError(message, name=joint, candidates=self.joints)
             raise unknown("joint", joint, "these forces", self.joints)
         return found
 
@@ -275,11 +283,24 @@ class JointForces(Printable, Tabular):
     def __len__(self) -> int:
         return len(self.joints)
 
+    def _driver_columns(self) -> list[Variable]:
+        """Return a column for each coordinate of the motion that has a value."""
+        if self._source is None or self._description is None:
+            return []
+        c, wrt = self._source
+        if not (wrt or c.coordinates):
+            return []
+        rows = c.coefficients(wrt or c.coordinates, order=1, wrt=wrt)
+        values = np.broadcast_to(rows.values, (*self.batch, len(rows.rows)))
+        made = motion_columns(self._description, rows.rows, [values])
+        return [column for column in made if column.name not in rows.quasi]
+
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         d = self._description
         force, moment = ("", "") if d is None else (d.units.force, f"{d.units.force} {d.units.length}")
         six = np.concatenate([self.force, self.moment], axis=-1)
-        made = [
+        made = self._driver_columns()
+        made += [
             Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
             for j, joint in enumerate(self.joints)
             for k, c in enumerate(COMPONENTS)
@@ -308,7 +329,7 @@ class JointForces(Printable, Tabular):
             sheet.say(f"\nundetermined ({how}): {_listed(self.undetermined)}")
             if not self.split and set(self.actuators) & set(self.undetermined):
                 sheet.say(
-                    f"{len(self.actuators)} actuators share the load in many ways: choose by `split`, or "
+                    f"{len(self.actuators)} actuators share the load in many ways: choose by `criterion`, or "
                     "give `effort`, such as that of distribute()"
                 )
         for remark in self.remarks:

@@ -17,12 +17,12 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.friction import contact_force_check
-from kic.errors import InputError, SingularError, invalid
+from kic.errors import InputError, SingularError, batch_indices, invalid
 from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
-from kic.kernels.layout import RELATIVE_OMEGA
+from kic.kernels import layout as lay
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import output_query
 from kic.numerics.arguments import flag
 from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, real_array
 from kic.numerics.tolerances import EPS
@@ -70,14 +70,14 @@ class Actuators:
             body, _, row = label.partition(".")
             if row == "angle":  # rotation about the normal; in spatial motion it is not a coordinate
                 normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
-                made, picked = [Item(RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
+                made, picked = [Item(lay.RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
             else:
                 rows = make_rows(free.tree, [label])
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
             items += made
             self._picked.append(height + picked)
             height += sum(heights(made))
-        self._query = OutputQuery(free.tree, plain_rows(free.tree, items), 1) if items else None
+        self._query = output_query(free.tree, plain_rows(free.tree, items), 1) if items else None
         self.scale = np.ones(len(self.labels))
         at_joint = self.coordinate_index >= 0
         self.scale[at_joint] = free.scale_left[self.coordinate_index[at_joint]]
@@ -157,13 +157,10 @@ def joint_forces(
     model.require_real("joint_forces()", "Use efforts of the dynamics, or finite differences.")
     free = model.free_bodies
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):
-        raise invalid("split", "must be None or 'minimum norm'", split)
+        raise invalid("criterion", "must be None or 'minimum norm'", split)
     if states.dtype != np.float64:
-        raise InputError(
-            f"joint_forces() needs real numbers, got a configuration of {states.dtype}.",
-            key="configuration",
-            got=states.dtype,
-        )
+        message = f"joint_forces() needs real numbers, got a configuration of {states.dtype}."
+        raise InputError(message, key="configuration", got=states.dtype)
     labels = transfer.labels
     actuator_rows = Actuators(model, model.actuators(actuators, labels))
     rates_given = {
@@ -172,11 +169,8 @@ def joint_forces(
     }
     force, loaded = free.loads.applied(applied, model.description.name)
     if force.dtype != np.float64:
-        raise InputError(
-            f"`applied` must hold real numbers in joint_forces(), got {force.dtype}.",
-            key="applied",
-            got=force.dtype,
-        )
+        message = f"`applied` must hold real numbers in joint_forces(), got {force.dtype}."
+        raise InputError(message, key="applied", got=force.dtype)
     prescribed = np.zeros(0)
     if effort is not None:
         size = len(actuator_rows.labels)
@@ -197,7 +191,8 @@ def joint_forces(
 
     valid_states = members(states, 1)
     step = max(1, BATCH_ENTRIES_MAX // free.size)
-    with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error later
+    places = np.flatnonzero(valid)
+    with np.errstate(over="ignore", invalid="ignore"), batch_indices(places, batch):  # overflow raises later
         rates = transfer.tree_motion(valid_states, *(members(v, 1) for v in rates_given.values()))
         inputs = [valid_states, *rates, members(force, 2), members(prescribed, 1)]
         chunks = [
@@ -206,11 +201,12 @@ def joint_forces(
         ]
     loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
     condition = loads.pop("condition")
-    if not (condition < DETERMINED_CONDITION_MAX).all():
-        _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
-    residual = loads.pop("residual")
-    if (residual > EFFORT_RTOL).any():
-        _raise_inconsistent_efforts(model, actuator_rows.labels, residual)
+    with batch_indices(places, batch):
+        if not (condition < DETERMINED_CONDITION_MAX).all():
+            _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
+        residual = loads.pop("residual")
+        if (residual > EFFORT_RTOL).any():
+            _raise_inconsistent_efforts(model, actuator_rows.labels, residual)
     # smaller variations are round-off
     loads["variation_atol"] = np.clip(_variation_error(model) * condition, RANK_SHARE, NULL_SPACE_ATOL_MAX)
     results: dict[str, Any] = {}
@@ -230,9 +226,9 @@ def joint_forces(
         **results,
         length=model.length,
         split=split,
-        contact_check=contact_force_check(model.description.closed_contacts),
+        contact_check=contact_force_check(model.description._closed_contacts),
     )
-    made._description, made._shown = model.description, shown
+    made._description, made._shown, made._source = model.description, shown, (configuration, wrt)
     return made
 
 
@@ -379,7 +375,7 @@ def _rotor_efforts(
             acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
         else:
             query = model.rows(joint.name, 2)
-            _, G, H = query.layout.split(query.table(states), (len(states),))
+            _, G, H = query.arrays(states)
             bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
             acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
         efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
@@ -390,14 +386,12 @@ def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], r
     """Raise an error for prescribed efforts that do not produce the motion."""
     failed = np.flatnonzero(residual > EFFORT_RTOL)
     which = _members(failed, residual)
-    raise InputError(
+    message = (
         f"`effort` at {', '.join(labels)} does not produce this motion of '{model.description.name}'{which}: "
         f"the relative residual is {residual.max():.2g}. Use the efforts of distribute() for this motion, or "
-        "omit `effort`.",
-        key="effort",
-        residual=float(residual.max()),
-        failed=failed.tolist(),
+        "omit `effort`."
     )
+    raise InputError(message, key="effort", residual=float(residual.max()), failed=failed.tolist())
 
 
 def _members(failed: np.ndarray, of: np.ndarray) -> str:
@@ -416,11 +410,10 @@ def _raise_insufficient(
     others = own.admissible_inputs(scaled[0])
     hint = f" Possible here: {'; '.join(others)}." if others else ""
     which = _members(failed, condition)
-    raise SingularError(
+    message = (
         f"Actuators {', '.join(labels)} cannot hold '{model.description.name}' here{which} (condition "
-        f"{condition[b]:.0e}): some motion needs none of their efforts.{hint}",
-        condition=float(condition[b]),
-        actuators=labels,
-        possible=others,
-        failed=failed.tolist(),
+        f"{condition[b]:.0e}): some motion needs none of their efforts.{hint}"
+    )
+    raise SingularError(
+        message, condition=float(condition[b]), actuators=labels, possible=others, failed=failed.tolist()
     )

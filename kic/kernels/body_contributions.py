@@ -6,22 +6,10 @@ term. His form of the latter, (II g_a)·(g_k × g_b), gives the correct torques 
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import (
-    BODIES,
-    CARRIER,
-    CENTRE,
-    COLUMNS,
-    EVERY,
-    FRAME_WIDTH,
-    HEADER,
-    MASS,
-    OMEGA,
-    POINT,
-    SIZE,
-)
 from kic.kernels.offsets import section, table_width
 from kic.kernels.outputs import add_vector_rows
 from kic.kernels.scalar_rows import column1, column2
@@ -57,7 +45,9 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
         target = A if part else L
         for place in range(table_width(3, size, 2)):
             target[place] = 0
-        add_vector_rows(cols, F, into, frame, OMEGA if part else POINT, p, 1, 2, True, size, target, 3, 0)
+        add_vector_rows(
+            cols, F, into, frame, lay.OMEGA if part else lay.POINT, p, 1, 2, True, size, target, 3, 0
+        )
 
 
 @entry
@@ -67,13 +57,13 @@ def links(plan, numbers, states, X, whole, scratch, T):
     `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives I linear, I angular, P linear,
     P angular of each body.
     """
-    mobile = plan[0, COLUMNS]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, BODIES)
-    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    size = plan[1, SIZE]
-    framed = mobile * FRAME_WIDTH
-    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    mobile = plan[0, lay.COLUMNS]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.BODIES)
+    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    size = plan[1, lay.SIZE]
+    framed = mobile * lay.FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, lay.FRAME_WIDTH)
     width = table_width(3, size, 2)
     L, A = scratch[framed : framed + width], scratch[framed + width : framed + 2 * width]
     square, cube = size * size, size * size * size
@@ -90,13 +80,13 @@ def links(plan, numbers, states, X, whole, scratch, T):
             for place in range(one):
                 Z[place] = 0
             first_motion(cols, F, X[b], Z, one, size)
-            second_motion(cols, F, X[b], Z, one, size, EVERY, whole)
-            into = Z, X[b], one, EVERY, None
+            second_motion(cols, F, X[b], Z, one, size, lay.EVERY, whole)
+            into = Z, X[b], one, lay.EVERY, None
         for i in range(bodies.shape[0]):
-            frame = bodies[i, CARRIER]
+            frame = bodies[i, lay.CARRIER]
             if frame >= 0:
-                body_tables(cols, F, into, frame, take(inertias, i, CENTRE), size, L, A)
+                body_tables(cols, F, into, frame, take(inertias, i, lay.CENTRE), size, L, A)
                 j = rotated_inertia(F, frame, inertias, i)
                 add_link(
-                    L, A, inertias[i, MASS], j, size, T[b, i], 0, square, 2 * square, 2 * square + cube
+                    L, A, inertias[i, lay.MASS], j, size, T[b, i], 0, square, 2 * square, 2 * square + cube
                 )  # fmt: skip

@@ -6,46 +6,11 @@ omitted: their entries stay exactly zero, and a loop depends on its own joints o
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import entry, inlined
-from kic.kernels.layout import (
-    ANGLE,
-    ARCSINE,
-    AXIS,
-    COLUMNS,
-    COORDINATE,
-    DIRECTION,
-    DISTANCE,
-    DOT1,
-    DOT2,
-    EXTRA,
-    FRAME_A,
-    FRAME_B,
-    FRAME_WIDTH,
-    HEADER,
-    HEIGHT,
-    ITEM,
-    ITEMS,
-    KIND,
-    LINEAR_TERM,
-    LOCAL_A,
-    LOCAL_B,
-    OMEGA,
-    PARENT,
-    PLANE_ANGLE,
-    POINT,
-    PRISMATIC,
-    RATIO,
-    RATIO_OFFSET,
-    RELATIVE_OMEGA,
-    REVOLUTE,
-    ROW,
-    STATE,
-    SYSTEM,
-    WEIGHTED_POINT,
-)
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, sub, take
@@ -54,37 +19,37 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 @inlined
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
     """Add a coordinate, a term of a coupling, or the plane angle of a body."""
-    n, row = items[i, FRAME_B], items[i, ROW]
-    if items[i, ITEM] == COORDINATE:
+    n, row = items[i, lay.FRAME_B], items[i, lay.ROW]
+    if items[i, lay.ITEM] == lay.COORDINATE:
         g[row, n] += 1
-        if cols[n, KIND] <= PRISMATIC:
-            value[row] = states[b, cols[n, STATE]]
+        if cols[n, lay.KIND] <= lay.PRISMATIC:
+            value[row] = states[b, cols[n, lay.STATE]]
         return
-    if items[i, ITEM] == LINEAR_TERM:
-        g[row, n] += vectors[i, RATIO]
-        value[row] += vectors[i, RATIO] * states[b, cols[n, STATE]] - vectors[i, RATIO_OFFSET]
+    if items[i, lay.ITEM] == lay.LINEAR_TERM:
+        g[row, n] += vectors[i, lay.RATIO]
+        value[row] += vectors[i, lay.RATIO] * states[b, cols[n, lay.STATE]] - vectors[i, lay.RATIO_OFFSET]
         return
-    normal = take(vectors, i, EXTRA)
+    normal = take(vectors, i, lay.EXTRA)
     value[row] = vectors[i, 0]
     while n >= 0:
-        if cols[n, KIND] == REVOLUTE:
-            sign = dot(normal, take(F, n, AXIS))
+        if cols[n, lay.KIND] == lay.REVOLUTE:
+            sign = dot(normal, take(F, n, lay.AXIS))
             g[row, n] += sign
-            value[row] += sign * states[b, cols[n, STATE]]
-        n = cols[n, PARENT]
+            value[row] += sign * states[b, cols[n, lay.STATE]]
+        n = cols[n, lay.PARENT]
 
 
 @inlined
 def angle_gradient(kind, row, value, g):
     """Compute the first order of an angle from the rows before it; its value is not computed here."""
-    if kind == ANGLE:
+    if kind == lay.ANGLE:
         s, c = value[row - 2], value[row - 1]
         f = 1 / (c * c + s * s)
         for n in range(g.shape[1]):
             g[row, n] = f * (c * g[row - 2, n] - s * g[row - 1, n])
     else:
-        s = value[row - 1]
-        f = 1 / root(1 - s * s)
+        x, y = value[row - 4], value[row - 3]
+        f = 1 / root(x * x + y * y)
         for n in range(g.shape[1]):
             g[row, n] = f * g[row - 1, n]
 
@@ -92,38 +57,38 @@ def angle_gradient(kind, row, value, g):
 @inlined
 def gradient(cols, F, items, vectors, i, states, b, value, g):
     """Compute values and first order (…, M) of item i, in rows that are zero before."""
-    kind, row = items[i, ITEM], items[i, ROW]
-    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
+    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
+    if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
         return
-    if kind == ANGLE or kind == ARCSINE:
+    if kind == lay.ANGLE or kind == lay.ARCSINE:
         angle_gradient(kind, row, value, g)
         return
-    body, base = items[i, FRAME_B], max(items[i, FRAME_A], -1)
+    body, base = items[i, lay.FRAME_B], max(items[i, lay.FRAME_A], -1)
     head, tail = (
-        world_point(F, body, take(vectors, i, LOCAL_B)),
-        world_point(F, base, take(vectors, i, LOCAL_A)),
+        world_point(F, body, take(vectors, i, lay.LOCAL_B)),
+        world_point(F, base, take(vectors, i, lay.LOCAL_A)),
     )
-    u, sort = world_vector(F, base, take(vectors, i, EXTRA)), POINT
+    u, sort = world_vector(F, base, take(vectors, i, lay.EXTRA)), lay.POINT
     gap, other = sub(head, tail), tail
-    rows = 3 if kind <= OMEGA else 1
-    weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
-    if kind == DIRECTION or kind == DOT1:
-        head, sort = world_vector(F, body, take(vectors, i, LOCAL_B)), DIRECTION
+    rows = 3 if kind <= lay.OMEGA else 1
+    weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
+    if kind == lay.DIRECTION or kind == lay.DOT1:
+        head, sort = world_vector(F, body, take(vectors, i, lay.LOCAL_B)), lay.DIRECTION
         gap, other = head, zero(head)
-        if kind == DOT1:
-            u = world_vector(F, base, take(vectors, i, LOCAL_A))
-    elif kind == OMEGA or kind == RELATIVE_OMEGA:
-        sort, gap = OMEGA, zero(head)
-    elif items[i, FRAME_A] < -1:
+        if kind == lay.DOT1:
+            u = world_vector(F, base, take(vectors, i, lay.LOCAL_A))
+    elif kind == lay.OMEGA or kind == lay.RELATIVE_OMEGA:
+        sort, gap = lay.OMEGA, zero(head)
+    elif items[i, lay.FRAME_A] < -1:
         gap = head
-    if kind == WEIGHTED_POINT:
+    if kind == lay.WEIGHTED_POINT:
         for c in range(3):
             value[row + c] += weight * gap[c]
     elif rows == 3:
         for c in range(3):
             value[row + c] = gap[c]
-    elif kind == DISTANCE:
+    elif kind == lay.DISTANCE:
         value[row] = root(dot(gap, gap))
         u = scale(1 / value[row], gap)
     else:
@@ -136,10 +101,10 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             n, v, sign = base, other, -1
         v = scale(sign, first(cols, F, n, sort, v)) if affects(cols, n, sort) else zero(v)
         if body > base:
-            body = cols[n, PARENT]
+            body = cols[n, lay.PARENT]
         else:
-            base = cols[n, PARENT]
-        if kind == WEIGHTED_POINT:
+            base = cols[n, lay.PARENT]
+        if kind == lay.WEIGHTED_POINT:
             for c in range(3):
                 g[row + c, n] += weight * v[c]
         elif rows == 3:
@@ -147,8 +112,8 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
                 g[row + c, n] = v[c]
         else:
             x = dot(u, v)
-            if sign < 0 and affects(cols, n, DIRECTION) and (kind == DOT2 or kind == DOT1):
-                x += dot(cross(take(F, n, AXIS), u), gap)
+            if sign < 0 and affects(cols, n, lay.DIRECTION) and (kind == lay.DOT2 or kind == lay.DOT1):
+                x += dot(cross(take(F, n, lay.AXIS), u), gap)
             g[row, n] = x
 
 
@@ -160,11 +125,11 @@ def first_order(plan, numbers, states, scratch, T):
     Returns the number of members whose results are not finite.
     """
     not_finite = 0
-    mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, _ = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
-    F = scratch[: mobile * FRAME_WIDTH].reshape(mobile, FRAME_WIDTH)
+    mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, _ = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + start + plan[2, lay.SYSTEM]], numbers[start:]
+    F = scratch[: mobile * lay.FRAME_WIDTH].reshape(mobile, lay.FRAME_WIDTH)
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)

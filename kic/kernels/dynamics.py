@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import (
-    BODIES,
-    COLUMNS,
-    FORCES,
-    FRAME_WIDTH,
-    HEADER,
-    SIZE,
-    SPRINGS,
-    WANT,
-    WANT_INERTIA,
-    WANT_LOADS,
-)
 from kic.kernels.linear_map import linear_start, project_matrix, project_vector
 from kic.kernels.loads import load_tables
 from kic.kernels.offsets import section
@@ -30,18 +19,18 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
     Returns the number of members whose results are not finite.
     """
     not_finite = 0
-    mobile = plan[0, COLUMNS]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, BODIES)
-    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, FORCES)
-    forces, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, SPRINGS)
-    springs, coils = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    mobile = plan[0, lay.COLUMNS]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.BODIES)
+    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.FORCES)
+    forces, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.SPRINGS)
+    springs, coils = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     rest = numbers[stop:]
-    want, size = plan[1, WANT], plan[1, SIZE]
-    widths = FRAME_WIDTH, FRAME_WIDTH + 6, FRAME_WIDTH + 6 + COMPOSITE_WIDTH
-    F = scratch[: mobile * widths[0]].reshape(mobile, FRAME_WIDTH)
+    want, size = plan[1, lay.WANT], plan[1, lay.SIZE]
+    widths = lay.FRAME_WIDTH, lay.FRAME_WIDTH + 6, lay.FRAME_WIDTH + 6 + COMPOSITE_WIDTH
+    F = scratch[: mobile * widths[0]].reshape(mobile, lay.FRAME_WIDTH)
     S = scratch[mobile * widths[0] : mobile * widths[1]].reshape(mobile, 6)
     C = scratch[mobile * widths[1] : mobile * widths[2]].reshape(mobile, COMPOSITE_WIDTH)
     stretch = scratch[mobile * widths[2] : mobile * (widths[2] + 1)]
@@ -50,12 +39,12 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
         frames(cols, geometry, F)
         composites(cols, F, bodies, inertias, C)
         start = 0
-        if want & WANT_INERTIA:
+        if want & lay.WANT_INERTIA:
             christoffel(cols, F, S, C, linear, size, T[b])
             balls(cols, linear, size, T[b])
             add_armature(rest, mobile, linear, size, T[b])
             start = size * size * (1 + size)
-        if want & WANT_LOADS:
+        if want & lay.WANT_LOADS:
             t = T[b, start:] if linear is None else scratch[mobile * (widths[2] + 1) :]
             load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)
             if linear is not None:

@@ -8,27 +8,10 @@ In holonomic coordinates these are the Christoffel symbols of the first kind (af
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper, inlined
-from kic.kernels.layout import (
-    ARMATURE,
-    AXIS,
-    CARRIER,
-    CENTRE,
-    FACTOR,
-    GROUP,
-    KIND,
-    LO,
-    MASS,
-    MOMENTS,
-    NEXT,
-    ORIGIN,
-    PARENT,
-    PRISMATIC,
-    ROTATION,
-    TARGET,
-)
 from kic.kernels.linear_map import add_entry
 from kic.kernels.vectors import add, axpy, cross, dot, half, put, scale, sub, symmetric, take, turn
 
@@ -40,8 +23,8 @@ FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
 def moments(inertias, i):
     """Return the inertia of body i about its centre of mass in the frame's axes: xx yy zz xy xz yz."""
     return (
-        inertias[i, MOMENTS], inertias[i, MOMENTS + 1], inertias[i, MOMENTS + 2],
-        inertias[i, MOMENTS + 3], inertias[i, MOMENTS + 4], inertias[i, MOMENTS + 5],
+        inertias[i, lay.MOMENTS], inertias[i, lay.MOMENTS + 1], inertias[i, lay.MOMENTS + 2],
+        inertias[i, lay.MOMENTS + 3], inertias[i, lay.MOMENTS + 4], inertias[i, lay.MOMENTS + 5],
     )  # fmt: skip
 
 
@@ -49,9 +32,9 @@ def moments(inertias, i):
 def rotated_inertia(F, frame, inertias, i):
     """Return the inertia of body i about its centre of mass in world axes (2-164): xx yy zz xy xz yz."""
     j = moments(inertias, i)
-    r0 = take(F, frame, ROTATION)
-    r1 = take(F, frame, ROTATION + 3)
-    r2 = take(F, frame, ROTATION + 6)
+    r0 = take(F, frame, lay.ROTATION)
+    r1 = take(F, frame, lay.ROTATION + 3)
+    r2 = take(F, frame, lay.ROTATION + 6)
     a0, a1, a2 = symmetric(j, r0), symmetric(j, r1), symmetric(j, r2)
     return (dot(r0, a0), dot(r1, a1), dot(r2, a2), dot(r0, a1), dot(r0, a2), dot(r1, a2))
 
@@ -66,18 +49,18 @@ def composites(cols, F, bodies, inertias, C):
         for k in range(COMPOSITE_WIDTH):
             C[n, k] = 0
     for i in range(bodies.shape[0]):
-        n = bodies[i, CARRIER]
+        n = bodies[i, lay.CARRIER]
         if n < 0:
             continue
-        m = inertias[i, MASS]
-        c = turn(F, n, ROTATION, take(inertias, i, CENTRE))
+        m = inertias[i, lay.MASS]
+        c = turn(F, n, lay.ROTATION, take(inertias, i, lay.CENTRE))
         add_composite(C, n, m, scale(m, c), rotated_inertia(F, n, inertias, i))
         add_steiner(C, n, m, scale(m, c), c)
     for n in range(C.shape[0] - 1, -1, -1):
-        parent = cols[n, PARENT]
+        parent = cols[n, lay.PARENT]
         if parent >= 0:
             m, h = C[n, 0], take(C, n, FIRST)
-            d = sub(take(F, n, ORIGIN), take(F, parent, ORIGIN))
+            d = sub(take(F, n, lay.ORIGIN), take(F, parent, lay.ORIGIN))
             shift = scale(m, d)
             add_composite(C, parent, m, add(h, shift), second_moment(C, n))
             # about the parent's origin: 2 h·d - (h dᵀ + d hᵀ) + m (d² - d dᵀ)
@@ -126,17 +109,17 @@ def momentum(C, n, w, v):
 @helper
 def screws(cols, F, k, S):
     """Compute the screws (w, v at the origin of frame k) of the columns on the path to k."""
-    origin = take(F, k, ORIGIN)
+    origin = take(F, k, lay.ORIGIN)
     n = k
     while n >= 0:
-        s = take(F, n, AXIS)
+        s = take(F, n, lay.AXIS)
         if rotates(cols, n):
             put(S, n, 0, s)
-            put(S, n, 3, cross(sub(take(F, n, ORIGIN), origin), s))
+            put(S, n, 3, cross(sub(take(F, n, lay.ORIGIN), origin), s))
         else:
             put(S, n, 0, sub(s, s))
             put(S, n, 3, s)
-        n = cols[n, PARENT]
+        n = cols[n, lay.PARENT]
 
 
 @helper
@@ -162,16 +145,20 @@ def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
     terms, factors, m, square = linear[0], linear[1], at(size), at(size * size)
     p = k
     while p >= 0:
-        c, q = at(terms[p, TARGET]), j
+        c, q = at(terms[p, lay.TARGET]), j
         while q >= 0:
-            b, f, i = at(terms[q, TARGET]), factors[p, FACTOR] * factors[q, FACTOR], j
+            b, f, i = at(terms[q, lay.TARGET]), factors[p, lay.FACTOR] * factors[q, lay.FACTOR], j
             while i >= 0:
                 wi, vi = take(S, i, 0), take(S, i, 3)
                 up = f * (dot(wi, up_n) + dot(vi, up_f))
                 down = f * (dot(wi, down_n) + dot(vi, down_f))
                 s = i
                 while s >= 0:
-                    a, x, y = at(terms[s, TARGET]), factors[s, FACTOR] * up, factors[s, FACTOR] * down
+                    a, x, y = (
+                        at(terms[s, lay.TARGET]),
+                        factors[s, lay.FACTOR] * up,
+                        factors[s, lay.FACTOR] * down,
+                    )
                     t[square + a * square + b * m + c] += x
                     if j < k:
                         t[square + a * square + c * m + b] += x
@@ -181,10 +168,10 @@ def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
                         t[square + b * square + c * m + a] += y
                         if j < k:
                             t[square + c * square + b * m + a] -= y
-                    s = terms[s, NEXT]
-                i = cols[i, PARENT]
-            q = terms[q, NEXT]
-        p = terms[p, NEXT]
+                    s = terms[s, lay.NEXT]
+                i = cols[i, lay.PARENT]
+            q = terms[q, lay.NEXT]
+        p = terms[p, lay.NEXT]
 
 
 @helper
@@ -226,13 +213,13 @@ def christoffel(cols, F, S, C, linear, size, t):
                     if j < k:
                         t[at(square + k * square + i * size + j)] = -down
                         t[at(square + k * square + j * size + i)] = -down
-                    i = cols[i, PARENT]
+                    i = cols[i, lay.PARENT]
             else:
                 add_entry(linear, size, t, 0, j, k, x)
                 if j < k:
                     add_entry(linear, size, t, 0, k, j, x)
                 add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t)
-            j = cols[j, PARENT]
+            j = cols[j, lay.PARENT]
 
 
 @helper
@@ -240,9 +227,9 @@ def add_armature(rest, mobile, linear, size, t):
     """Add the armature of the columns to I; it is constant, and P does not change."""
     for n in range(mobile):
         if linear is None:
-            t[n * size + n] += rest[n, ARMATURE]
+            t[n * size + n] += rest[n, lay.ARMATURE]
         else:
-            add_entry(linear, size, t, 0, n, n, rest[n, ARMATURE])
+            add_entry(linear, size, t, 0, n, n, rest[n, lay.ARMATURE])
 
 
 @helper
@@ -251,7 +238,7 @@ def coordinate_of(linear, n):
     if linear is None:
         return n
     else:
-        return linear[0][n, TARGET]
+        return linear[0][n, lay.TARGET]
 
 
 @helper
@@ -262,9 +249,9 @@ def balls(cols, linear, size, t):
     the axes are fixed in the parent, for a after b if they are fixed in the child.
     """
     for g in range(cols.shape[0]):
-        if cols[g, GROUP] != g or cols[g, KIND] <= PRISMATIC:
+        if cols[g, lay.GROUP] != g or cols[g, lay.KIND] <= lay.PRISMATIC:
             continue
-        forward = cols[g, LO] == g
+        forward = cols[g, lay.LO] == g
         for u in range(3):
             w = (u + 1) % 3
             p = (u + 2) % 3

@@ -10,9 +10,9 @@ Elsewhere translational rows are symmetric, and one triple serves all orders.
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import rotates
 from kic.kernels.jit import helper, inlined
-from kic.kernels.layout import AXIS, DIRECTION, EFFECT, LO, OMEGA, ORIGIN, PARENT
 from kic.kernels.offsets import d_at, g_at, h_at
 from kic.kernels.ranges import accumulate, put_at, vector_at
 from kic.kernels.vectors import add, cross, put, scale, sub, take
@@ -21,31 +21,31 @@ from kic.kernels.vectors import add, cross, put, scale, sub, take
 @inlined
 def first(cols, F, n, kind, e):
     """Return g_n, the effect of coordinate n on the point, vector or angular velocity (Table 2-3)."""
-    s = take(F, n, AXIS)
-    if kind == OMEGA:
+    s = take(F, n, lay.AXIS)
+    if kind == lay.OMEGA:
         return s
-    if kind == DIRECTION:
+    if kind == lay.DIRECTION:
         return cross(s, e)
     if rotates(cols, n):
-        return cross(s, sub(e, take(F, n, ORIGIN)))
+        return cross(s, sub(e, take(F, n, lay.ORIGIN)))
     return s
 
 
 @helper
 def affects(cols, n, kind):
     """Return True if column n affects this kind of vector; prismatic joints do not rotate."""
-    return rotates(cols, n) or not (kind == OMEGA or kind == DIRECTION)
+    return rotates(cols, n) or not (kind == lay.OMEGA or kind == lay.DIRECTION)
 
 
 @helper
 def second(cols, F, m, n, kind):
     """Return h_mn, the derivative of g_n with respect to m, for m and n on one path (Table 2-4)."""
-    if m < cols[n, LO]:
+    if m < cols[n, lay.LO]:
         if rotates(cols, m):
-            return cross(take(F, m, AXIS), take(F, n, EFFECT))
-    elif kind != OMEGA and rotates(cols, n):
-        return cross(take(F, n, AXIS), take(F, m, EFFECT))
-    return zero(take(F, n, AXIS))
+            return cross(take(F, m, lay.AXIS), take(F, n, lay.EFFECT))
+    elif kind != lay.OMEGA and rotates(cols, n):
+        return cross(take(F, n, lay.AXIS), take(F, m, lay.EFFECT))
+    return zero(take(F, n, lay.AXIS))
 
 
 @helper
@@ -57,17 +57,17 @@ def zero(v):
 @helper
 def third(cols, F, l, m, n, kind):
     """Return d_lmn, the derivative of h_mn with respect to l (Table 2-5), in any order of the three."""
-    d = zero(take(F, n, AXIS))
-    if m < cols[n, LO]:
+    d = zero(take(F, n, lay.AXIS))
+    if m < cols[n, lay.LO]:
         if rotates(cols, m):
-            sm = take(F, m, AXIS)
-            if l < cols[m, LO] and rotates(cols, l):
-                d = cross(cross(take(F, l, AXIS), sm), take(F, n, EFFECT))
+            sm = take(F, m, lay.AXIS)
+            if l < cols[m, lay.LO] and rotates(cols, l):
+                d = cross(cross(take(F, l, lay.AXIS), sm), take(F, n, lay.EFFECT))
             d = add(d, cross(sm, second(cols, F, l, n, kind)))
-    elif kind != OMEGA and rotates(cols, n):
-        sn = take(F, n, AXIS)
-        if l < cols[n, LO] and rotates(cols, l):
-            d = cross(cross(take(F, l, AXIS), sn), take(F, m, EFFECT))
+    elif kind != lay.OMEGA and rotates(cols, n):
+        sn = take(F, n, lay.AXIS)
+        if l < cols[n, lay.LO] and rotates(cols, l):
+            d = cross(cross(take(F, l, lay.AXIS), sn), take(F, m, lay.EFFECT))
         d = add(d, cross(sn, second(cols, F, l, m, kind)))
     return d
 
@@ -85,14 +85,14 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
     while n >= 0:
         if affects(cols, n, kind):
             v = first(cols, F, n, kind, e)
-            put(F, n, EFFECT, v)
+            put(F, n, lay.EFFECT, v)
             accumulate(t, g_at(rows, size, row, n), size, scale(sign, v))
-        n = cols[n, PARENT]
+        n = cols[n, lay.PARENT]
     if order < 2:
         return
     if ordered:
         every_order(cols, F, frame, kind, sign, order, t, rows, row)
-    elif kind == OMEGA:
+    elif kind == lay.OMEGA:
         rotational(cols, F, frame, sign, order, t, rows, row)
     else:
         translational(cols, F, frame, kind, sign, order, t, rows, row)
@@ -107,11 +107,11 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
     q = frame
     while q >= 0:
         if affects(cols, q, kind):
-            gq = scale(sign, take(F, q, EFFECT))
-            k = q if rotates(cols, q) else cols[q, PARENT]
+            gq = scale(sign, take(F, q, lay.EFFECT))
+            k = q if rotates(cols, q) else cols[q, lay.PARENT]
             while k >= 0:
                 if rotates(cols, k):
-                    h = cross(take(F, k, AXIS), gq)
+                    h = cross(take(F, k, lay.AXIS), gq)
                     x = add(vector_at(t, h0 + q * size + k, square), h)
                     put_at(t, h0 + q * size + k, square, x)
                     put_at(t, h0 + k * size + q, square, x)
@@ -119,7 +119,7 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
                         i = k
                         while i >= 0:
                             if rotates(cols, i):
-                                d = cross(take(F, i, AXIS), h)
+                                d = cross(take(F, i, lay.AXIS), h)
                                 x = add(vector_at(t, d0 + (q * size + k) * size + i, cube), d)
                                 put_at(t, d0 + (q * size + k) * size + i, cube, x)
                                 put_at(t, d0 + (q * size + i) * size + k, cube, x)
@@ -127,9 +127,9 @@ def translational(cols, F, frame, kind, sign, order, t, rows, row):
                                 put_at(t, d0 + (k * size + i) * size + q, cube, x)
                                 put_at(t, d0 + (i * size + q) * size + k, cube, x)
                                 put_at(t, d0 + (i * size + k) * size + q, cube, x)
-                            i = cols[i, PARENT]
-                k = cols[k, PARENT]
-        q = cols[q, PARENT]
+                            i = cols[i, lay.PARENT]
+                k = cols[k, lay.PARENT]
+        q = cols[q, lay.PARENT]
 
 
 @helper
@@ -140,23 +140,23 @@ def rotational(cols, F, frame, sign, order, t, rows, row):
     n = frame
     while n >= 0:
         if rotates(cols, n):
-            sn = scale(sign, take(F, n, AXIS))
-            k = cols[n, PARENT]
+            sn = scale(sign, take(F, n, lay.AXIS))
+            k = cols[n, lay.PARENT]
             while k >= 0:
                 if rotates(cols, k):
-                    h = cross(take(F, k, AXIS), sn)
+                    h = cross(take(F, k, lay.AXIS), sn)
                     accumulate(t, h_at(rows, size, row, k, n), size * size, h)
                     if order > 2:
                         i = k
                         while i >= 0:
                             if rotates(cols, i):
-                                d = cross(take(F, i, AXIS), h)
+                                d = cross(take(F, i, lay.AXIS), h)
                                 accumulate(t, d_at(rows, size, row, i, k, n), cube, d)
                                 if i != k:
                                     accumulate(t, d_at(rows, size, row, k, i, n), cube, d)
-                            i = cols[i, PARENT]
-                k = cols[k, PARENT]
-        n = cols[n, PARENT]
+                            i = cols[i, lay.PARENT]
+                k = cols[k, lay.PARENT]
+        n = cols[n, lay.PARENT]
 
 
 @helper
@@ -183,6 +183,6 @@ def every_order(cols, F, frame, kind, sign, order, t, rows, row):
                                     cube,
                                     scale(sign, third(cols, F, i, m, n, kind)),
                                 )
-                            i = cols[i, PARENT]
-                m = cols[m, PARENT]
-        n = cols[n, PARENT]
+                            i = cols[i, lay.PARENT]
+                m = cols[m, lay.PARENT]
+        n = cols[n, lay.PARENT]

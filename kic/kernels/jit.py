@@ -1,177 +1,81 @@
-"""Compilation of kernels, cache of the machine code, and progress messages.
+"""Functions that mark kernels, and the origin of their machine code.
 
 `helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
 `inlined` marks helpers that are always inlined, `reordered` those whose sums may have any order. `part` marks
 helpers that are long: their machine code is compiled and cached once for all kernels. `entry` marks kernels
 called from outside with arrays; its ``.py_func`` is the ordinary function.
+
+Machine code comes from a library that a wheel carries (`kic.kernels.library`), without importing Numba.
+Where there is no library, as in a checkout, Numba compiles each kernel on first use (`kic.kernels.compiler`).
+It also compiles for arguments that the library does not have; marks wait until then.
 """
 
 from __future__ import annotations
 
-import gc
-import glob
-import hashlib
-import os
-import pickle
-import sys
-import time
-import warnings
-from contextlib import suppress
-from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
+from collections import deque
+from threading import RLock
 from typing import Any
-from uuid import uuid4
 
-import numba
-from llvmlite.binding import add_symbol
-from numba.core import cgutils, types
-from numba.core.caching import NullCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult
-from numba.core.datamodel.models import OpaqueModel
-from numba.core.datamodel.registry import register_default
-from numba.core.imputils import lower_builtin
-from numba.core.registry import cpu_target
-from numba.core.serialize import dumps
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.misc.appdirs import AppDirs
-
-from kic.kernels.second_process import SecondProcess
+from kic.errors import MissingExtraError
+from kic.kernels import library
 
 __all__ = [
-    "HELPER_OPTIONS",
-    "cache_directory",
     "compiled_by",
     "entry",
+    "extension",
     "helper",
     "inlined",
+    "overloaded",
     "part",
     "reordered",
 ]
 
-# Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
-# arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
-# compile. Contracted multiply-adds are the only deviation from IEEE arithmetic.
-_OPTIONS: dict[str, Any] = {
-    "_nrt": False,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract"},
-    "no_cfunc_wrapper": True,
-    # Numba passes options that are not set on from a caller to the functions that it calls
-    "forceinline": False,
-}
-
-# bytes of a SHA-256 digest
-DIGEST_SIZE = 32
+# None where Numba compiles the kernels
+LIBRARY = library.load()
+# marks that the compiler has not seen: name of the mark, arguments and options
+_waiting: deque[tuple[str, tuple[Any, ...], dict[str, Any]]] = deque()
+_lock = RLock()
 
 
-class _HelperLibrary(JITCodeLibrary):
-    """Code of a helper, which is optimized and translated only within the kernels that use it.
-
-    Numba does both for every function at every level of calls, although only entries are called from outside.
-    That takes longer than the kernels themselves.
-    """
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        """Code generator, from which Numba uses only `set_env` after a compilation."""
-        return self
-
-    def set_env(self, name: str, env: Any) -> None:
-        """Ignore the environment of a function, because there is no machine code that reads it."""
+def compiler() -> Any:
+    """Return the module that compiles kernels, which needs Numba."""
+    try:
+        from kic.kernels import compiler as found
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("numba", "llvmlite"):
+            raise
+        what = "Kernels without their library" if LIBRARY is None else "Arguments of these types"
+        raise MissingExtraError(f"{what} need Numba. Run: pip install 'kic[jit]'.", extra="jit") from None
+    with _lock:
+        if _waiting and LIBRARY is not None:
+            found.compile_calls_of(LIBRARY.kernel_type)
+        while _waiting:
+            name, arguments, options = _waiting.popleft()
+            getattr(found, name)(*arguments, **options)
+    return found
 
 
-class _HelperCompiler(Compiler):
-    """Numba's compiler with libraries for helpers."""
-
-    def define_pipelines(self) -> Any:
-        state = self.state
-        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
-
-
-class _KernelLibrary(JITCodeLibrary):
-    """Code of a kernel or of one of its parts, which is linked to the parts that it calls."""
-
-    parts: tuple[str, ...] = ()
-
-    def _finalize_final_module(self) -> None:
-        module = self._final_module
-        self.parts = tuple(f.name for f in module.functions if f.is_declaration and f.name in _parts)
-        _link(self.parts)
-        super()._finalize_final_module()
+def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
+    """Mark a function, for the compiler."""
+    _waiting.append((name, (function, *arguments), options))
+    if LIBRARY is None:
+        compiler()
+    return function
 
 
-class _KernelCompiler(Compiler):
-    """Numba's compiler with libraries for kernels."""
-
-    def define_pipelines(self) -> Any:
-        state = self.state
-        state.library = _KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return super().define_pipelines()
-
-    def compile_extra(self, function: Any) -> Any:
-        # the compiler makes millions of objects; a search for garbage among them finds little
-        enabled = gc.isenabled()
-        gc.disable()
-        _compiling.append(function.__name__)
-        try:
-            return super().compile_extra(function)
-        finally:
-            _compiling.pop()
-            if enabled:
-                gc.enable()
-
-
-HELPER_OPTIONS: Any = {**_OPTIONS, "no_cpython_wrapper": True, "pipeline_class": _HelperCompiler}
-
-
-class _HelperType(types.Dispatcher):
-    """Type of a function that kernels call, which is compiled once for all callers.
-
-    Numba's `register_jitable` recompiles a function for each set of options of its callers.
-    """
-
-    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-        return super().get_call_type(context, tuple(types.unliteral(a) for a in args), kws)
-
-
-register_default(_HelperType)(OpaqueModel)
-# Numba's type of a function has a weak reference only
-_dispatchers: list[Any] = []
-
-
-def compiled_by(function: Any, implementation: Any, **options: Any) -> None:
+def compiled_by(function: Any, implementation: Any) -> None:
     """Compile `implementation` as the body of a function called in kernels."""
-    dispatcher = numba.njit(**(HELPER_OPTIONS | options))(implementation)
-    _dispatchers.append(dispatcher)
-    infer_global(function, _HelperType(dispatcher))
+    _mark("compiled_by", function, implementation)
 
 
 def helper(function: Any) -> Any:
     """Compile a function for calls in kernels."""
-    compiled_by(function, function)
-    return function
+    return _mark("helper", function)
 
 
 def inlined(function: Any) -> Any:
     """Compile a small function, or one called in hot loops, where each call would copy array structures."""
-    compiled_by(function, function, forceinline=True)
-    return function
+    return _mark("inlined", function)
 
 
 def reordered(function: Any) -> Any:
@@ -179,208 +83,34 @@ def reordered(function: Any) -> Any:
 
     For bounds, whose last digits do not matter.
     """
-    compiled_by(function, function, fastmath={"contract", "reassoc"})
-    return function
-
-
-# parts that kernels of this process call, by their symbols in machine code: kernel and types of arguments
-_parts: dict[str, tuple[Any, Any]] = {}
-_linked: set[str] = set()
-# kernels in compilation: the last one is called by those before it
-_compiling: list[str] = []
-_second = SecondProcess()
+    return _mark("reordered", function)
 
 
 def part(function: Any) -> Any:
     """Compile a long helper that returns nothing as a separate object, shared by all kernels."""
-    kernel = entry(function, is_part=True)
-
-    class _Call(AbstractTemplate):
-        key = function
-
-        def generic(self, args: Any, kws: Any) -> Any:
-            args = tuple(types.unliteral(a) for a in args)
-            symbol = _declare(kernel, args)
-            if symbol not in _linked and not kernel._cache.has(args):
-                _second.submit(symbol, function, args)
-            return signature(types.none, *args)
-
-    infer_global(function, types.Function(_Call))
-
-    @lower_builtin(function, types.VarArg(types.Any))
-    def _call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        convention = context.call_conv
-        code = convention.get_function_type(types.none, sig.args)
-        callee = cgutils.get_or_insert_function(builder.module, code, _declare(kernel, sig.args))
-        status, result = convention.call_function(builder, callee, types.none, sig.args, args)
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return result
-
-    function.kernel = kernel
-    return function
+    return _mark("part", function)
 
 
-def _declare(kernel: Any, args: Any) -> str:
-    """Return the symbol of a part for arguments of the given types."""
-    name, key = kernel.py_func.__name__, repr((kernel.py_func.__module__, args))
-    symbol = f"kic_{name}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
-    _parts[symbol] = kernel, args
-    return symbol
+def overloaded(function: Any) -> Any:
+    """Compile calls of a function by an implementation, which the marked one returns for given types."""
+
+    def mark(choose: Any) -> Any:
+        _mark("overloaded", function, choose)
+        return choose
+
+    return mark
 
 
-def _link(symbols: tuple[str, ...]) -> None:
-    """Make the machine code of parts available to the kernels that call them."""
-    missing = [symbol for symbol in symbols if symbol not in _linked]
-    for symbol in reversed(missing):  # the second process begins with the first
-        kernel, args = _parts[symbol]
-        _second.finish(symbol)
-        kernel.compile(args)
-        compiled = kernel.overloads[args]
-        add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-        _linked.add(symbol)
+def extension(function: Any) -> Any:
+    """Mark a function that extends the compiler."""
+    return _mark("extension", function)
 
 
-@lru_cache(maxsize=1)
-def source_key() -> str:
-    """Return a hash of all kernel sources and Numba's version; Numba's own cache misses edited helpers."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:20]
+def entry(function: Any) -> Any:
+    """Compile a kernel for any scalar type, without the GIL, or take it from the library."""
 
+    def fallback(*arguments: Any) -> Any:
+        return compiler().dispatcher(function)(*arguments)
 
-def cache_directory() -> Path:
-    """Return the directory of the compiled kernels of this source: `KIC_CACHE_DIR`, else the user's cache."""
-    root = os.environ.get("KIC_CACHE_DIR") or AppDirs("kic", False).user_cache_dir
-    return Path(root) / source_key()
-
-
-class KernelCacheWarning(RuntimeWarning):
-    """The cache of compiled kernels is damaged or cannot be written; results are not affected."""
-
-
-_warned: set[str] = set()
-
-
-def _warn(problem: str, folder: Path, remedy: str) -> None:
-    """Warn once per process about each kind of problem."""
-    if problem not in _warned:
-        _warned.add(problem)
-        text = f"compiled kernels in {folder} {problem}. {remedy}"
-        # no source line is relevant to the user
-        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, "kic.kernels.jit")
-
-
-class _Cache(NullCache):
-    """Compiled signatures of one kernel, each in a file that begins with the SHA-256 of the rest.
-
-    Numba's own cache does not check its files: a flipped bit in machine code ends the process, an empty index
-    or a full disk stops the compilation. Here a file that fails the check counts as missing.
-    """
-
-    def __init__(self, function: Any) -> None:
-        code = function.__code__
-        self._name = function.__name__
-        self._stem = f"{Path(code.co_filename).stem}.{self._name}-{code.co_firstlineno}"
-
-    @property
-    def cache_path(self) -> str:
-        return str(cache_directory())
-
-    def _file(self, sig: Any, codegen: Any) -> Path:
-        """Return the file of a signature for this machine and version of Python."""
-        key = repr((tuple(sig), codegen.magic_tuple(), sys.implementation.cache_tag))
-        return cache_directory() / f"{self._stem}.{hashlib.sha256(key.encode()).hexdigest()[:20]}.nbc"
-
-    def has(self, sig: Any) -> bool:
-        """Return True if there is a file for a signature."""
-        return self._file(sig, cpu_target.target_context.codegen()).exists()
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
-        file = self._file(sig, target_context.codegen())
-        try:
-            content = file.read_bytes()
-            data = memoryview(content)[DIGEST_SIZE:]
-            if hashlib.sha256(data).digest() != content[:DIGEST_SIZE]:
-                raise ValueError("checksum")
-            parts, reduced = pickle.loads(data)
-            kernels = [(getattr(import_module(module), name).kernel, args) for module, name, args in parts]
-            _link(tuple(_declare(kernel, args) for kernel, args in kernels))
-            return CompileResult._rebuild(target_context, *reduced)
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError as error:
-            _warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
-        except Exception:  # a damaged file may raise any error while it is unpickled or linked
-            _warn("are damaged", file.parent, "They are compiled again.")
-        _announce(self._name, sig)
-        _second.start(cache_directory())
-        return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        _announce_end(self._name)
-        file = self._file(sig, data.codegen)
-        parts = [_parts[symbol] for symbol in data.library.parts]
-        names = [(kernel.py_func.__module__, kernel.py_func.__name__, args) for kernel, args in parts]
-        payload = dumps((names, data._reduce()))
-        temporary = file.with_name(f"{uuid4().hex[:16]}.tmp")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
-                os.replace(temporary, file)
-            except BaseException:
-                with suppress(OSError):
-                    temporary.unlink()
-                raise
-        except OSError as error:
-            if os.name == "nt" and file.exists():  # another process reads the file, which is the same
-                return
-            remedy = "Each process recompiles them. Set KIC_CACHE_DIR to a writable directory."
-            _warn(f"cannot be written ({error.strerror})", file.parent, remedy)
-
-    def flush(self) -> None:
-        for file in cache_directory().glob(f"{glob.escape(self._stem)}.*.nbc"):
-            file.unlink(missing_ok=True)
-
-
-# the kernel that is compiled, and since when
-_waiting: dict[str, Any] = {"name": "", "since": 0.0}
-
-
-def _announce(name: str, sig: Any) -> None:
-    """Print the reason for the wait at a terminal, or if KIC_VERBOSE is set."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
-        return
-    if _compiling:  # a kernel or a part that is called by the announced one
-        return
-    if _waiting["name"]:
-        _write("\n")  # an earlier compilation was interrupted
-    scalar = "complex" if "complex" in str(sig) else "real"
-    _waiting.update(name=name, since=time.perf_counter())
-    _write(f"kic: compiling the {scalar} '{name}' kernel for this machine, once … ")
-
-
-def _write(text: str) -> None:
-    """Write to stderr if possible; a message must not stop the computation."""
-    with suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-
-def _announce_end(name: str) -> None:
-    if _waiting["name"] == name:
-        _write(f"{time.perf_counter() - _waiting['since']:.1f} s\n")
-        _waiting["name"] = ""
-
-
-def entry(function: Any, is_part: bool = False) -> Any:
-    """Compile a kernel for any scalar type, without the GIL, cached by source."""
-    options = {**_OPTIONS, "no_cpython_wrapper": is_part, "pipeline_class": _KernelCompiler}
-    dispatcher = numba.njit(**options)(function)
-    dispatcher._cache = _Cache(function)
-    return dispatcher
+    found = None if LIBRARY is None else LIBRARY.kernel(function, fallback)
+    return compiler().entry(function) if found is None else found

@@ -7,17 +7,10 @@ G A, AᵀH A and so on, I* and P* likewise, without second-order terms of A. `li
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.functions import at
 from kic.kernels.influence import affects, first, second, third
 from kic.kernels.jit import helper, inlined
-from kic.kernels.layout import (
-    EFFECT,
-    FACTOR,
-    NEXT,
-    PARENT,
-    TARGET,
-    TERMS,
-)
 from kic.kernels.offsets import d_at, g_at, h_at
 from kic.kernels.ranges import accumulate, clear_range, copy_range
 from kic.kernels.vectors import put, scale
@@ -26,7 +19,7 @@ from kic.kernels.vectors import put, scale
 @helper
 def linear_start(plan, table):
     """Return the start of the terms of A, which are the last rows of plan and numbers."""
-    return table.shape[0] - plan[1, TERMS]
+    return table.shape[0] - plan[1, lay.TERMS]
 
 
 @helper
@@ -34,8 +27,8 @@ def add_single(linear, t, place, stride, f, n, v):
     """Add f v times row n of A to vectors at `place`."""
     terms, factors = linear[0], linear[1]
     while n >= 0:
-        accumulate(t, place + terms[n, TARGET], stride, scale(f * factors[n, FACTOR], v))
-        n = terms[n, NEXT]
+        accumulate(t, place + terms[n, lay.TARGET], stride, scale(f * factors[n, lay.FACTOR], v))
+        n = terms[n, lay.NEXT]
 
 
 @helper
@@ -43,8 +36,8 @@ def add_pair(linear, size, t, place, stride, f, m, n, v):
     """Add f v times rows m and n of A."""
     terms, factors = linear[0], linear[1]
     while m >= 0:
-        add_single(linear, t, place + terms[m, TARGET] * size, stride, f * factors[m, FACTOR], n, v)
-        m = terms[m, NEXT]
+        add_single(linear, t, place + terms[m, lay.TARGET] * size, stride, f * factors[m, lay.FACTOR], n, v)
+        m = terms[m, lay.NEXT]
 
 
 @helper
@@ -52,10 +45,9 @@ def add_triple(linear, size, t, place, stride, f, i, m, n, v):
     """Add f v times rows i, m and n of A."""
     terms, factors = linear[0], linear[1]
     while i >= 0:
-        add_pair(
-            linear, size, t, place + terms[i, TARGET] * size * size, stride, f * factors[i, FACTOR], m, n, v
-        )  # fmt: skip
-        i = terms[i, NEXT]
+        start = place + terms[i, lay.TARGET] * size * size
+        add_pair(linear, size, t, start, stride, f * factors[i, lay.FACTOR], m, n, v)
+        i = terms[i, lay.NEXT]
 
 
 @helper
@@ -63,8 +55,8 @@ def linear_coordinate(linear, sign, n, size, t, rows, row):
     """Add `sign` times coordinate n of the tree to one row."""
     terms, factors = linear[0], linear[1]
     while n >= 0:
-        t[g_at(rows, size, row, terms[n, TARGET])] += sign * factors[n, FACTOR]
-        n = terms[n, NEXT]
+        t[g_at(rows, size, row, terms[n, lay.TARGET])] += sign * factors[n, lay.FACTOR]
+        n = terms[n, lay.NEXT]
 
 
 @helper
@@ -79,9 +71,9 @@ def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row
     while n >= 0:
         if affects(cols, n, kind):
             v = first(cols, F, n, kind, e)
-            put(F, n, EFFECT, v)
+            put(F, n, lay.EFFECT, v)
             add_single(linear, t, g, size, sign, n, v)
-        n = cols[n, PARENT]
+        n = cols[n, lay.PARENT]
     n = frame if order > 1 else -1
     while n >= 0:
         m = frame if affects(cols, n, kind) else -1
@@ -92,9 +84,9 @@ def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row
                 while i >= 0:
                     if affects(cols, i, kind):
                         add_triple(linear, size, t, d, cube, sign, i, m, n, third(cols, F, i, m, n, kind))
-                    i = cols[i, PARENT]
-            m = cols[m, PARENT]
-        n = cols[n, PARENT]
+                    i = cols[i, lay.PARENT]
+            m = cols[m, lay.PARENT]
+        n = cols[n, lay.PARENT]
 
 
 @inlined
@@ -102,11 +94,11 @@ def add_entry(linear, size, t, place, m, n, x):
     """Add x times rows m and n of A to a matrix (m, m) at `place`."""
     terms, factors = linear[0], linear[1]
     while m >= 0:
-        p, f, row = n, x * factors[m, FACTOR], place + terms[m, TARGET] * size
+        p, f, row = n, x * factors[m, lay.FACTOR], place + terms[m, lay.TARGET] * size
         while p >= 0:
-            t[at(row + terms[p, TARGET])] += f * factors[p, FACTOR]
-            p = terms[p, NEXT]
-        m = terms[m, NEXT]
+            t[at(row + terms[p, lay.TARGET])] += f * factors[p, lay.FACTOR]
+            p = terms[p, lay.NEXT]
+        m = terms[m, lay.NEXT]
 
 
 @helper
@@ -128,8 +120,8 @@ def project_vector(linear, mobile, size, x, start, t, place):
     for n in range(mobile):
         p = n
         while p >= 0:
-            t[place + terms[p, TARGET]] += factors[p, FACTOR] * x[start + n]
-            p = terms[p, NEXT]
+            t[place + terms[p, lay.TARGET]] += factors[p, lay.FACTOR] * x[start + n]
+            p = terms[p, lay.NEXT]
 
 
 @helper
@@ -142,5 +134,5 @@ def tree_rates(linear, mobile, q, place, x, start):
         for n in range(mobile):
             p = n
             while p >= 0:
-                x[start + n] += linear[1][p, FACTOR] * q[place + linear[0][p, TARGET]]
-                p = linear[0][p, NEXT]
+                x[start + n] += linear[1][p, lay.FACTOR] * q[place + linear[0][p, lay.TARGET]]
+                p = linear[0][p, lay.NEXT]

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import rotates, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
 from kic.kernels.influence import affects, first
 from kic.kernels.jit import helper
-from kic.kernels.layout import (
-    AXIS,
-    BODY_AXES,
-    CARRIER,
-    DAMPING,
-    END_A,
-    END_B,
-    FORCE_AXES,
-    FORCE_KIND,
-    FREE_LENGTH,
-    FREE_VALUE,
-    GRAVITY,
-    JOINT_DAMPING,
-    JOINT_STIFFNESS,
-    KIND,
-    MOMENT,
-    OMEGA,
-    PARENT,
-    POINT,
-    POINT_A,
-    POINT_B,
-    PRISMATIC,
-    STATE,
-    STIFFNESS,
-)
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
@@ -42,14 +18,14 @@ def virtual_work(cols, F, frame, kind, p, force, t):
     while n >= 0:
         if affects(cols, n, kind):
             t[n] += dot(first(cols, F, n, kind, p), force)
-        n = cols[n, PARENT]
+        n = cols[n, lay.PARENT]
 
 
 @helper
 def gravity_loads(cols, F, C, gravity, t):
     """Add the weight carried by each column, from its composite mass and first moment (2-147)."""
     for n in range(cols.shape[0]):
-        s = take(F, n, AXIS)
+        s = take(F, n, lay.AXIS)
         if rotates(cols, n):
             t[n] += dot(s, cross(take(C, n, FIRST), gravity))
         else:
@@ -61,20 +37,20 @@ def applied_loads(cols, F, forces, places, applied, b, t):
     """Add forces and moments given in world or in body axes (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(forces.shape[0]):
-        frame = forces[i, CARRIER]
+        frame = forces[i, lay.CARRIER]
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
-        if forces[i, FORCE_AXES] == BODY_AXES:
+        if forces[i, lay.FORCE_AXES] == lay.BODY_AXES:
             f = world_vector(F, frame, f)
-        kind = OMEGA if forces[i, FORCE_KIND] == MOMENT else POINT
+        kind = lay.OMEGA if forces[i, lay.FORCE_KIND] == lay.MOMENT else lay.POINT
         virtual_work(cols, F, frame, kind, world_point(F, frame, take(places, i, 0)), f, t)
 
 
 @helper
 def spring_pull(w, numbers, i):
     """Return the tension of spring i per length of the vector w between its ends."""
-    if numbers[i, FREE_LENGTH] == 0:
-        return numbers[i, STIFFNESS]
-    return numbers[i, STIFFNESS] * (1 - numbers[i, FREE_LENGTH] / root(dot(w, w)))
+    if numbers[i, lay.FREE_LENGTH] == 0:
+        return numbers[i, lay.STIFFNESS]
+    return numbers[i, lay.STIFFNESS] * (1 - numbers[i, lay.FREE_LENGTH] / root(dot(w, w)))
 
 
 @helper
@@ -84,20 +60,20 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
     numbers (n, 9): the two local points, stiffness, free length, damping. `stretch` (M,) is scratch.
     """
     for i in range(springs.shape[0]):
-        a, b = springs[i, END_A], springs[i, END_B]
-        pa = world_point(F, a, take(numbers, i, POINT_A))
-        pb = world_point(F, b, take(numbers, i, POINT_B))
+        a, b = springs[i, lay.END_A], springs[i, lay.END_B]
+        pa = world_point(F, a, take(numbers, i, lay.POINT_A))
+        pb = world_point(F, b, take(numbers, i, lay.POINT_B))
         w = sub(pb, pa)
-        damping = numbers[i, DAMPING]
+        damping = numbers[i, lay.DAMPING]
         f = scale(spring_pull(w, numbers, i), w)
-        virtual_work(cols, F, a, POINT, pa, f, t)
-        virtual_work(cols, F, b, POINT, pb, scale(-1, f), t)
+        virtual_work(cols, F, a, lay.POINT, pa, f, t)
+        virtual_work(cols, F, b, lay.POINT, pb, scale(-1, f), t)
         if damping != 0:
             for n in range(size):
                 stretch[n] = 0
             along = scale(1 / root(dot(w, w)), w)
-            virtual_work(cols, F, b, POINT, pb, along, stretch)
-            virtual_work(cols, F, a, POINT, pa, scale(-1, along), stretch)
+            virtual_work(cols, F, b, lay.POINT, pb, along, stretch)
+            virtual_work(cols, F, a, lay.POINT, pa, scale(-1, along), stretch)
             for m in range(size):
                 for n in range(size):
                     t[size + m * size + n] += damping * stretch[m] * stretch[n]
@@ -107,9 +83,9 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
 def joint_loads(cols, laws, states, b, size, t):
     """Add springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
     for n in range(size):
-        if cols[n, KIND] <= PRISMATIC:
-            t[n] -= laws[n, JOINT_STIFFNESS] * (states[b, cols[n, STATE]] - laws[n, FREE_VALUE])
-        t[size + n * size + n] += laws[n, JOINT_DAMPING]
+        if cols[n, lay.KIND] <= lay.PRISMATIC:
+            t[n] -= laws[n, lay.JOINT_STIFFNESS] * (states[b, cols[n, lay.STATE]] - laws[n, lay.FREE_VALUE])
+        t[size + n * size + n] += laws[n, lay.JOINT_DAMPING]
 
 
 @helper
@@ -121,7 +97,7 @@ def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, sta
     size = cols.shape[0]
     for place in range(size + size * size):
         t[place] = 0
-    gravity_loads(cols, F, C, take(rest, size, GRAVITY), t)
+    gravity_loads(cols, F, C, take(rest, size, lay.GRAVITY), t)
     applied_loads(cols, F, forces, places, applied, b, t)
     spring_loads(cols, F, springs, numbers, size, t, stretch)
     joint_loads(cols, rest, states, b, size, t)

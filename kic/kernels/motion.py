@@ -13,102 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, has_frame, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
-from kic.kernels.layout import (
-    ACCELERATION,
-    ALLOWED,
-    ANGLE,
-    ANGULAR_ACCELERATION,
-    ANGULAR_JERK,
-    ANGULAR_VELOCITY,
-    ARCSINE,
-    ARMATURE,
-    AXIS,
-    BODIES,
-    BODY_AXES,
-    CARRIER,
-    CENTRE,
-    COLUMN_SCALE,
-    COLUMNS,
-    COORDINATE,
-    DAMPING,
-    DIRECTION,
-    DISTANCE,
-    DOT1,
-    ELIMINATED,
-    END_A,
-    END_B,
-    EXTRA,
-    FORCE_AXES,
-    FORCE_KIND,
-    FORCES,
-    FRAME_A,
-    FRAME_B,
-    FRAME_WIDTH,
-    FREE_VALUE,
-    GOOD_PIVOT,
-    GRAVITY,
-    GROUP,
-    HEADER,
-    HEIGHT,
-    INPUT,
-    ITEM,
-    ITEMS,
-    JERK,
-    JOINT_DAMPING,
-    JOINT_STIFFNESS,
-    KIND,
-    LARGEST,
-    LEFT,
-    LEFT_OUT,
-    LINEAR_TERM,
-    LOCAL_A,
-    LOCAL_B,
-    MASS,
-    MOMENT,
-    NONE,
-    OMEGA,
-    ORDER,
-    ORIGIN,
-    PARENT,
-    PIVOT,
-    PLANE_ANGLE,
-    POINT,
-    POINT_A,
-    POINT_B,
-    PRISMATIC,
-    RATIO,
-    RELATIVE_OMEGA,
-    REVOLUTE,
-    ROTATION,
-    ROW,
-    ROWS,
-    SCALE,
-    SERIES_WIDTH,
-    SIZE,
-    SPRINGS,
-    STATE,
-    STATE_SIZE,
-    SYSTEM,
-    TERMS,
-    UNUSED_ITEM,
-    UNUSED_ROW,
-    USED_ITEM,
-    USED_ROW,
-    VELOCITY,
-    WANT,
-    WANT_FORWARD,
-    WANT_INERTIA,
-    WANT_LOADS,
-    WANT_SERIES,
-    WEIGHTED_POINT,
-    WRENCH_FORCE,
-    WRENCH_MOMENT,
-)
 from kic.kernels.linear_map import linear_start, project_matrix, project_vector, tree_rates
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
@@ -131,22 +41,22 @@ def vector_series(V, frame, kind, e, order):
     `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
     """
     n = frame + 1
-    w = take(V, n, ANGULAR_VELOCITY)
-    first = w if kind == OMEGA else cross(w, e)
+    w = take(V, n, lay.ANGULAR_VELOCITY)
+    first = w if kind == lay.OMEGA else cross(w, e)
     second = third = scale(0, w)
     if order > 1:
-        a = take(V, n, ANGULAR_ACCELERATION)
-        second = a if kind == OMEGA else add(cross(a, e), cross(w, first))
+        a = take(V, n, lay.ANGULAR_ACCELERATION)
+        second = a if kind == lay.OMEGA else add(cross(a, e), cross(w, first))
         if order > 2:
-            third = take(V, n, ANGULAR_JERK)
-            if kind != OMEGA:
+            third = take(V, n, lay.ANGULAR_JERK)
+            if kind != lay.OMEGA:
                 third = add(add(cross(third, e), scale(2, cross(a, first))), cross(w, second))
-                if kind == POINT:
-                    third = add(third, take(V, n, JERK))
-        if kind == POINT:
-            second = add(second, take(V, n, ACCELERATION))
-    if kind == POINT:
-        first = add(first, take(V, n, VELOCITY))
+                if kind == lay.POINT:
+                    third = add(third, take(V, n, lay.JERK))
+        if kind == lay.POINT:
+            second = add(second, take(V, n, lay.ACCELERATION))
+    if kind == lay.POINT:
+        first = add(first, take(V, n, lay.VELOCITY))
     return first, second, third
 
 
@@ -161,60 +71,60 @@ def frame_series(cols, F, x, V, order):
     for n in range(mobile):
         if not has_frame(cols, n):
             continue
-        up, s, slides, x1 = cols[n, PARENT], take(F, n, AXIS), not rotates(cols, n), x[n]
-        one, two, three = vector_series(V, up, POINT, arm(cols, F, n), order)
-        w = take(V, up + 1, ANGULAR_VELOCITY)
+        up, s, slides, x1 = cols[n, lay.PARENT], take(F, n, lay.AXIS), not rotates(cols, n), x[n]
+        one, two, three = vector_series(V, up, lay.POINT, arm(cols, F, n), order)
+        w = take(V, up + 1, lay.ANGULAR_VELOCITY)
         if slides:
             one = axpy(x1, s, one)
         else:
             w = axpy(x1, s, w)
-        put(V, n + 1, ANGULAR_VELOCITY, w)
-        put(V, n + 1, VELOCITY, one)
+        put(V, n + 1, lay.ANGULAR_VELOCITY, w)
+        put(V, n + 1, lay.VELOCITY, one)
         if order == 1:
             continue
-        carrier = axis_carrier(cols, n) if order > 2 else cols[cols[n, GROUP], PARENT]
-        s1, s2, _ = vector_series(V, carrier, DIRECTION, s, order - 1)
-        x2, a = x[mobile + n], take(V, up + 1, ANGULAR_ACCELERATION)
+        carrier = axis_carrier(cols, n) if order > 2 else cols[cols[n, lay.GROUP], lay.PARENT]
+        s1, s2, _ = vector_series(V, carrier, lay.DIRECTION, s, order - 1)
+        x2, a = x[mobile + n], take(V, up + 1, lay.ANGULAR_ACCELERATION)
         if slides:
             two = axpy(2 * x1, s1, axpy(x2, s, two))
         else:
             a = axpy(x1, s1, axpy(x2, s, a))
-        put(V, n + 1, ANGULAR_ACCELERATION, a)
-        put(V, n + 1, ACCELERATION, two)
+        put(V, n + 1, lay.ANGULAR_ACCELERATION, a)
+        put(V, n + 1, lay.ACCELERATION, two)
         if order == 2:
             continue
-        x3, a = x[2 * mobile + n], take(V, up + 1, ANGULAR_JERK)
+        x3, a = x[2 * mobile + n], take(V, up + 1, lay.ANGULAR_JERK)
         if slides:
             three = axpy(3 * x1, s2, axpy(3 * x2, s1, axpy(x3, s, three)))
         else:
             a = axpy(x1, s2, axpy(2 * x2, s1, axpy(x3, s, a)))
-        put(V, n + 1, ANGULAR_JERK, a)
-        put(V, n + 1, JERK, three)
+        put(V, n + 1, lay.ANGULAR_JERK, a)
+        put(V, n + 1, lay.JERK, three)
 
 
 @helper
 def linear_series(cols, F, x, items, vectors, i, order, t, rows):
     """Add the series of a coordinate, a term of a coupling, or the plane angle of a body."""
-    n, row, mobile = items[i, FRAME_B], items[i, ROW], cols.shape[0]
-    if items[i, ITEM] == PLANE_ANGLE:
+    n, row, mobile = items[i, lay.FRAME_B], items[i, lay.ROW], cols.shape[0]
+    if items[i, lay.ITEM] == lay.PLANE_ANGLE:
         while n >= 0:
-            if cols[n, KIND] == REVOLUTE:
-                sign = dot(take(vectors, i, EXTRA), take(F, n, AXIS))
+            if cols[n, lay.KIND] == lay.REVOLUTE:
+                sign = dot(take(vectors, i, lay.EXTRA), take(F, n, lay.AXIS))
                 for k in range(order):
                     t[(k + 1) * rows + row] += sign * x[k * mobile + n]
-            n = cols[n, PARENT]
+            n = cols[n, lay.PARENT]
         return
-    factor = vectors[i, RATIO] if items[i, ITEM] == LINEAR_TERM else 1 + 0 * vectors[i, RATIO]
+    factor = vectors[i, lay.RATIO] if items[i, lay.ITEM] == lay.LINEAR_TERM else 1 + 0 * vectors[i, lay.RATIO]
     for k in range(order):
         t[(k + 1) * rows + row] += factor * x[k * mobile + n]
 
 
 @helper
 def angle_series(kind, row, order, t, rows):
-    """Compute the derivatives of an angle from the rows before it, its sine and cosine or its sine."""
+    """Compute the derivatives of an angle from the rows before it (see `scalar_rows`)."""
     k = rows + rows
     s, s1, s2, s3 = t[row - 1], t[rows + row - 1], t[k + row - 1], t[k + rows + row - 1]
-    if kind == ANGLE:
+    if kind == lay.ANGLE:
         c, c1, c2, c3 = s, s1, s2, s3
         s, s1, s2, s3 = t[row - 2], t[rows + row - 2], t[k + row - 2], t[k + rows + row - 2]
         r, r1, r2 = c * c + s * s, 2 * (c * c1 + s * s1), 2 * (c1 * c1 + s1 * s1 + c * c2 + s * s2)
@@ -222,7 +132,7 @@ def angle_series(kind, row, order, t, rows):
         y2 = (c * s2 - s * c2 - y1 * r1) / r
         y3 = (c1 * s2 + c * s3 - s1 * c2 - s * c3 - 2 * y2 * r1 - y1 * r2) / r
     else:
-        c = root(1 - s * s)
+        c = root(t[row - 4] * t[row - 4] + t[row - 3] * t[row - 3])
         y1 = s1 / c
         y2 = (s2 + s * y1 * y1) / c
         y3 = (s3 + 3 * s * y1 * y2) / c + y1 * y1 * y1
@@ -239,34 +149,34 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
 
     Values are those of products and distances only.
     """
-    kind, row = items[i, ITEM], items[i, ROW]
-    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
+    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
+    if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_series(cols, F, x, items, vectors, i, order, t, rows)
         return
-    if kind == ANGLE or kind == ARCSINE:
+    if kind == lay.ANGLE or kind == lay.ARCSINE:
         angle_series(kind, row, order, t, rows)
         return
-    body, base, sort = items[i, FRAME_B], items[i, FRAME_A], POINT
-    head = take(vectors, i, LOCAL_B)
-    if kind == DIRECTION or kind == DOT1:
-        head, sort = world_vector(F, body, head), DIRECTION
+    body, base, sort = items[i, lay.FRAME_B], items[i, lay.FRAME_A], lay.POINT
+    head = take(vectors, i, lay.LOCAL_B)
+    if kind == lay.DIRECTION or kind == lay.DOT1:
+        head, sort = world_vector(F, body, head), lay.DIRECTION
     else:
         head = world_point(F, body, head)
-        if kind == OMEGA or kind == RELATIVE_OMEGA:
-            sort = OMEGA
+        if kind == lay.OMEGA or kind == lay.RELATIVE_OMEGA:
+            sort = lay.OMEGA
     gap, e = head, head
-    if sort == POINT and body >= 0:
-        e = sub(head, take(F, body, ORIGIN))
+    if sort == lay.POINT and body >= 0:
+        e = sub(head, take(F, body, lay.ORIGIN))
     one, two, three = vector_series(V, body, sort, e, order)
-    if base != NONE and sort != DIRECTION:
-        e = world_point(F, base, take(vectors, i, LOCAL_A))
+    if base != lay.NONE and sort != lay.DIRECTION:
+        e = world_point(F, base, take(vectors, i, lay.LOCAL_A))
         gap = sub(head, e)
         if base >= 0:
-            e = sub(e, take(F, base, ORIGIN))
+            e = sub(e, take(F, base, lay.ORIGIN))
         a1, a2, a3 = vector_series(V, base, sort, e, order)
         one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
-    if kind <= OMEGA:
-        weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
+    if kind <= lay.OMEGA:
+        weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
         for c in range(3):
             t[rows + row + c] += weight * one[c]
             if order > 1:
@@ -274,19 +184,19 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
             if order > 2:
                 t[3 * rows + row + c] += weight * three[c]
         return
-    if kind == DISTANCE:
+    if kind == lay.DISTANCE:
         length = root(dot(gap, gap))
         t[row] = length
         y1 = dot(gap, one) / length
         y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
         y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
     else:
-        u = world_vector(F, base, take(vectors, i, LOCAL_A if kind == DOT1 else EXTRA))
-        u1, u2, u3 = vector_series(V, base, DIRECTION, u, order)
+        u = world_vector(F, base, take(vectors, i, lay.LOCAL_A if kind == lay.DOT1 else lay.EXTRA))
+        u1, u2, u3 = vector_series(V, base, lay.DIRECTION, u, order)
         y1 = dot(u, one)
         y2 = dot(u1, one) + dot(u, two)
         y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
-        if kind != RELATIVE_OMEGA:
+        if kind != lay.RELATIVE_OMEGA:
             t[row] = dot(u, gap)
             y1 += dot(u1, gap)
             y2 += dot(u2, gap) + dot(u1, one)
@@ -301,8 +211,8 @@ def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
 @inlined
 def add_wrench(forces, n, arm_, f):
     """Add a force at an arm from the origin of frame n."""
-    add_to(forces, n, WRENCH_MOMENT, cross(arm_, f))
-    add_to(forces, n, WRENCH_FORCE, f)
+    add_to(forces, n, lay.WRENCH_MOMENT, cross(arm_, f))
+    add_to(forces, n, lay.WRENCH_FORCE, f)
 
 
 @inlined
@@ -312,19 +222,19 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
     A wrench (6) is the moment about the frame's origin, then the force. power[0] receives that of weights.
     """
     for i in range(bodies.shape[0]):
-        n = bodies[i, CARRIER]
-        m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
-        first, second, _ = vector_series(V, n, POINT, c, 2)
+        n = bodies[i, lay.CARRIER]
+        m, c = inertias[i, lay.MASS], turn(F, n, lay.ROTATION, take(inertias, i, lay.CENTRE))
+        first, second, _ = vector_series(V, n, lay.POINT, c, 2)
         f = scale(0, second)
-        if want & WANT_INERTIA:
+        if want & lay.WANT_INERTIA:
             # Euler's equation in the axes of the frame
-            w = turn_back(F, n, ROTATION, take(V, n + 1, ANGULAR_VELOCITY))
-            a = turn_back(F, n, ROTATION, take(V, n + 1, ANGULAR_ACCELERATION))
+            w = turn_back(F, n, lay.ROTATION, take(V, n + 1, lay.ANGULAR_VELOCITY))
+            a = turn_back(F, n, lay.ROTATION, take(V, n + 1, lay.ANGULAR_ACCELERATION))
             j = moments(inertias, i)
             moment = add(times_symmetric(j, a), cross(w, times_symmetric(j, w)))
-            add_to(forces, n, WRENCH_MOMENT, turn(F, n, ROTATION, moment))
+            add_to(forces, n, lay.WRENCH_MOMENT, turn(F, n, lay.ROTATION, moment))
             f = scale(m, second)
-        if want & WANT_LOADS:
+        if want & lay.WANT_LOADS:
             weight = scale(m, gravity)
             f = sub(f, weight)
             power[0] += dot(weight, first)
@@ -336,38 +246,38 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
     """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(pulls.shape[0]):
-        n = pulls[i, CARRIER]
+        n = pulls[i, lay.CARRIER]
         if n < 0:
             continue
         f = (applied[member, i, 0], applied[member, i, 1], applied[member, i, 2])
-        if pulls[i, FORCE_AXES] == BODY_AXES:
+        if pulls[i, lay.FORCE_AXES] == lay.BODY_AXES:
             f = world_vector(F, n, f)
-        if pulls[i, FORCE_KIND] == MOMENT:
-            add_to(forces, n, WRENCH_MOMENT, scale(-1, f))
-            power[0] += dot(take(V, n + 1, ANGULAR_VELOCITY), f)
+        if pulls[i, lay.FORCE_KIND] == lay.MOMENT:
+            add_to(forces, n, lay.WRENCH_MOMENT, scale(-1, f))
+            power[0] += dot(take(V, n + 1, lay.ANGULAR_VELOCITY), f)
         else:
-            e = turn(F, n, ROTATION, take(places, i, 0))
+            e = turn(F, n, lay.ROTATION, take(places, i, 0))
             add_wrench(forces, n, e, scale(-1, f))
-            power[0] += dot(vector_series(V, n, POINT, e, 1)[0], f)
+            power[0] += dot(vector_series(V, n, lay.POINT, e, 1)[0], f)
 
 
 @inlined
 def spring_wrenches(F, V, springs, coils, forces, power):
     """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
     for i in range(springs.shape[0]):
-        a, b = springs[i, END_A], springs[i, END_B]
-        ea, eb = take(coils, i, POINT_A), take(coils, i, POINT_B)
+        a, b = springs[i, lay.END_A], springs[i, lay.END_B]
+        ea, eb = take(coils, i, lay.POINT_A), take(coils, i, lay.POINT_B)
         pa, pb = world_point(F, a, ea), world_point(F, b, eb)
         ea, eb = world_vector(F, a, ea), world_vector(F, b, eb)
         w = sub(pb, pa)
-        rate = sub(vector_series(V, b, POINT, eb, 1)[0], vector_series(V, a, POINT, ea, 1)[0])
+        rate = sub(vector_series(V, b, lay.POINT, eb, 1)[0], vector_series(V, a, lay.POINT, ea, 1)[0])
         f = scale(spring_pull(w, coils, i), w)
         power[0] -= dot(f, rate)
-        if coils[i, DAMPING] != 0:
+        if coils[i, lay.DAMPING] != 0:
             length = root(dot(w, w))
             stretch = dot(w, rate) / length
-            power[1] += coils[i, DAMPING] * stretch * stretch
-            f = axpy(coils[i, DAMPING] * stretch / length, w, f)
+            power[1] += coils[i, lay.DAMPING] * stretch * stretch
+            f = axpy(coils[i, lay.DAMPING] * stretch / length, w, f)
         if a >= 0:
             add_wrench(forces, a, ea, scale(-1, f))
         if b >= 0:
@@ -385,25 +295,27 @@ def tree_efforts(
         for k in range(6):
             forces[n, k] = 0
     power[0] = power[1] = 0
-    body_wrenches(F, V, bodies, inertias, take(rest, mobile, GRAVITY), want, forces, power)
-    if want & WANT_LOADS:
+    body_wrenches(F, V, bodies, inertias, take(rest, mobile, lay.GRAVITY), want, forces, power)
+    if want & lay.WANT_LOADS:
         applied_wrenches(F, V, pulls, places, applied, b, forces, power)
         spring_wrenches(F, V, springs, coils, forces, power)
     for n in range(mobile - 1, -1, -1):
-        s, up = take(F, n, AXIS), cols[n, PARENT]
-        moment, force = take(forces, n, WRENCH_MOMENT), take(forces, n, WRENCH_FORCE)
+        s, up = take(F, n, lay.AXIS), cols[n, lay.PARENT]
+        moment, force = take(forces, n, lay.WRENCH_MOMENT), take(forces, n, lay.WRENCH_FORCE)
         effort = dot(s, moment) if rotates(cols, n) else dot(s, force)
-        if want & WANT_INERTIA:
-            effort += rest[n, ARMATURE] * x[mobile + n]
+        if want & lay.WANT_INERTIA:
+            effort += rest[n, lay.ARMATURE] * x[mobile + n]
         if up >= 0:
-            add_to(forces, up, WRENCH_MOMENT, add(moment, cross(arm(cols, F, n), force)))
-            add_to(forces, up, WRENCH_FORCE, force)
-        if want & WANT_LOADS:
-            drag = rest[n, JOINT_DAMPING] * x[n]
+            add_to(forces, up, lay.WRENCH_MOMENT, add(moment, cross(arm(cols, F, n), force)))
+            add_to(forces, up, lay.WRENCH_FORCE, force)
+        if want & lay.WANT_LOADS:
+            drag = rest[n, lay.JOINT_DAMPING] * x[n]
             power[1] += drag * x[n]
             effort += drag
-            if cols[n, KIND] <= PRISMATIC:
-                pull = rest[n, JOINT_STIFFNESS] * (states[b, cols[n, STATE]] - rest[n, FREE_VALUE])
+            if cols[n, lay.KIND] <= lay.PRISMATIC:
+                pull = rest[n, lay.JOINT_STIFFNESS] * (
+                    states[b, cols[n, lay.STATE]] - rest[n, lay.FREE_VALUE]
+                )
                 power[0] -= pull * x[n]
                 effort += pull
         t[n] = effort
@@ -415,15 +327,15 @@ def tree_inertia(cols, F, C, rest, I):
     mobile = cols.shape[0]
     clear_range(I, 0, mobile * mobile)
     for k in range(mobile):
-        s, zero, n = take(F, k, AXIS), scale(0, take(F, k, AXIS)), k
+        s, zero, n = take(F, k, lay.AXIS), scale(0, take(F, k, lay.AXIS)), k
         moment, force = momentum(C, k, s, zero) if rotates(cols, k) else momentum(C, k, zero, s)
         while n >= 0:
-            s = take(F, n, AXIS)
+            s = take(F, n, lay.AXIS)
             f = dot(s, moment) if rotates(cols, n) else dot(s, force)
             I[k * mobile + n] = f
             I[n * mobile + k] = f
             moment = add(moment, cross(arm(cols, F, n), force))
-            n = cols[n, PARENT]
+            n = cols[n, lay.PARENT]
     add_armature(rest, mobile, None, mobile, I)
 
 
@@ -439,7 +351,7 @@ def projected_inertia(cols, I, A, size, Y, K):
             add_range(Y, k * size, f, A, n * size, size)
             if n != k:
                 add_range(Y, n * size, f, A, k * size, size)
-            n = cols[n, PARENT]
+            n = cols[n, lay.PARENT]
     clear_range(K, 0, size * size)
     for n in range(mobile):
         for a in range(size):
@@ -477,28 +389,28 @@ def store_terms(size, h, I, power, T, place):
 @helper
 def tree_scratch(mobile, want):
     """Return the ends of the parts of the scratch that the series and the forces of a tree need."""
-    F = mobile * FRAME_WIDTH
-    V = F + (mobile + 1) * SERIES_WIDTH
+    F = mobile * lay.FRAME_WIDTH
+    V = F + (mobile + 1) * lay.SERIES_WIDTH
     forces = V + 6 * mobile
     x = forces + 3 * mobile
     power = x + 2
     tau = power + mobile
-    C = tau + (COMPOSITE_WIDTH * mobile if want & WANT_FORWARD else 0)
+    C = tau + (COMPOSITE_WIDTH * mobile if want & lay.WANT_FORWARD else 0)
     return F, V, forces, x, power, tau, C
 
 
 @helper
 def tree_places(plan):
     """Return the length of the scratch of `tree_motion`."""
-    mobile, want = plan[0, COLUMNS], plan[1, WANT]
-    more = plan[1, SIZE] if plan[1, TERMS] > 0 else 0
-    return tree_scratch(mobile, want)[6] + (2 * mobile * mobile if want & WANT_FORWARD else 0) + more
+    mobile, want = plan[0, lay.COLUMNS], plan[1, lay.WANT]
+    more = plan[1, lay.SIZE] if plan[1, lay.TERMS] > 0 else 0
+    return tree_scratch(mobile, want)[6] + (2 * mobile * mobile if want & lay.WANT_FORWARD else 0) + more
 
 
 @helper
 def members(plan, states, first, second, T):
     """Return the number of members and the width of their results; -1 if lengths of arrays disagree."""
-    size, length = plan[1, SIZE], plan[2, STATE_SIZE]
+    size, length = plan[1, lay.SIZE], plan[2, lay.STATE_SIZE]
     # without joints, T has only the two powers of each member
     count = states.shape[0] // length if length > 0 else T.shape[0] // 2
     width = T.shape[0] // count if count > 0 else 0
@@ -511,34 +423,34 @@ def members(plan, states, first, second, T):
 @helper
 def tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T):
     """Compute `tree_motion` in the coordinates of `linear`, or of the tree if it is None."""
-    mobile, size, want = plan[0, COLUMNS], plan[1, SIZE], plan[1, WANT]
+    mobile, size, want = plan[0, lay.COLUMNS], plan[1, lay.SIZE], plan[1, lay.WANT]
     count, width = members(plan, states, first, second, T)
     if count < 0:
         return -1
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, BODIES)
-    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, FORCES)
-    pulls, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, SPRINGS)
-    springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.BODIES)
+    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.FORCES)
+    pulls, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.SPRINGS)
+    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
     endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
-    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
+    F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
     forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
     power, tau = scratch[endx:endpower], scratch[endpower:endtau]
-    C = table(scratch, endtau, mobile if want & WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    C = table(scratch, endtau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
     I, L, efforts = scratch[endC:], scratch[endC + mobile * mobile :], tau
     if linear is not None:
         efforts = scratch[scratch.shape[0] - size :]
-    states, doubtful = table(states, 0, count, plan[2, STATE_SIZE]), 0
-    for k in range(SERIES_WIDTH):
+    states, doubtful = table(states, 0, count, plan[2, lay.STATE_SIZE]), 0
+    for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
     for b in range(count):
         place, fine = b * width, True
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         tree_rates(linear, mobile, first, b * size, x, 0)
-        if want & WANT_FORWARD:
+        if want & lay.WANT_FORWARD:
             clear_range(x, mobile, mobile)
         else:
             tree_rates(linear, mobile, second, b * size, x, mobile)
@@ -549,7 +461,7 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
         )  # fmt: skip
         if linear is not None:
             project_vector(linear, mobile, size, tau, 0, efforts, 0)
-        if want & WANT_FORWARD:
+        if want & lay.WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             tree_inertia(cols, F, C, rest, I)
             if linear is not None:
@@ -588,7 +500,12 @@ def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T
 @helper
 def motion_scratch(plan):
     """Return the ends of the parts of the scratch of `motion_in_coordinates`, in the order of their use."""
-    mobile, height, size, want = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, WANT]
+    mobile, height, size, want = (
+        plan[0, lay.COLUMNS],
+        plan[2, lay.HEIGHT],
+        plan[1, lay.SIZE],
+        plan[1, lay.WANT],
+    )
     tree = tree_scratch(mobile, want)[6]
     t = tree + 4 * height
     g = t + height * (1 + mobile)
@@ -596,9 +513,9 @@ def motion_scratch(plan):
     R = W + mobile
     late = R + mobile
     efforts = late + size
-    A = efforts + (mobile * size if want & WANT_FORWARD else 0)
-    Y = A + (mobile * size if want & WANT_FORWARD else 0)
-    I = Y + (2 * size * size if want & WANT_FORWARD else 0)
+    A = efforts + (mobile * size if want & lay.WANT_FORWARD else 0)
+    Y = A + (mobile * size if want & lay.WANT_FORWARD else 0)
+    I = Y + (2 * size * size if want & lay.WANT_FORWARD else 0)
     return tree, t, g, W, R, late, efforts, A, Y, I
 
 
@@ -614,26 +531,26 @@ def motion_in_coordinates(
     whose inertia may be singular, or whose results are not finite. If `quality` has no members, these keep
     what T holds.
     """
-    mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
-    want, left_out, order = plan[1, WANT], plan[2, LEFT_OUT], plan[1, ORDER]
+    mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
+    want, left_out, order = plan[1, lay.WANT], plan[2, lay.LEFT_OUT], plan[1, lay.ORDER]
     count, width = members(plan, states, first, second, T)
     if count < 0:
         return -1
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, _ = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + start + plan[2, SYSTEM]], numbers[start:]
-    start, stop = section(plan, BODIES)
-    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, FORCES)
-    pulls, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, SPRINGS)
-    springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
-    allowed = abs(rest[mobile, ALLOWED])
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, _ = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + start + plan[2, lay.SYSTEM]], numbers[start:]
+    start, stop = section(plan, lay.BODIES)
+    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.FORCES)
+    pulls, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.SPRINGS)
+    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
+    allowed = abs(rest[mobile, lay.ALLOWED])
     endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
-    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
+    F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
     forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
     power, tau = scratch[endx:endpower], scratch[endpower:endtau]
-    C = table(scratch, endtau, mobile if want & WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    C = table(scratch, endtau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
     _, endt, endg, endW, endR, endlate, endefforts, endA, endY, _ = motion_scratch(plan)
     t, g = scratch[endC:endt], table(scratch, endt + height, height, mobile)
     value, factors = scratch[endt : endt + height], scratch[endg:endW]
@@ -641,9 +558,9 @@ def motion_in_coordinates(
     R, late, efforts = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endefforts]
     A, Y, I, L = scratch[endefforts:endA], scratch[endA:endY], scratch[endY:], scratch[endY + size * size :]
     pivots, ends = whole[0], whole[1]
-    for k in range(SERIES_WIDTH):
+    for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
-    doubtful, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, STATE_SIZE])
+    doubtful, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, lay.STATE_SIZE])
     for b in range(count):
         place = b * width
         motion(cols, geometry, states, b, F)
@@ -654,14 +571,14 @@ def motion_in_coordinates(
         scaled_system(mobile, vectors, choice, rest, g, W)
         pivot = factor(W, pivots, ends)
         if measured:
-            quality[b, PIVOT] = pivot
+            quality[b, lay.PIVOT] = pivot
         if pivot == 0:
             if measured:
-                quality[b, LARGEST:] = np.nan
+                quality[b, lay.LARGEST :] = np.nan
                 T[place : place + width] = np.nan
             doubtful += 1
             continue
-        fine = pivot > GOOD_PIVOT
+        fine = pivot > lay.GOOD_PIVOT
         large = first_large = abs(late[0]) * 0
         for k in range(order):
             # with this order of the tree's coordinates zero, rows have the part of lower orders
@@ -673,15 +590,15 @@ def motion_in_coordinates(
                 for i in range(items.shape[0]):
                     item_series(cols, F, V, x, items, vectors, i, k + 1, t, height)
             for i in range(mobile):
-                R[i] = -t[(k + 1) * height + choice[USED_ROW, i]]
-                a = choice[INPUT, i]
+                R[i] = -t[(k + 1) * height + choice[lay.USED_ROW, i]]
+                a = choice[lay.INPUT, i]
                 if a >= 0 and k == 0:
                     R[i] += first[b * size + a]
                 elif a >= 0 and k == 2:
                     R[i] += third[b * size + a]
-                elif a >= 0 and not want & WANT_FORWARD:
+                elif a >= 0 and not want & lay.WANT_FORWARD:
                     R[i] += second[b * size + a]
-                R[i] *= 1 / vectors[choice[USED_ITEM, i], SCALE]
+                R[i] *= 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
             solve(W, pivots, ends, R, 1)
             spread(mobile, choice, rest, R, late, 1)
             copy_range(x, k * mobile, late, 0, mobile)
@@ -689,22 +606,22 @@ def motion_in_coordinates(
             if left_out > 0:
                 large = large * (first_large if k > 0 else 0)
                 for n in range(mobile):
-                    large = max(large, abs(late[n]) / abs(rest[n, COLUMN_SCALE]))
+                    large = max(large, abs(late[n]) / abs(rest[n, lay.COLUMN_SCALE]))
                 for i in range(left_out):
-                    row = choice[UNUSED_ROW, i]
+                    row = choice[lay.UNUSED_ROW, i]
                     left = t[(k + 1) * height + row]
                     for n in range(mobile):
                         left += g[row, n] * late[n]
-                    worst = max(worst, abs(left) / abs(vectors[choice[UNUSED_ITEM, i], SCALE])) + 0 * abs(
-                        left
-                    )
+                    worst = max(
+                        worst, abs(left) / abs(vectors[choice[lay.UNUSED_ITEM, i], lay.SCALE])
+                    ) + 0 * abs(left)
                 worst = worst / large if large > 0 else worst
                 # NaN fails this test
                 fine = fine and worst <= allowed
             if k == 0:
                 first_large = large
             if measured:
-                quality[b, LARGEST + k], quality[b, LEFT + k] = 1, worst
+                quality[b, lay.LARGEST + k], quality[b, lay.LEFT + k] = 1, worst
         frame_series(cols, F, x, V, 2)
         tree_efforts(
             cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
@@ -712,19 +629,19 @@ def motion_in_coordinates(
         )  # fmt: skip
         # T = Aᵀ τ
         for j in range(mobile):
-            R[j] = rest[choice[ELIMINATED, j], COLUMN_SCALE] * tau[choice[ELIMINATED, j]]
+            R[j] = rest[choice[lay.ELIMINATED, j], lay.COLUMN_SCALE] * tau[choice[lay.ELIMINATED, j]]
         solve_transposed(W, pivots, ends, R)
         for i in range(mobile):
-            if choice[INPUT, i] >= 0:
-                efforts[choice[INPUT, i]] = R[i] / vectors[choice[USED_ITEM, i], SCALE]
-        if want & WANT_SERIES:
+            if choice[lay.INPUT, i] >= 0:
+                efforts[choice[lay.INPUT, i]] = R[i] / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+        if want & lay.WANT_SERIES:
             copy_range(T, place + size, x, 0, order * mobile)
-        if want & WANT_FORWARD:
+        if want & lay.WANT_FORWARD:
             composites(cols, F, bodies, inertias, C)
             clear_range(Y, 0, mobile * size)
             for i in range(mobile):
-                if choice[INPUT, i] >= 0:
-                    Y[i * size + choice[INPUT, i]] = 1 / vectors[choice[USED_ITEM, i], SCALE]
+                if choice[lay.INPUT, i] >= 0:
+                    Y[i * size + choice[lay.INPUT, i]] = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
             solve(W, pivots, ends, Y, size)
             spread(mobile, choice, rest, Y, A, size)
             # the factors of the system are not needed any more
@@ -747,13 +664,13 @@ def output_motion(plan, numbers, states, x, scratch, T):
 
     `x` (B, 3 M) is the series of the tree's coordinates. T has zeros in place of values.
     """
-    mobile, order, rows = plan[0, COLUMNS], plan[1, ORDER], plan[1, ROWS]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    endF = mobile * FRAME_WIDTH
-    F, V = table(scratch, 0, mobile, FRAME_WIDTH), table(scratch, endF, mobile + 1, SERIES_WIDTH)
-    for k in range(SERIES_WIDTH):
+    mobile, order, rows = plan[0, lay.COLUMNS], plan[1, lay.ORDER], plan[1, lay.ROWS]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    endF = mobile * lay.FRAME_WIDTH
+    F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
+    for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)

@@ -30,51 +30,13 @@ poses, angles of cut joints, rounded dimensions and singular configurations, and
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
 from kic.kernels.jit import entry, helper, inlined, part, reordered
-from kic.kernels.layout import (
-    BALL,
-    COLUMN_SCALE,
-    COLUMNS,
-    DIRECTION,
-    DISTANCE,
-    DOT1,
-    DOT2,
-    DRAWN,
-    ELIMINATED,
-    FRAME_A,
-    FRAME_B,
-    FRAME_WIDTH,
-    GOOD_PIVOT,
-    GROUP,
-    HEADER,
-    HEIGHT,
-    INPUT,
-    ITEM,
-    ITEMS,
-    KIND,
-    LEFT_OUT,
-    LEVER,
-    LOCAL_A,
-    LOCAL_B,
-    ORIGIN,
-    PARENT,
-    POINT,
-    PRISMATIC,
-    ROW,
-    SCALE,
-    STATE,
-    SYSTEM,
-    UNUSED_ITEM,
-    UNUSED_ROW,
-    USED_ITEM,
-    USED_ROW,
-    WEIGHTED_POINT,
-)
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range, copy_range
@@ -114,10 +76,10 @@ WEIGHT_MIN = 1e-3
 @helper
 def closing_scratch(plan):
     """Return the size of the scratch array."""
-    mobile, height = plan[0, COLUMNS], plan[2, HEIGHT]
+    mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
     square = mobile * mobile
-    bounds = BOUNDS_WIDTH * plan[2, SYSTEM]
-    numbers = mobile * FRAME_WIDTH + height * (4 + mobile) + 6 * square + 22 * mobile + 3 + bounds
+    bounds = BOUNDS_WIDTH * plan[2, lay.SYSTEM]
+    numbers = mobile * lay.FRAME_WIDTH + height * (4 + mobile) + 6 * square + 22 * mobile + 3 + bounds
     return numbers + MEMORY_WIDTH
 
 
@@ -134,17 +96,17 @@ def residuals(vectors, choice, aim, value, mobile, left_out, R):
     worst, other, large, not_finite = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
-            row, item = choice[USED_ROW, i], choice[USED_ITEM, i]
+            row, item = choice[lay.USED_ROW, i], choice[lay.USED_ITEM, i]
         else:
-            row, item = choice[UNUSED_ROW, i - mobile], choice[UNUSED_ITEM, i - mobile]
-        residual = (aim[row] - value[row]) / vectors[item, SCALE]
+            row, item = choice[lay.UNUSED_ROW, i - mobile], choice[lay.UNUSED_ITEM, i - mobile]
+        residual = (aim[row] - value[row]) / vectors[item, lay.SCALE]
         if i < mobile:
             R[i] = residual
         else:
             other = max(other, abs(residual))
         worst = max(worst, abs(residual))
         not_finite += 0 * residual  # `max` may ignore NaN
-        large = max(large, abs(value[row] / vectors[item, SCALE]))
+        large = max(large, abs(value[row] / vectors[item, lay.SCALE]))
     return worst + not_finite, other, large
 
 
@@ -159,13 +121,13 @@ def copy_matrix(target, source):
 def move(cols, choice, rest, R, states, b):
     """Move a state by a step R of its columns, in the order of elimination."""
     for j in range(cols.shape[0]):
-        n = choice[ELIMINATED, j]
-        k = cols[n, STATE]
-        if cols[n, KIND] != BALL:
-            states[b, k] += rest[n, COLUMN_SCALE] * R[j]
+        n = choice[lay.ELIMINATED, j]
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] != lay.BALL:
+            states[b, k] += rest[n, lay.COLUMN_SCALE] * R[j]
         else:
             # a small turn about one axis of the first body; the other axes follow in their turn
-            k, c = cols[cols[n, GROUP], STATE], n - cols[n, GROUP]
+            k, c = cols[cols[n, lay.GROUP], lay.STATE], n - cols[n, lay.GROUP]
             h = R[j] / 2
             w, x, y, z = states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3]
             if c == 0:
@@ -195,10 +157,10 @@ def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, 
 def chord(cols, rest, nodes, a, e, d):
     """Compute the scaled step d (M,) from node a to node e."""
     for n in range(cols.shape[0]):
-        k = cols[n, STATE]
-        if cols[n, KIND] != BALL:
-            d[n] = (nodes[e, k] - nodes[a, k]) / rest[n, COLUMN_SCALE]
-        elif cols[n, GROUP] == n:
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] != lay.BALL:
+            d[n] = (nodes[e, k] - nodes[a, k]) / rest[n, lay.COLUMN_SCALE]
+        elif cols[n, lay.GROUP] == n:
             same = 0.0
             for c in range(4):
                 same += nodes[a, k + c] * nodes[e, k + c]
@@ -222,17 +184,17 @@ def put_vector(d, n, f, v):
 @helper
 def turn_of(cols, d, n):
     """Return the share of column n in the 1-norm of a step; for the first of a ball joint, the whole turn."""
-    if cols[n, KIND] != BALL:
+    if cols[n, lay.KIND] != lay.BALL:
         return abs(d[n])
-    return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, GROUP] == n else 0.0
+    return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, lay.GROUP] == n else 0.0
 
 
 @helper
 def weight_of(cols, w, n):
     """Return the weight of column n; for the first of a ball joint, that of all turns, 0 for the others."""
-    if cols[n, KIND] != BALL:
+    if cols[n, lay.KIND] != lay.BALL:
         return w[n, 0]
-    if cols[n, GROUP] != n:
+    if cols[n, lay.GROUP] != n:
         return 0.0
     return root(w[n, 0] * w[n, 0] + w[n + 1, 0] * w[n + 1, 0] + w[n + 2, 0] * w[n + 2, 0])
 
@@ -240,8 +202,8 @@ def weight_of(cols, w, n):
 @helper
 def arm_of(cols, F, n, sort, e):
     """Return the speed of a point or direction e per rate of column n; for a ball joint, of any turn."""
-    if cols[n, KIND] == BALL:
-        arm = e if sort == DIRECTION else sub(e, take(F, n, ORIGIN))
+    if cols[n, lay.KIND] == lay.BALL:
+        arm = e if sort == lay.DIRECTION else sub(e, take(F, n, lay.ORIGIN))
     elif affects(cols, n, sort):
         arm = first_influence(cols, F, n, sort, e)
     else:
@@ -261,7 +223,7 @@ def power(x, exponent):
 @helper
 def slope_at_end(items, value, g, d, w, i):
     """Return the largest slope of a difference of points, by that at one end, apart from the third order."""
-    row, square, gap = items[i, ROW], 0.0, 0.0
+    row, square, gap = items[i, lay.ROW], 0.0, 0.0
     for c in range(3):
         x = 0.0
         for n in range(g.shape[1]):
@@ -278,42 +240,44 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
     Write row i of `bounds` except for errors of the Jacobian and the curvature; return the error. `value`
     and `g` are those of either end of the chord.
     """
-    lever, kind, row = vectors[i, LEVER], items[i, ITEM], items[i, ROW]
+    lever, kind, row = vectors[i, lay.LEVER], items[i, lay.ITEM], items[i, lay.ROW]
     bounds[i, RESIDUAL_ERROR] = bounds[i, JACOBIAN_ERROR] = bounds[i, CURVATURE] = 0
     if lever == 0:
         return 0.0
-    all_columns = kind == WEIGHTED_POINT  # a sum with terms on any column
-    body = cols.shape[0] - 1 if all_columns else items[i, FRAME_B]
-    base = max(items[i, FRAME_A], -1)
-    unit, extension, turn, other_turn, carried = 1 / vectors[i, SCALE], 0.0, 0.0, 0.0, 0.0
+    all_columns = kind == lay.WEIGHTED_POINT  # a sum with terms on any column
+    body = cols.shape[0] - 1 if all_columns else items[i, lay.FRAME_B]
+    base = max(items[i, lay.FRAME_A], -1)
+    unit, extension, turn, other_turn, carried = 1 / vectors[i, lay.SCALE], 0.0, 0.0, 0.0, 0.0
     while body != base:
         n = max(body, base)
-        if cols[n, KIND] == PRISMATIC:
-            k = cols[n, STATE]
-            extension += max(abs(nodes[a, k] - geometry[n, DRAWN]), abs(nodes[e, k] - geometry[n, DRAWN]))
+        if cols[n, lay.KIND] == lay.PRISMATIC:
+            k = cols[n, lay.STATE]
+            extension += max(
+                abs(nodes[a, k] - geometry[n, lay.DRAWN]), abs(nodes[e, k] - geometry[n, lay.DRAWN])
+            )
         if body > base:
             turn += turn_of(cols, d, n)
-            body = n - 1 if all_columns else cols[n, PARENT]
+            body = n - 1 if all_columns else cols[n, lay.PARENT]
         else:
             other_turn += turn_of(cols, d, n)
-            base = cols[n, PARENT]
+            base = cols[n, lay.PARENT]
     lever += extension * unit
     third = fourth = lever
     least = 0.0
-    if kind == POINT:
+    if kind == lay.POINT:
         # the two points of an item move by the columns of their own side; all else by those of both
         error = HERMITE_FACTOR * lever * (power(turn, 4) + power(other_turn, 4))
         # columns that carry both points turn their difference
         while body >= 0:
             carried += turn_of(cols, d, body)
-            body = cols[body, PARENT]
+            body = cols[body, lay.PARENT]
         if carried > 0:
             slope = slope_at_end(items, value, g, d, w, i) * unit
             slope += lever * (power(turn, 3) + power(other_turn, 3)) / 6
             error += SLOPE_FACTOR * carried * slope
     else:
         turn += other_turn
-        if kind == DISTANCE:
+        if kind == lay.DISTANCE:
             # |v| has derivatives by those of v, over powers of the smallest length on the way
             least = value[row] * unit - lever * turn
             f = lever / least if least > 0 else 1e9
@@ -333,47 +297,47 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     Derivatives of a point or direction by several columns are at most the arm of the outermost. An arm
     changes by the motion that columns farther out cause, at most.
     """
-    if vectors[i, LEVER] == 0:
+    if vectors[i, lay.LEVER] == 0:
         return
-    kind, unit = items[i, ITEM], 1 / vectors[i, SCALE]
-    all_columns = kind == WEIGHTED_POINT
-    last = cols.shape[0] - 1 if all_columns else items[i, FRAME_B]
+    kind, unit = items[i, lay.ITEM], 1 / vectors[i, lay.SCALE]
+    all_columns = kind == lay.WEIGHTED_POINT
+    last = cols.shape[0] - 1 if all_columns else items[i, lay.FRAME_B]
     carried, weights, extension = bounds[i, CARRIED_TURN], 0.0, 0.0
-    body, base = last, max(items[i, FRAME_A], -1)
+    body, base = last, max(items[i, lay.FRAME_A], -1)
     while body != base:
         n = max(body, base)
         weights += weight_of(cols, w, n)
-        if cols[n, KIND] == PRISMATIC:
+        if cols[n, lay.KIND] == lay.PRISMATIC:
             extension += w[n, 0] * w[n, 1]
         if body > base:
-            body = n - 1 if all_columns else cols[n, PARENT]
+            body = n - 1 if all_columns else cols[n, lay.PARENT]
         else:
-            base = cols[n, PARENT]
+            base = cols[n, lay.PARENT]
     # in the ball sliders are longer, and a distance may be shorter
     second, third_share = bounds[i, ARM] + radius * extension * unit, 1.0
-    if kind == DISTANCE:
+    if kind == lay.DISTANCE:
         least = bounds[i, LEAST] - second * radius * weights
         second *= 1 + (second / least if least > 0 else 1e9)
         third_share = bounds[i, THIRD] / second
     # arms are known for points, for vectors fixed in B, and for differences of points seen from A
-    armed = kind == POINT or kind == DOT1 or kind == DOT2
-    sort = DIRECTION if kind == DOT1 else POINT
+    armed = kind == lay.POINT or kind == lay.DOT1 or kind == lay.DOT2
+    sort = lay.DIRECTION if kind == lay.DOT1 else lay.POINT
     head = tail = (0.0, 0.0, 0.0)
     if armed:
-        local = take(vectors, i, LOCAL_B)
-        head = world_vector(F, last, local) if kind == DOT1 else world_point(F, last, local)
-        tail = world_point(F, max(items[i, FRAME_A], -1), take(vectors, i, LOCAL_A))
-    for side in range(2 if kind == POINT else 1):
+        local = take(vectors, i, lay.LOCAL_B)
+        head = world_vector(F, last, local) if kind == lay.DOT1 else world_point(F, last, local)
+        tail = world_point(F, max(items[i, lay.FRAME_A], -1), take(vectors, i, lay.LOCAL_A))
+    for side in range(2 if kind == lay.POINT else 1):
         # sums over pairs and triples of columns: arms times weights, and times turns of the chord
         weight_weight, turn_turn_weight = 0.0, 0.0
         # sums over the columns and pairs that are farther out
         weighted, turned, weight_turn, turn_turn = 0.0, 0.0, 0.0, 0.0
-        body, base = last, max(items[i, FRAME_A], -1)
+        body, base = last, max(items[i, lay.FRAME_A], -1)
         while body != base:
             n = max(body, base)
-            if (body > base) == (side == 0) or kind != POINT:
+            if (body > base) == (side == 0) or kind != lay.POINT:
                 arm, weight, h = second, weight_of(cols, w, n), turn_of(cols, d, n)
-                if armed and (body > base or kind == POINT):
+                if armed and (body > base or kind == lay.POINT):
                     arm = arm_of(cols, F, n, sort, head if side == 0 else tail) * unit * w[n, 1]
                     arm = min(second, arm + turned + radius * weighted)
                 weight_weight += weight * (arm * weight + 2 * weighted)
@@ -384,9 +348,9 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
                 weighted += weight * arm
                 turned += h * arm
             if body > base:
-                body = n - 1 if all_columns else cols[n, PARENT]
+                body = n - 1 if all_columns else cols[n, lay.PARENT]
             else:
-                base = cols[n, PARENT]
+                base = cols[n, lay.PARENT]
         turn_turn_weight = turn_turn_weight * third_share + carried * (2 * weight_turn + carried * weighted)
         bounds[i, JACOBIAN_ERROR] += LINEAR_FACTOR * turn_turn_weight
         bounds[i, CURVATURE] += weight_weight
@@ -436,12 +400,12 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residu
     change, first, second = line[2 * mobile :], line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
     step, weights = line[6 * mobile : 7 * mobile], line[7 * mobile : 8 * mobile]
     for j in range(mobile):
-        step[j], weights[j] = d[choice[ELIMINATED, j]], w[choice[ELIMINATED, j], 0]
+        step[j], weights[j] = d[choice[lay.ELIMINATED, j]], w[choice[lay.ELIMINATED, j], 0]
     for i in range(mobile):
         x = 0.0
-        if choice[INPUT, i] >= 0:
-            row = choice[USED_ROW, i]
-            x = share * (aim[row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
+        if choice[lay.INPUT, i] >= 0:
+            row = choice[lay.USED_ROW, i]
+            x = share * (aim[row] - begun[row]) / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
         moved, moved_end, change[i] = compare_rows(S[i], E[i], step, weights)
         first[i], second[i] = x - moved, x - moved_end
     largest, largest_end = 0.0, 0.0
@@ -474,7 +438,7 @@ def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radiu
     residuals, jacobians = line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
     errors = line[6 * mobile : 7 * mobile]
     for k in range(mobile):
-        item = choice[USED_ITEM, k]
+        item = choice[lay.USED_ITEM, k]
         residuals[k] = closure_error + bounds[item, RESIDUAL_ERROR]
         jacobians[k], product[k] = bounds[item, JACOBIAN_ERROR], bounds[item, CURVATURE]
     kappa, eta, curvature, not_finite = 0.0, 0.0, 0.0, 0.0
@@ -535,10 +499,10 @@ def certify_chord(
     N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
     covers a fraction `share` of its path from `begun` to `aim`.
     """
-    mobile, count = plan[0, COLUMNS], plan[2, SYSTEM]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    mobile, count = plan[0, lay.COLUMNS], plan[2, lay.SYSTEM]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
     d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 10 * mobile]
     bounds = work[10 * mobile : 10 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
@@ -564,10 +528,10 @@ def certify_chord(
 def set_middle(cols, rest, choice, line, R, nodes):
     """Compute node 1, the middle of the curve from node 0 to node 2, to second order."""
     for n in range(cols.shape[0]):
-        k = cols[n, STATE]
-        if cols[n, KIND] != BALL:
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] != lay.BALL:
             nodes[1, k] = (nodes[0, k] + nodes[2, k]) / 2
-        elif cols[n, GROUP] == n:
+        elif cols[n, lay.GROUP] == n:
             same = 0.0
             for c in range(4):
                 same += nodes[0, k + c] * nodes[2, k + c]
@@ -589,11 +553,11 @@ def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
     solve(W, pivots, ends, inverse, mobile)
     largest = 0.0
     for j in range(mobile):
-        n, total = choice[ELIMINATED, j], 0.0
+        n, total = choice[lay.ELIMINATED, j], 0.0
         for k in range(mobile):
-            if vectors[choice[USED_ITEM, k], LEVER] != 0:
+            if vectors[choice[lay.USED_ITEM, k], lay.LEVER] != 0:
                 total += abs(inverse[j * mobile + k])
-        w[n, 0], w[n, 1] = total, rest[n, COLUMN_SCALE]
+        w[n, 0], w[n, 1] = total, rest[n, lay.COLUMN_SCALE]
         largest = max(largest, total)
     for n in range(mobile):
         w[n, 0] = max(w[n, 0], WEIGHT_MIN * largest if largest > 0 else 1.0)
@@ -617,13 +581,18 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     If a member starts at the same state as the previous one, its system is reused, also across calls unless
     `forget` is called.
     """
-    mobile, height, left_out, count = plan[0, COLUMNS], plan[2, HEIGHT], plan[2, LEFT_OUT], plan[2, SYSTEM]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
+    mobile, height, left_out, count = (
+        plan[0, lay.COLUMNS],
+        plan[2, lay.HEIGHT],
+        plan[2, lay.LEFT_OUT],
+        plan[2, lay.SYSTEM],
+    )
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
-    square, place = mobile * mobile, mobile * FRAME_WIDTH
-    F = scratch[:place].reshape(mobile, FRAME_WIDTH)
+    square, place = mobile * mobile, mobile * lay.FRAME_WIDTH
+    F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
     g = scratch[place : place + height * mobile].reshape(height, mobile)
     place += height * mobile
     value, begun = scratch[place : place + height], scratch[place + height : place + 2 * height]
@@ -668,10 +637,11 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
         for row in range(height):
             not_finite += 0 * begun[row]
         for i in range(mobile):
-            if choice[INPUT, i] < 0:
-                row = choice[USED_ROW, i]
+            if choice[lay.INPUT, i] < 0:
+                row = choice[lay.USED_ROW, i]
                 closure_error = max(
-                    closure_error, abs(goal[b, row] - begun[row]) / vectors[choice[USED_ITEM, i], SCALE]
+                    closure_error,
+                    abs(goal[b, row] - begun[row]) / vectors[choice[lay.USED_ITEM, i], lay.SCALE],
                 )
         share, part = 0.0, 1.0
         for _ in range(tries if not_finite == 0 else 0):
@@ -679,12 +649,12 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
             if 1 - end < 1e-3 * part:
                 end = 1.0
             for i in range(mobile):
-                if choice[INPUT, i] >= 0:
-                    row = choice[USED_ROW, i]
+                if choice[lay.INPUT, i] >= 0:
+                    row = choice[lay.USED_ROW, i]
                     aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
                     if end == 1:
                         aim[row] = goal[b, row]
-            fresh, stale = True, 0.0
+            fresh, last, stale = True, False, 0.0
             before, size, pivot, converged, ratio = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, SHRINK_MIN
             for step in range(STEPS_MAX):
                 if step > 0:
@@ -693,7 +663,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                 else:
                     worst, other, large = residuals(vectors, choice, aim, begun, mobile, left_out, R)
                 # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
-                good = step == 0 or pivot > GOOD_PIVOT
+                good = step == 0 or pivot > lay.GOOD_PIVOT
                 done = (
                     worst == 0
                     or (good and worst <= ROUNDING_RTOL * large)
@@ -713,7 +683,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                 # after a short step the last system is reused
                 if step == 0:
                     fresh, pivot = True, start_pivot
-                elif not good or size > REUSED_STEP_MAX:
+                elif not good or last or size > REUSED_STEP_MAX:
                     fresh, stale = False, 0.0
                     copy_matrix(W, E)
                     pivot = factor(W, pivots, ends)
@@ -737,7 +707,8 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                     next_size = max(next_size, abs(R[n]))
                     next_size += 0 * R[n]
                 # NaN fails this test; near the end round-off decides about the size of steps
-                if not (next_size <= CONTRACTION_MAX * size or next_size <= CLOSURE_RTOL):
+                share_max = 1.0 if last else CONTRACTION_MAX
+                if not (next_size <= share_max * size or next_size <= CLOSURE_RTOL):
                     if step > 0 and worst <= 2 * ROUNDING_RTOL * large:
                         converged = 1
                     elif step == 0:
@@ -748,17 +719,22 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                 settled = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
                 settled = settled and next_size * stale <= STALE_PRODUCT_MIN
                 stale += next_size
-                if step > 0 and pivot > GOOD_PIVOT and settled and other <= CLOSURE_RTOL:
-                    converged = 1
-                    break
+                if step > 0 and pivot > lay.GOOD_PIVOT and settled and other <= CLOSURE_RTOL:
+                    # where steps shrink slowly, round-off is reached by one more with a new inverse
+                    if last or next_size * next_size * pivot <= STALE_PRODUCT_MIN * size:
+                        converged = 1
+                        break
+                    last = True
                 size = next_size
+            if last:
+                converged = 1
             certified = converged == 2
             if converged == 1:
                 for row in range(height):
                     found[row] = value[row]
                 for i in range(mobile):
-                    if choice[INPUT, i] >= 0:
-                        found[choice[USED_ROW, i]] = aim[choice[USED_ROW, i]]
+                    if choice[lay.INPUT, i] >= 0:
+                        found[choice[lay.USED_ROW, i]] = aim[choice[lay.USED_ROW, i]]
                     end_residual[i] = 0
                 for k in range(states.shape[1]):
                     nodes[2, k] = states[b, k]
@@ -777,8 +753,8 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                             break
                         invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[1], weights[1])
                         for i in range(mobile):
-                            if choice[INPUT, i] >= 0:
-                                row = choice[USED_ROW, i]
+                            if choice[lay.INPUT, i] >= 0:
+                                row = choice[lay.USED_ROW, i]
                                 aim[row] = (begun[row] + found[row]) / 2
                         residuals(vectors, choice, aim, value, mobile, 0, end_residual)
                     inverse = inverses[h].reshape(mobile, mobile)

@@ -8,19 +8,11 @@ mass, the moment is that of ρ × N ρ: gyroscopic terms included, metric-compat
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import rotates
 from kic.kernels.functions import at
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import helper, part
-from kic.kernels.layout import (
-    ARMATURE,
-    AXIS,
-    CARRIER,
-    CENTRE,
-    MASS,
-    PARENT,
-    ROTATION,
-)
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
@@ -69,9 +61,9 @@ def add_euler(Z, n, Y, moment, e, count):
 @helper
 def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
     """Compute the moments and forces that move body i along the coordinates, into the block `own`."""
-    n = bodies[i, CARRIER]
+    n = bodies[i, lay.CARRIER]
     o = width * (n + 1)
-    m, c = inertias[i, MASS], turn(F, n, ROTATION, take(inertias, i, CENTRE))
+    m, c = inertias[i, lay.MASS], turn(F, n, lay.ROTATION, take(inertias, i, lay.CENTRE))
     j = rotated_inertia(F, n, inertias, i)
     half_trace = (j[0] + j[1] + j[2]) / 2
     e = (half_trace - j[0], half_trace - j[1], half_trace - j[2], -j[3], -j[4], -j[5])
@@ -98,7 +90,7 @@ def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
     for n in range(cols.shape[0]):
         o = width * (n + 1)
         clear_range(own, one, one)
-        while i < bodies.shape[0] and bodies[i, CARRIER] == n:
+        while i < bodies.shape[0] and bodies[i, lay.CARRIER] == n:
             body_forces(F, Z, width, own, bodies, inertias, i, size, count)
             add_range(own, one, 1, own, 0, one)
             i += 1
@@ -113,7 +105,7 @@ def joint_shares(cols, F, x, Z, o, B, n, rotor, size, count, loads, t):
     `B` (M p) is the part of the second order of the tree's coordinates that is not in that of the frames;
     `loads` (p,) is scratch, `rotor` the armature of the joint.
     """
-    mobile, s, square = cols.shape[0], take(F, n, AXIS), size * size
+    mobile, s, square = cols.shape[0], take(F, n, lay.AXIS), size * size
     first = o if rotates(cols, n) else o + 3 * size
     second = o + 6 * size if rotates(cols, n) else o + 6 * size + 12 * count
     k, i = at(count), at(second)
@@ -139,9 +131,9 @@ def joint_shares(cols, F, x, Z, o, B, n, rotor, size, count, loads, t):
 @helper
 def to_parent(cols, F, Z, width, n, size, count):
     """Add the forces of frame n to those of its parent, with moments about the parent's origin."""
-    if cols[n, PARENT] < 0:
+    if cols[n, lay.PARENT] < 0:
         return
-    o, up, r = width * (n + 1), width * (cols[n, PARENT] + 1), arm(cols, F, n)
+    o, up, r = width * (n + 1), width * (cols[n, lay.PARENT] + 1), arm(cols, F, n)
     far = 6 * size + 12 * count
     add_range(Z, up, 1, Z, o, 6 * size + 3 * count)
     add_range(Z, up + far, 1, Z, o + far, 3 * count)
@@ -154,11 +146,11 @@ def to_parent(cols, F, Z, width, n, size, count):
 def inertia_tables(cols, F, bodies, inertias, rest, x, Z, width, own, B, size, count, t):
     """Compute I* (m, m) and P* (m, p) of the pairs, side by side in t; overwrites the motion of the frames.
 
-    This is (3-29) to (3-35), or (4-24) to (4-27) where loops close, with forces in place of tensors of the
+    This is (3-34) and (3-35), or (4-24) to (4-27) where loops close, with forces in place of tensors of the
     tree.
     """
     clear_range(t, 0, size * (size + count))
     frame_forces(cols, F, Z, width, own, bodies, inertias, size, count)
     for n in range(cols.shape[0] - 1, -1, -1):
-        joint_shares(cols, F, x, Z, width * (n + 1), B, n, rest[n, ARMATURE], size, count, own, t)
+        joint_shares(cols, F, x, Z, width * (n + 1), B, n, rest[n, lay.ARMATURE], size, count, own, t)
         to_parent(cols, F, Z, width, n, size, count)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.jit import helper
-from kic.kernels.layout import EVERY
 
 
 @helper
@@ -36,7 +36,7 @@ def d_at(rows, size, row, l, m, n):
 @helper
 def pair_count(size, pairs):
     """Return the number of pairs of second order."""
-    return size * size if pairs == EVERY else size * (size + 1) // 2
+    return size * size if pairs == lay.EVERY else size * (size + 1) // 2
 
 
 @helper
@@ -53,4 +53,4 @@ def packed_width(rows, size, pairs, order):
 @helper
 def table_width(rows, size, order):
     """Return the length of a table for one configuration, with all pairs of second order."""
-    return packed_width(rows, size, EVERY, order)
+    return packed_width(rows, size, lay.EVERY, order)

@@ -6,8 +6,8 @@ the inverse is J = X Λ, and the velocity forces of the task are μ = Jᵀ P* - 
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import PIVOT_SHARE_MIN
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 
@@ -106,7 +106,7 @@ def operational(plan, T, K, soft, scratch, shares, out):
         least = weighted(scratch, metric, G, X, A, size, rows)
         other = factor_task(scratch, A, rows, soft, 0)
         shares[b] = other if not other >= least else least
-        if not shares[b] > PIVOT_SHARE_MIN:
+        if not shares[b] > lay.PIVOT_SHARE_MIN:
             doubtful += 1
         o = out[b]
         clear_range(o, 0, rows * rows)

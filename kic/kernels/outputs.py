@@ -10,52 +10,11 @@ one.
 
 from __future__ import annotations
 
-from numba import types
-from numba.extending import overload
-
+from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_large, has_nonfinite
 from kic.kernels.influence import vector_rows
-from kic.kernels.jit import HELPER_OPTIONS, entry, helper, inlined
-from kic.kernels.layout import (
-    ANGLE,
-    ARCSINE,
-    AXIS,
-    COLUMNS,
-    COORDINATE,
-    DIRECTION,
-    DISTANCE,
-    DOT1,
-    EVERY,
-    EXTRA,
-    FRAME_A,
-    FRAME_B,
-    FRAME_WIDTH,
-    HEADER,
-    ITEM,
-    ITEMS,
-    KIND,
-    LINEAR_TERM,
-    LOCAL_A,
-    LOCAL_B,
-    NONE,
-    OMEGA,
-    ORDER,
-    ORDERED,
-    PARENT,
-    PLANE_ANGLE,
-    POINT,
-    PRISMATIC,
-    RATIO,
-    RATIO_OFFSET,
-    RELATIVE_OMEGA,
-    REVOLUTE,
-    ROW,
-    ROWS,
-    SIZE,
-    STATE,
-    WEIGHTED_POINT,
-)
+from kic.kernels.jit import entry, helper, inlined, overloaded
 from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.ranges import clear_range
@@ -64,25 +23,25 @@ from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
 
 
-def _choose(into, is_none, in_tree, linear, in_frames):
+def _choose(into, in_tree, linear, in_frames):
     """Return the rule for the coordinates of `into`: a value, or its type."""
-    if is_none:
+    if into is None or getattr(into, "name", "") == "none":
         return in_tree
     # the type of `links`, where it may be None
-    into = into.type if isinstance(into, types.Optional) else into
+    into = getattr(into, "type", into)
     return linear if into[0].ndim == 2 else in_frames
 
 
 def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add the coefficients of one vector fixed in a frame to three rows, in the coordinates of `into`."""
-    rule = _choose(into, into is None, tree_rows, linear_frame_rows, frame_rows)
+    rule = _choose(into, tree_rows, linear_frame_rows, frame_rows)
     rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
 
 
-@overload(add_vector_rows, jit_options=HELPER_OPTIONS)
+@overloaded(add_vector_rows)
 def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     # a branch on None would compile all cases
-    rule = _choose(into, isinstance(into, types.NoneType), tree_rows, linear_frame_rows, frame_rows)
+    rule = _choose(into, tree_rows, linear_frame_rows, frame_rows)
 
     def compiled(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
         rule(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row)
@@ -113,7 +72,7 @@ def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, row
 def pairs_of(into):
     """Return the pairs of second order that the tables hold."""
     if into is None:
-        return EVERY
+        return lay.EVERY
     else:
         return into[3]
 
@@ -134,25 +93,30 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     Points and angular velocities are three rows of the table itself. A product leaves its two vectors as
     tables of three rows: U of the vector fixed in A, W of the other.
     """
-    kind, body, base, row = items[i, ITEM], items[i, FRAME_B], items[i, FRAME_A], items[i, ROW]
-    ordered = items[i, ORDERED] != 0
-    product = kind >= DISTANCE
-    head = world_point(F, body, take(vectors, i, LOCAL_B))
-    tail = world_point(F, base, take(vectors, i, LOCAL_A))
-    u = world_vector(F, base, take(vectors, i, EXTRA))
-    if kind == DIRECTION:
-        head = world_vector(F, body, take(vectors, i, LOCAL_B))
-    w = sub(head, tail) if base != NONE else head
-    sort = POINT if kind == WEIGHTED_POINT else kind
-    weight = vectors[i, EXTRA] if kind == WEIGHTED_POINT else 1
+    kind, body, base, row = (
+        items[i, lay.ITEM],
+        items[i, lay.FRAME_B],
+        items[i, lay.FRAME_A],
+        items[i, lay.ROW],
+    )
+    ordered = items[i, lay.ORDERED] != 0
+    product = kind >= lay.DISTANCE
+    head = world_point(F, body, take(vectors, i, lay.LOCAL_B))
+    tail = world_point(F, base, take(vectors, i, lay.LOCAL_A))
+    u = world_vector(F, base, take(vectors, i, lay.EXTRA))
+    if kind == lay.DIRECTION:
+        head = world_vector(F, body, take(vectors, i, lay.LOCAL_B))
+    w = sub(head, tail) if base != lay.NONE else head
+    sort = lay.POINT if kind == lay.WEIGHTED_POINT else kind
+    weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
     if product:
-        sort = POINT
-        if kind == DOT1:
-            u = world_vector(F, base, take(vectors, i, LOCAL_A))
-            w = world_vector(F, body, take(vectors, i, LOCAL_B))
-            head, sort = w, DIRECTION
-        elif kind == RELATIVE_OMEGA:
-            sort = OMEGA
+        sort = lay.POINT
+        if kind == lay.DOT1:
+            u = world_vector(F, base, take(vectors, i, lay.LOCAL_A))
+            w = world_vector(F, body, take(vectors, i, lay.LOCAL_B))
+            head, sort = w, lay.DIRECTION
+        elif kind == lay.RELATIVE_OMEGA:
+            sort = lay.OMEGA
         for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
             W[place] = 0
@@ -160,13 +124,13 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     for part in range(3):
         frame, e, sign = body, head, weight
         if part == 1:
-            if base == NONE or kind == DOT1:
+            if base == lay.NONE or kind == lay.DOT1:
                 continue
             frame, e, sign = base, tail, -weight
         elif part == 2:
-            if not product or kind == DISTANCE:
+            if not product or kind == lay.DISTANCE:
                 continue
-            frame, e, sort = base, u, DIRECTION
+            frame, e, sort = base, u, lay.DIRECTION
         target, height, place = t, rows, row
         if product:
             target, height, place = U if part == 2 else W, 3, 0
@@ -175,24 +139,23 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         for c in range(3):
             U[c] = u[c]
             W[c] = w[c]
-    elif kind == WEIGHTED_POINT:
+    elif kind == lay.WEIGHTED_POINT:
         for c in range(3):
             t[row + c] += weight * w[c]
-    elif kind != OMEGA:
+    elif kind != lay.OMEGA:
         for c in range(3):
             t[row + c] = w[c]
 
 
 def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     """Add `sign` times coordinate n of the tree to one row, in the coordinates of `into`."""
-    rule = _choose(into, into is None, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate)
     rule(into, sign, n, mobile, order, size, t, rows, row)
 
 
-@overload(add_coordinate, jit_options=HELPER_OPTIONS)
+@overloaded(add_coordinate)
 def _add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    is_none = isinstance(into, types.NoneType)
-    rule = _choose(into, is_none, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate)
 
     def compiled(into, sign, n, mobile, order, size, t, rows, row):
         rule(into, sign, n, mobile, order, size, t, rows, row)
@@ -226,48 +189,50 @@ def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 @helper
 def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
     """Add a coordinate, a term of a coupling, or the plane angle of a body."""
-    n, row = items[i, FRAME_B], items[i, ROW]
+    n, row = items[i, lay.FRAME_B], items[i, lay.ROW]
     mobile = cols.shape[0]
-    if items[i, ITEM] == COORDINATE:
+    if items[i, lay.ITEM] == lay.COORDINATE:
         add_coordinate(into, 1, n, mobile, order, size, t, rows, row)
-        if cols[n, KIND] <= PRISMATIC:  # the rotations of a ball joint have rates but no values
-            t[row] = states[b, cols[n, STATE]]
+        if cols[n, lay.KIND] <= lay.PRISMATIC:  # the rotations of a ball joint have rates but no values
+            t[row] = states[b, cols[n, lay.STATE]]
         return
-    if items[i, ITEM] == LINEAR_TERM:
-        add_coordinate(into, vectors[i, RATIO], n, mobile, order, size, t, rows, row)
-        t[row] += vectors[i, RATIO] * states[b, cols[n, STATE]] - vectors[i, RATIO_OFFSET]
+    if items[i, lay.ITEM] == lay.LINEAR_TERM:
+        add_coordinate(into, vectors[i, lay.RATIO], n, mobile, order, size, t, rows, row)
+        t[row] += vectors[i, lay.RATIO] * states[b, cols[n, lay.STATE]] - vectors[i, lay.RATIO_OFFSET]
         return
-    normal = take(vectors, i, EXTRA)
+    normal = take(vectors, i, lay.EXTRA)
     value = vectors[i, 0]
     while n >= 0:
-        if cols[n, KIND] == REVOLUTE:
-            sign = dot(normal, take(F, n, AXIS))
+        if cols[n, lay.KIND] == lay.REVOLUTE:
+            sign = dot(normal, take(F, n, lay.AXIS))
             add_coordinate(into, sign, n, mobile, order, size, t, rows, row)
-            value = value + sign * states[b, cols[n, STATE]]
-        n = cols[n, PARENT]
+            value = value + sign * states[b, cols[n, lay.STATE]]
+        n = cols[n, lay.PARENT]
     t[row] = value
 
 
 @inlined
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
     """Add the rows of one item, which are zero before."""
-    kind, row = items[i, ITEM], items[i, ROW]
-    if kind == COORDINATE or kind == PLANE_ANGLE or kind == LINEAR_TERM:
+    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
+    if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
         return
-    if kind == ANGLE:
+    if kind == lay.ANGLE:
         angle_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
         return
-    if kind == ARCSINE:
+    if kind == lay.ARCSINE:
         arcsine_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
-    if kind >= DISTANCE:
+    if kind >= lay.DISTANCE:
         # |w| follows from w . w
         pairs = pairs_of(into)
-        with_third, has_value = with_third_of(into), kind != RELATIVE_OMEGA
-        product_row(W if kind == DISTANCE else U, W, has_value, size, pairs, with_third, order, t, rows, row)
-        if kind == DISTANCE:
+        with_third, has_value = with_third_of(into), kind != lay.RELATIVE_OMEGA
+        product_row(
+            W if kind == lay.DISTANCE else U, W, has_value, size, pairs, with_third, order, t, rows, row
+        )
+        if kind == lay.DISTANCE:
             root_row(size, pairs, with_third, order, t, rows, row)
 
 
@@ -278,7 +243,11 @@ def bounded_rows(items, numbers):
     The coefficients are then sums of products of at most nine numbers. Lengths and angles divide.
     """
     for i in range(items.shape[0]):
-        if items[i, ITEM] == DISTANCE or items[i, ITEM] == ANGLE or items[i, ITEM] == ARCSINE:
+        if (
+            items[i, lay.ITEM] == lay.DISTANCE
+            or items[i, lay.ITEM] == lay.ANGLE
+            or items[i, lay.ITEM] == lay.ARCSINE
+        ):
             return False
     large = False
     for i in range(numbers.shape[0]):
@@ -290,13 +259,13 @@ def bounded_rows(items, numbers):
 def row_tables(plan, numbers, states, into, scratch, T):
     """Compute rows in the coordinates of `into`; return the number of members that are not finite."""
     not_finite = 0
-    mobile = plan[0, COLUMNS]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    order, rows, size = plan[1, ORDER], plan[1, ROWS], plan[1, SIZE]
-    framed = mobile * FRAME_WIDTH
-    F = scratch[:framed].reshape(mobile, FRAME_WIDTH)
+    mobile = plan[0, lay.COLUMNS]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    order, rows, size = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.SIZE]
+    framed = mobile * lay.FRAME_WIDTH
+    F = scratch[:framed].reshape(mobile, lay.FRAME_WIDTH)
     width = (scratch.shape[0] - framed) // 2
     U, W = scratch[framed : framed + width], scratch[framed + width :]
     # large tables have many times the numbers that they are made of
@@ -332,4 +301,4 @@ def kinematics(plan, numbers, states, scratch, T):
 def linear_kinematics(plan, numbers, states, scratch, T):
     """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀)."""
     terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
-    return row_tables(plan, numbers, states, (terms, factors, 0, EVERY, True), scratch, T)
+    return row_tables(plan, numbers, states, (terms, factors, 0, lay.EVERY, True), scratch, T)

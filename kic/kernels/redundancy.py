@@ -7,8 +7,8 @@ acceleration: Q̇ follows from P*, Ġ from H.
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
 from kic.kernels.linear_solve import solve_symmetric
 from kic.kernels.operational_space import (
     DAMPING_PLACE,
@@ -154,11 +154,11 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         k = K[b]
         soft = numbers[b if numbers.shape[0] > 1 else 0]
         task_first(plan, t, Z, G)
-        if weight == INERTIA_METRIC:
+        if weight == lay.INERTIA_METRIC:
             gather(plan, k, plan[I_PLACE], 2, 0, Z, Q)
-        elif weight == GIVEN_METRIC:
+        elif weight == lay.GIVEN_METRIC:
             copy_range(Z, Q, metric[b if metric.shape[0] > 1 else 0], 0, size * size)
-        least = weighted(Z, Q if weight != UNIT_METRIC else -1, G, X, A, size, rows)
+        least = weighted(Z, Q if weight != lay.UNIT_METRIC else -1, G, X, A, size, rows)
         quality[b, METRIC_SHARE] = least
 
         # damping
@@ -183,7 +183,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 Z[A + p * rows + p] += square_of * soft[SOFT + p]
         own = factor_task(Z, A, rows, soft, SOFT)
         quality[b, TASK_SHARE] = own
-        if not (least > PIVOT_SHARE_MIN and (damped or own > PIVOT_SHARE_MIN)):
+        if not (least > lay.PIVOT_SHARE_MIN and (damped or own > lay.PIVOT_SHARE_MIN)):
             doubtful += 1
 
         # rates
@@ -205,7 +205,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
         # rates of G and Q
         for p in range(rows):
             along(plan, t, plan[H_PLACE], plan[LISTS + p], o, qd, Z, plane, rate + p * size)
-        if asked[EFFORTS] or (consistent and weight == INERTIA_METRIC):
+        if asked[EFFORTS] or (consistent and weight == lay.INERTIA_METRIC):
             for i in range(size):
                 along(plan, k, plan[P_PLACE], plan[lists + i], o, qd, Z, plane, C + i * size)
         copy_range(Z, y, m, zd, size)
@@ -214,13 +214,13 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 Z[x + n] = 0
             for p in range(rows):
                 add_range(Z, x, Z[first + p], Z, rate + p * size, size)
-            if weight == INERTIA_METRIC:  # İ* = C + Cᵀ
+            if weight == lay.INERTIA_METRIC:  # İ* = C + Cᵀ
                 for i in range(size):
                     step = o[qd + i] - m[z + i]
                     add_range(Z, x, -step, Z, C + i * size, size)
                     for n in range(size):
                         Z[x + i] -= Z[C + i * size + n] * (o[qd + n] - m[z + n])
-            if weight != UNIT_METRIC:
+            if weight != lay.UNIT_METRIC:
                 solve_symmetric(Z, Q, size, Z, x, 1)
             add_range(Z, y, 1, Z, x, size)
         for p in range(rows):
@@ -238,7 +238,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                     bent = square_of * 0
                     for n in range(size):
                         bent += Z[rate + p * size + n] * Z[X + n * rows + r]
-                    if weight == INERTIA_METRIC:
+                    if weight == lay.INERTIA_METRIC:
                         for i in range(size):
                             part = square_of * 0
                             for n in range(size):

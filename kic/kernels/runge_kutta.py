@@ -22,38 +22,9 @@ tolerances.
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.jit import entry, helper
-from kic.kernels.layout import (
-    BALL,
-    COLUMNS,
-    EVALUATE,
-    HEADER,
-    KIND,
-    MOTOR_DAMPING,
-    MOTOR_ELECTRICAL,
-    MOTOR_INDUCTANCE,
-    MOTOR_INERTIA,
-    MOTOR_RESISTANCE,
-    MOTOR_SPEED_CONSTANT,
-    MOTOR_TORQUE_CONSTANT,
-    PREPARE,
-    SIZE,
-    STATE,
-    STATE_SIZE,
-    STEP_ACCEPTED,
-    STEP_BOUND,
-    STEP_COUNT,
-    STEP_END,
-    STEP_EXPONENT,
-    STEP_FACTOR_MAX,
-    STEP_LENGTH,
-    STEP_MIN,
-    STEP_NEXT,
-    STEP_REPEATED,
-    STEP_RTOL,
-    STEP_START,
-)
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.motion import GOOD_INERTIA, motion_in_coordinates, tree_motion
 from kic.kernels.newton import close_members, forget
@@ -78,29 +49,29 @@ def repeats_step(y, end, K, errors, atol, control):
         return False
     first, second, size = 0.0, 0.0, y.shape[0]
     for i in range(size):
-        scale = atol[i] + max(abs(y[i]), abs(end[i])) * control[STEP_RTOL]
+        scale = atol[i] + max(abs(y[i]), abs(end[i])) * control[lay.STEP_RTOL]
         a, b = 0.0, 0.0
         for k in range(errors.shape[1]):
             a += errors[0, k] * K[k, i]
             b += errors[1, k] * K[k, i]
         first += (a / scale) * (a / scale)
         second += (b / scale) * (b / scale)
-    h, error, factor = control[STEP_LENGTH], 0.0, control[STEP_FACTOR_MAX]
+    h, error, factor = control[lay.STEP_LENGTH], 0.0, control[lay.STEP_FACTOR_MAX]
     if first > 0 or second > 0:
         error = h * first / root((first + SECOND_ERROR_WEIGHT * second) * size)
     error += 0 * (first + second)  # NaN is rejected
     if error != 0:
-        factor = SAFETY_FACTOR * error ** control[STEP_EXPONENT]
-    control[STEP_COUNT] += 1
+        factor = SAFETY_FACTOR * error ** control[lay.STEP_EXPONENT]
+    control[lay.STEP_COUNT] += 1
     if error < 1:
-        control[STEP_NEXT], control[STEP_ACCEPTED] = h * min(control[STEP_FACTOR_MAX], factor), 1
+        control[lay.STEP_NEXT], control[lay.STEP_ACCEPTED] = h * min(control[lay.STEP_FACTOR_MAX], factor), 1
         return False
-    control[STEP_NEXT] = h * (factor if factor > STEP_FACTOR_MIN else STEP_FACTOR_MIN)
-    control[STEP_FACTOR_MAX] = 1
-    if control[STEP_REPEATED] == 0 or control[STEP_NEXT] < control[STEP_MIN]:
+    control[lay.STEP_NEXT] = h * (factor if factor > STEP_FACTOR_MIN else STEP_FACTOR_MIN)
+    control[lay.STEP_FACTOR_MAX] = 1
+    if control[lay.STEP_REPEATED] == 0 or control[lay.STEP_NEXT] < control[lay.STEP_MIN]:
         return False
-    control[STEP_END] = min(control[STEP_START] + control[STEP_NEXT], control[STEP_BOUND])
-    control[STEP_LENGTH] = control[STEP_END] - control[STEP_START]
+    control[lay.STEP_END] = min(control[lay.STEP_START] + control[lay.STEP_NEXT], control[lay.STEP_BOUND])
+    control[lay.STEP_LENGTH] = control[lay.STEP_END] - control[lay.STEP_START]
     return True
 
 
@@ -176,26 +147,26 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
         speed, given = 0.0, supply[k]
         for i in range(size):
             speed += shafts[k, i] * x[start + i]
-        resistance, back_emf = motors[k, MOTOR_RESISTANCE], motors[k, MOTOR_SPEED_CONSTANT] * speed
+        resistance, back_emf = motors[k, lay.MOTOR_RESISTANCE], motors[k, lay.MOTOR_SPEED_CONSTANT] * speed
         torque = given
-        if motors[k, MOTOR_ELECTRICAL] != 0:
-            if motors[k, MOTOR_INDUCTANCE] != 0:
+        if motors[k, lay.MOTOR_ELECTRICAL] != 0:
+            if motors[k, lay.MOTOR_INDUCTANCE] != 0:
                 current = x[n]
-                rate[n] = (given - resistance * current - back_emf) / motors[k, MOTOR_INDUCTANCE]
+                rate[n] = (given - resistance * current - back_emf) / motors[k, lay.MOTOR_INDUCTANCE]
                 n += 1
             else:
                 current = (given - back_emf) / resistance
-            torque = motors[k, MOTOR_TORQUE_CONSTANT] * current
+            torque = motors[k, lay.MOTOR_TORQUE_CONSTANT] * current
             power += given * current
-            heat += (resistance * current + back_emf - motors[k, MOTOR_TORQUE_CONSTANT] * speed) * current
+            heat += (resistance * current + back_emf - motors[k, lay.MOTOR_TORQUE_CONSTANT] * speed) * current
         else:
             power += given * speed
-        lost = motors[k, MOTOR_DAMPING] * speed
+        lost = motors[k, lay.MOTOR_DAMPING] * speed
         drag += lost * speed
         for i in range(size):
             T[size + i] += shafts[k, i] * (lost - torque)
             for j in range(size):
-                T[2 * size + i * size + j] += shafts[k, i] * motors[k, MOTOR_INERTIA] * shafts[k, j]
+                T[2 * size + i * size + j] += shafts[k, i] * motors[k, lay.MOTOR_INERTIA] * shafts[k, j]
     return power, heat, drag, n
 
 
@@ -265,7 +236,7 @@ def stages_in_coordinates(
     certified. `units` are inverse scales of the positions. `begins` is True for the first call of a step.
     states[0] is the last closed state. Other arguments are as in `closing` and `motion_in_coordinates`.
     """
-    size, count = plan[1, SIZE], turned.shape[0]
+    size, count = plan[1, lay.SIZE], turned.shape[0]
     values = size - 3 * count
     start, x = values + 4 * count, point[1]
     state, work, near = states[:1], states[1:], not begins
@@ -273,7 +244,7 @@ def stages_in_coordinates(
         forget(closing_plan, closing_scratch)
     while True:
         for stage in range(first, last):
-            if task & PREPARE:
+            if task & lay.PREPARE:
                 stage_point(y, h, weights, K, stage, held, given, start, point)
                 for k in range(values):
                     goal[0, aims[k]] = x[k] + origin[k]
@@ -297,7 +268,7 @@ def stages_in_coordinates(
                 copy_range(state[0], 0, work[0], 0, anchor.shape[0])
                 copy_range(point[2], 0, x, 0, start)
                 near = True
-            if task & EVALUATE:
+            if task & lay.EVALUATE:
                 rates, rate = x[start : start + size], K[stage + 1]
                 left = motion_in_coordinates(
                     plan,
@@ -327,7 +298,7 @@ def stages_in_coordinates(
                     return False
         if not repeats_step(y, point[0], K, errors, atol, control):
             return True
-        h, near = control[STEP_LENGTH], False
+        h, near = control[lay.STEP_LENGTH], False
 
 
 @entry
@@ -339,18 +310,18 @@ def tree_stages(
 
     See `stages_in_coordinates`.
     """
-    size, start, x = plan[0, COLUMNS], plan[2, STATE_SIZE], point[1]
+    size, start, x = plan[0, lay.COLUMNS], plan[2, lay.STATE_SIZE], point[1]
     state, rates = x[:start], x[start : start + size]
     while True:
         for stage in range(first, last):
-            if task & PREPARE:
+            if task & lay.PREPARE:
                 stage_point(y, h, weights, K, stage, held, given, start, point)
-            if task & EVALUATE:
+            if task & lay.EVALUATE:
                 rate = K[stage + 1]
                 clear_range(rate, 0, start)
                 for n in range(size):
-                    place = plan[HEADER + n, STATE]
-                    if plan[HEADER + n, KIND] < BALL:
+                    place = plan[lay.HEADER + n, lay.STATE]
+                    if plan[lay.HEADER + n, lay.KIND] < lay.BALL:
                         rate[place] = rates[n]
                     elif place >= 0:  # the first column of a ball
                         quaternion_rate(x, place, rates[n], rates[n + 1], rates[n + 2], 1.0, rate)
@@ -362,4 +333,4 @@ def tree_stages(
                     return False
         if not repeats_step(y, point[0], K, errors, atol, control):
             return True
-        h = control[STEP_LENGTH]
+        h = control[lay.STEP_LENGTH]

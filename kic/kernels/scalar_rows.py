@@ -7,9 +7,9 @@ then u . dw. The third order is not compiled if `with_third` is None.
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.functions import root
 from kic.kernels.jit import helper
-from kic.kernels.layout import EVERY
 from kic.kernels.offsets import g_at, pair_count
 from kic.kernels.ranges import vector_at
 from kic.kernels.vectors import dot
@@ -50,7 +50,7 @@ def product_row(U, W, has_value, size, pairs, with_third, order, t, rows, row):
     start = rows * (1 + size) + row * count
     for m in range(size):
         um, wm = column1(U, size, m), column1(W, size, m)
-        for n in range(size if pairs == EVERY else m + 1):
+        for n in range(size if pairs == lay.EVERY else m + 1):
             x = dot(um, column1(W, size, n)) + dot(u, column2(W, size, count, p))
             if has_value:
                 x += dot(column2(U, size, count, p), w) + dot(column1(U, size, n), wm)
@@ -97,7 +97,7 @@ def angle_row(size, pairs, with_third, order, t, rows, row):
     p = h
     for m in range(size):
         pm, qm = a * t[g - size + m] + b * t[g - 2 * size + m], t[g + m]
-        for n in range(size if pairs == EVERY else m + 1):
+        for n in range(size if pairs == lay.EVERY else m + 1):
             pn, qn = a * t[g - size + n] + b * t[g - 2 * size + n], t[g + n]
             t[p] = a * t[p - 2 * count] - b * t[p - count] - pm * qn - qm * pn
             p += 1
@@ -131,9 +131,12 @@ def angle_row(size, pairs, with_third, order, t, rows, row):
 
 @helper
 def arcsine_row(size, pairs, with_third, order, t, rows, row):
-    """Compute the coefficients of arcsin s, where s is the row before `row`; not its value."""
-    s = t[row - 1]
-    f = 1 / root(1 - s * s)
+    """Compute the coefficients of arcsin s, where s is the row before `row`; not its value.
+
+    The cosine has the length of the rows `row` - 4 and `row` - 3: near a right angle 1 - s² loses digits.
+    """
+    s, x, y = t[row - 1], t[row - 4], t[row - 3]
+    f = 1 / root(x * x + y * y)
     count = pair_count(size, pairs)
     g = rows + row * size
     for n in range(size):
@@ -143,7 +146,7 @@ def arcsine_row(size, pairs, with_third, order, t, rows, row):
     h = rows * (1 + size) + row * count
     p = h
     for m in range(size):
-        for n in range(size if pairs == EVERY else m + 1):
+        for n in range(size if pairs == lay.EVERY else m + 1):
             t[p] = f * (t[p - count] + s * t[g + m] * t[g + n])
             p += 1
     if with_third is None:
@@ -177,7 +180,7 @@ def root_row(size, pairs, with_third, order, t, rows, row):
         return
     p = h
     for m in range(size):
-        for n in range(size if pairs == EVERY else m + 1):
+        for n in range(size if pairs == lay.EVERY else m + 1):
             t[p] = (t[p] / 2 - t[g + m] * t[g + n]) / f
             p += 1
     if with_third is None:

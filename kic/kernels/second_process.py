@@ -61,7 +61,7 @@ class SecondProcess:
                     creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )
                 self._thread, self._owner = ThreadPoolExecutor(1), os.getpid()
-                atexit.register(self._stop)
+                atexit.register(self.stop)
 
     def submit(self, symbol: str, function: Any, args: Any) -> None:
         """Put a part into the queue."""
@@ -77,7 +77,7 @@ class SecondProcess:
             try:
                 part.result(TIME_MAX)
             except TimeoutError:  # a process that hangs is of no use
-                self._stop()
+                self.stop()
 
     def _compile(self, part: bytes) -> None:
         """Compile a part in the process; return early if the process has exited."""
@@ -88,8 +88,8 @@ class SecondProcess:
                 process.stdin.flush()
                 process.stdout.readline()
 
-    def _stop(self) -> None:
-        """Stop the idle process."""
+    def stop(self) -> None:
+        """Stop the process, also while it compiles."""
         if self._process is not None and os.getpid() == self._owner:
             with suppress(OSError), self._process:
                 self._process.kill()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
+from kic.errors import InputError, short_repr
+
 # microseconds of work below which another thread costs more than it saves
 THREAD_WORK_MIN_US = 200.0
 
@@ -17,19 +19,13 @@ _state: dict[str, ThreadPoolExecutor | None] = {"pool": None}
 _lock = Lock()
 
 
-class ThreadCountError(ValueError):
-    """`KIC_THREADS` is not a number of threads."""
-
-
 def thread_count() -> int:
     """Return the number of threads of a batch: `KIC_THREADS`, else the processors of this process."""
     value = os.environ.get("KIC_THREADS", "").strip()
     if value:
         if not (value.isascii() and value.isdigit() and len(value) < 7 and int(value)):
-            excerpt = value if len(value) <= 40 else value[:39] + "…"
-            raise ThreadCountError(
-                f"KIC_THREADS must be an integer from 1 to 999999, got {excerpt!r}. Correct or unset it."
-            )
+            message = f"KIC_THREADS must be an integer from 1 to 999999, got {short_repr(value)}."
+            raise InputError(f"{message} Correct or unset it.", key="KIC_THREADS", got=value)
         return int(value)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -13,54 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import gradient
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
 from kic.kernels.jit import entry, helper, part
-from kic.kernels.layout import (
-    ALLOWED,
-    ASKED,
-    BALL,
-    BODIES,
-    COLUMN_SCALE,
-    COLUMNS,
-    COORDINATE,
-    ELIMINATED,
-    EVERY,
-    FORCES,
-    FRAME_B,
-    FRAME_WIDTH,
-    GOOD_PIVOT,
-    GROUP,
-    HEADER,
-    HEIGHT,
-    INPUT,
-    ITEM,
-    ITEMS,
-    KIND,
-    LARGEST,
-    LEFT,
-    LEFT_OUT,
-    OMEGA,
-    ORDER,
-    PAIRS,
-    PIVOT,
-    ROW,
-    ROWS,
-    SCALE,
-    SIZE,
-    SPRINGS,
-    SYSTEM,
-    UNUSED_ITEM,
-    UNUSED_ROW,
-    USED_ITEM,
-    USED_ROW,
-    WANT,
-    WANT_CURVATURE,
-    WANT_INERTIA,
-    WANT_LOADS,
-)
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.loads import load_tables
 from kic.kernels.newton_euler import inertia_tables, loads_block
@@ -81,15 +39,20 @@ from kic.kernels.vectors import cross, sub
 @helper
 def scratch_parts(plan):
     """Return the ends of the parts of the scratch, in the order of their use below."""
-    mobile, height, size, rows = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE], plan[1, ROWS]
-    want, order, pairs = plan[1, WANT], plan[1, ORDER], plan[2, PAIRS]
+    mobile, height, size, rows = (
+        plan[0, lay.COLUMNS],
+        plan[2, lay.HEIGHT],
+        plan[1, lay.SIZE],
+        plan[1, lay.ROWS],
+    )
+    want, order, pairs = plan[1, lay.WANT], plan[1, lay.ORDER], plan[2, lay.PAIRS]
     count, most, every = pair_count(size, pairs), size, height + rows
     if order > 1:
         most = count
     if order > 2:
         most = size * size * size
     width = packed_width(3, size, pairs, order)
-    F = mobile * FRAME_WIDTH
+    F = mobile * lay.FRAME_WIDTH
     Z = F + (mobile + 1) * block(size, count, order)
     U = Z + width
     V = U + width
@@ -101,22 +64,22 @@ def scratch_parts(plan):
     late = R + mobile * most
     units = late + packed_width(1, size, pairs, order)
     inertia = units
-    if want & WANT_INERTIA:
+    if want & lay.WANT_INERTIA:
         inertia += 2 * loads_block(size, count) + size * (size + count)
-    loads = inertia + (mobile * (COMPOSITE_WIDTH + 2 + mobile) if want & WANT_LOADS else 0)
+    loads = inertia + (mobile * (COMPOSITE_WIDTH + 2 + mobile) if want & lay.WANT_LOADS else 0)
     return F, Z, U, V, x, t, g, W, R, late, units, inertia, loads
 
 
 @helper
 def scaled_system(mobile, vectors, choice, rest, g, W):
-    """Scale the square system G^w (4-18), (4-19): rows in use, columns in the order of elimination."""
+    """Compute the scaled square system G^w (4-11): rows in use, columns in the order of elimination."""
     for i in range(mobile):
-        f = 1 / vectors[choice[USED_ITEM, i], SCALE]
-        row = choice[USED_ROW, i]
+        f = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+        row = choice[lay.USED_ROW, i]
         for j in range(mobile):
-            W[i, j] = f * g[row, choice[ELIMINATED, j]]
+            W[i, j] = f * g[row, choice[lay.ELIMINATED, j]]
     for j in range(mobile):
-        f = rest[choice[ELIMINATED, j], COLUMN_SCALE]
+        f = rest[choice[lay.ELIMINATED, j], lay.COLUMN_SCALE]
         for i in range(mobile):
             W[i, j] *= f
 
@@ -125,16 +88,16 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
 def spread(mobile, choice, rest, R, late, count):
     """Write solutions R, which are in the order of elimination, in the order of the columns."""
     for j in range(mobile):
-        n = choice[ELIMINATED, j]
-        scale_range(late, n * count, rest[n, COLUMN_SCALE], R, j * count, count)
+        n = choice[lay.ELIMINATED, j]
+        scale_range(late, n * count, rest[n, lay.COLUMN_SCALE], R, j * count, count)
 
 
 @helper
 def right_sides(mobile, vectors, choice, t, start, R, count):
     """Write the scaled right sides -H^w(A, A) of second order (4-20) to (4-23), or those of third order."""
     for i in range(mobile):
-        f = -1 / vectors[choice[USED_ITEM, i], SCALE]
-        place = start + choice[USED_ROW, i] * count
+        f = -1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+        place = start + choice[lay.USED_ROW, i] * count
         scale_range(R, i * count, f, t, place, count)
 
 
@@ -142,10 +105,10 @@ def right_sides(mobile, vectors, choice, t, start, R, count):
 def ball_coordinate(mobile, items, choice, n):
     """Return the coordinate that is column n of a ball, or -1."""
     for i in range(mobile):
-        if choice[INPUT, i] >= 0:
-            item = choice[USED_ITEM, i]
-            if items[item, ITEM] == COORDINATE and items[item, FRAME_B] == n:
-                return choice[INPUT, i]
+        if choice[lay.INPUT, i] >= 0:
+            item = choice[lay.USED_ITEM, i]
+            if items[item, lay.ITEM] == lay.COORDINATE and items[item, lay.FRAME_B] == n:
+                return choice[lay.INPUT, i]
     return -1
 
 
@@ -153,9 +116,9 @@ def ball_coordinate(mobile, items, choice, n):
 def clear_balls(cols, items, choice, R, count):
     """Clear the right sides of balls that are coordinates: their second order for ρ is `ball_turns` alone."""
     for i in range(cols.shape[0]):
-        item = choice[USED_ITEM, i]
-        chosen = choice[INPUT, i] >= 0 and items[item, ITEM] == COORDINATE
-        if chosen and cols[items[item, FRAME_B], KIND] == BALL:
+        item = choice[lay.USED_ITEM, i]
+        chosen = choice[lay.INPUT, i] >= 0 and items[item, lay.ITEM] == lay.COORDINATE
+        if chosen and cols[items[item, lay.FRAME_B], lay.KIND] == lay.BALL:
             clear_range(R, i * count, count)
 
 
@@ -164,8 +127,8 @@ def angular_velocities(cols, items, choice, size, rows, target, first, second):
     """Change the second order of rows, at `second`, from coordinates ρ to ω; the first is at `first`."""
     for g in range(cols.shape[0]):
         if (
-            cols[g, KIND] != BALL
-            or cols[g, GROUP] != g
+            cols[g, lay.KIND] != lay.BALL
+            or cols[g, lay.GROUP] != g
             or ball_coordinate(cols.shape[0], items, choice, g) < 0
         ):
             continue
@@ -195,12 +158,12 @@ def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
     for a in range(size):
         units[a] = 1
     for i in range(mobile):
-        if choice[INPUT, i] >= 0 and choice[INPUT, i] < size:
-            units[choice[INPUT, i]] = abs(vectors[choice[USED_ITEM, i], SCALE])
+        if choice[lay.INPUT, i] >= 0 and choice[lay.INPUT, i] < size:
+            units[choice[lay.INPUT, i]] = abs(vectors[choice[lay.USED_ITEM, i], lay.SCALE])
     place = size
     if order > 1:
         for a in range(size):
-            for b in range(size if pairs == EVERY else a + 1):
+            for b in range(size if pairs == lay.EVERY else a + 1):
                 units[place] = units[a] * units[b]
                 place += 1
     if order > 2:
@@ -218,21 +181,21 @@ def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, co
     """
     large = worst = abs(late[0]) * 0
     for k in range(left_out + g.shape[0] - height):
-        row = choice[UNUSED_ROW, k] if k < left_out else height + k - left_out
+        row = choice[lay.UNUSED_ROW, k] if k < left_out else height + k - left_out
         place = start + row * count
         add_late(g, row, late, count, t, place)
         if k < left_out:
-            scale = abs(vectors[choice[UNUSED_ITEM, k], SCALE])
+            scale = abs(vectors[choice[lay.UNUSED_ITEM, k], lay.SCALE])
             for c in range(count):
                 left = abs(t[place + c]) * abs(units[c]) / scale
                 worst = max(worst, left) + 0 * left
     if left_out > 0:
         for n in range(g.shape[1]):
-            column = abs(rest[n, COLUMN_SCALE])
+            column = abs(rest[n, lay.COLUMN_SCALE])
             for c in range(count):
                 large = max(large, abs(late[n * count + c]) * abs(units[c]) / column)
-    quality[LARGEST + order - 1] = large
-    quality[LEFT + order - 1] = worst
+    quality[lay.LARGEST + order - 1] = large
+    quality[lay.LEFT + order - 1] = worst
 
 
 @helper
@@ -249,22 +212,25 @@ def unpack(t, start, rows, size, target, place):
 
 @helper
 def hand_out(items, first, height, pairs, order, size, t, rows, target):
-    """Write the requested rows with every pair; those of OMEGA differ by ω_a × ω_b in the order of a, b."""
+    """Write the requested rows with every pair (a, b).
+
+    For angular velocities H[a, b] and H[b, a] differ by ω_a × ω_b.
+    """
     copy_range(target, 0, t, height, rows)
     start, count, place = height + rows, size, rows
     for k in range(1, order + 1):
-        if k == 2 and pairs != EVERY:
+        if k == 2 and pairs != lay.EVERY:
             unpack(t, start + height * count, rows, size, target, place)
         else:
             copy_range(target, place, t, start + height * count, rows * count)
         start += (height + rows) * count
         place += rows * size**k
         count = pair_count(size, pairs) if k == 1 else size * size * size
-    if pairs == EVERY or order < 2:
+    if pairs == lay.EVERY or order < 2:
         return
     for i in range(first, items.shape[0]):
-        if items[i, ITEM] == OMEGA:
-            row = items[i, ROW] - height
+        if items[i, lay.ITEM] == lay.OMEGA:
+            row = items[i, lay.ROW] - height
             g, h = rows + row * size, rows * (1 + size) + row * size * size
             for a in range(size):
                 for b in range(a):
@@ -277,8 +243,8 @@ def hand_out(items, first, height, pairs, order, size, t, rows, target):
 def hand_out_inertia(t, size, pairs, target):
     """Write I* and P* with every pair."""
     square = size * size
-    copy_range(target, 0, t, 0, square if pairs != EVERY else square + square * size)
-    if pairs != EVERY:
+    copy_range(target, 0, t, 0, square if pairs != lay.EVERY else square + square * size)
+    if pairs != lay.EVERY:
         unpack(t, square, size, size, target, square)
 
 
@@ -340,26 +306,26 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
     Third order is compiled only for a `with_third` other than None. Returns the number of doubtful members:
     those that are ill-conditioned or not finite, or whose unused closure rows do not hold.
     """
-    mobile, height, size = plan[0, COLUMNS], plan[2, HEIGHT], plan[1, SIZE]
-    order, rows, want = plan[1, ORDER], plan[1, ROWS], plan[1, WANT]
-    first_asked, left_out = plan[2, SYSTEM], plan[2, LEFT_OUT]
-    pairs, asked = plan[2, PAIRS], plan[2, ASKED]
-    cols, geometry = plan[HEADER : HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, ITEMS)
-    items, vectors = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, BODIES)
-    bodies, inertias = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, FORCES)
-    forces, places = plan[HEADER + start : HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, SPRINGS)
-    springs, coils, rest = plan[HEADER + start : HEADER + stop], numbers[start:stop], numbers[stop:]
-    allowed = abs(rest[mobile, ALLOWED])
+    mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
+    order, rows, want = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.WANT]
+    first_asked, left_out = plan[2, lay.SYSTEM], plan[2, lay.LEFT_OUT]
+    pairs, asked = plan[2, lay.PAIRS], plan[2, lay.ASKED]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    start, stop = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.BODIES)
+    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.FORCES)
+    forces, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    start, stop = section(plan, lay.SPRINGS)
+    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
+    allowed = abs(rest[mobile, lay.ALLOWED])
     endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endunits, endinertia, endloads = (
         scratch_parts(plan)
     )
     count, every = pair_count(size, pairs), height + rows
     width = block(size, count, order)
-    F, Z = scratch[:endF].reshape(mobile, FRAME_WIDTH), scratch[endF:endZ]
+    F, Z = scratch[:endF].reshape(mobile, lay.FRAME_WIDTH), scratch[endF:endZ]
     U, V, x, t = scratch[endZ:endU], scratch[endU:endV], scratch[endV:endx], scratch[endx:endt]
     value, g = scratch[endt : endt + every], scratch[endt + every : endg].reshape(every, mobile)
     W, R, late = scratch[endg:endW].reshape(mobile, mobile), scratch[endW:endR], scratch[endR:endlate]
@@ -379,13 +345,13 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
         clear_range(scratch, endt, every * (1 + mobile))
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
-        quality[b, PIVOT] = 1
-        if not want & WANT_CURVATURE:
+        quality[b, lay.PIVOT] = 1
+        if not want & lay.WANT_CURVATURE:
             scaled_system(mobile, vectors, choice, rest, g, W)
-            quality[b, PIVOT] = factor(W, pivots, ends)
-            if quality[b, PIVOT] == 0:
+            quality[b, lay.PIVOT] = factor(W, pivots, ends)
+            if quality[b, lay.PIVOT] == 0:
                 # nothing can be solved for
-                quality[b, LARGEST:] = nothing
+                quality[b, lay.LARGEST :] = nothing
                 T[b], K[b] = nothing, nothing
                 if X.shape[0] > 0:
                     X[b] = nothing
@@ -398,16 +364,16 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
             if k == 1:
                 clear_range(R, 0, mobile * size)
                 for i in range(mobile):
-                    if choice[INPUT, i] >= 0:
-                        R[i * size + choice[INPUT, i]] = 1 / vectors[choice[USED_ITEM, i], SCALE]
+                    if choice[lay.INPUT, i] >= 0:
+                        R[i * size + choice[lay.INPUT, i]] = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
                 copy_range(t, 0, value, 0, every)
                 clear_range(t, t_start, every * size)
             else:
                 higher_rows(cols, F, into, bare, items, vectors, states, b, k, size, t, every, U, V)
                 right_sides(mobile, vectors, choice, t, t_start, R, terms)
-                if pairs != EVERY:
+                if pairs != lay.EVERY:
                     clear_balls(cols, items, choice, R, terms)
-            if want & WANT_CURVATURE:
+            if want & lay.WANT_CURVATURE:
                 if k == 2:
                     copy_range(T[b], 0, t, t_start, every)
                     break
@@ -419,16 +385,16 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
             complete_rows(
                 vectors, choice, left_out, height, rest, g, late, t, t_start, terms, own_units, quality[b], k,
             )  # fmt: skip
-            if k == 2 and want & WANT_INERTIA:
+            if k == 2 and want & lay.WANT_INERTIA:
                 inertia_tables(
                     cols, F, bodies, inertias, rest, x, Z, width, own, late, size, count, tables,
                 )  # fmt: skip
                 hand_out_inertia(tables, size, pairs, K[b])
-                if pairs != EVERY:
+                if pairs != lay.EVERY:
                     angular_velocities(cols, items, choice, size, size, K[b], 0, size * size)
             add_range(x, x_start, 1, late, 0, mobile * terms)
-            if k == 1 and want & WANT_LOADS:
-                start = size * (size + size * size) if want & WANT_INERTIA else 0
+            if k == 1 and want & lay.WANT_LOADS:
+                start = size * (size + size * size) if want & lay.WANT_INERTIA else 0
                 chosen_loads(
                     cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, late,
                     size, own_loads, K[b], start,
@@ -438,15 +404,15 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
             terms = count if k == 1 else size * size * size
         if asked > 0:
             hand_out(items, first_asked, height, pairs, asked, size, t, rows, T[b])
-            if pairs != EVERY and asked > 1:
+            if pairs != lay.EVERY and asked > 1:
                 angular_velocities(cols, items, choice, size, rows, T[b], rows, rows * (1 + size))
-        if X.shape[0] > 0 and not want & WANT_CURVATURE:
+        if X.shape[0] > 0 and not want & lay.WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
         # NaN fails this test
-        fine = quality[b, PIVOT] > GOOD_PIVOT
+        fine = quality[b, lay.PIVOT] > lay.GOOD_PIVOT
         if left_out > 0:
             for k in range(order):
-                fine = fine and quality[b, LEFT + k] <= allowed
+                fine = fine and quality[b, lay.LEFT + k] <= allowed
         fine = fine and not (has_nonfinite(T[b]) or has_nonfinite(K[b]))
         doubtful += 0 if fine else 1
     return doubtful

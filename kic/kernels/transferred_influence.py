@@ -12,25 +12,10 @@ and b, so that the pairs with b <= a are enough (LOWER).
 
 from __future__ import annotations
 
+from kic.kernels import layout as lay
 from kic.kernels.frames import has_frame, rotates
 from kic.kernels.functions import at
 from kic.kernels.jit import helper, inlined
-from kic.kernels.layout import (
-    AXIS,
-    BALL,
-    CARRIER,
-    EVERY,
-    FRAME_A,
-    FRAME_B,
-    GROUP,
-    KIND,
-    LO,
-    OFFSET,
-    OMEGA,
-    ORIGIN,
-    PARENT,
-    POINT,
-)
 from kic.kernels.offsets import pair_count
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, vector_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
@@ -55,9 +40,9 @@ def transferred_first(Z, o, kind, e, sign, size, t, start):
     """Add `sign` times the first order of a vector fixed in a frame to three rows."""
     for a in range(size):
         v = vector_at(Z, o + a, size)
-        if kind != OMEGA:
+        if kind != lay.OMEGA:
             v = cross(v, e)
-        if kind == POINT:
+        if kind == lay.POINT:
             v = add(v, vector_at(Z, o + 3 * size + a, size))
         put_at(t, start + a, size, axpy(sign, v, vector_at(t, start + a, size)))
 
@@ -77,11 +62,11 @@ def turned(Z, o, count, e, sign, t, start):
 def transferred_second(Z, o, size, count, kind, e, sign, t, start):
     """Add `sign` times the second order of a vector fixed in a frame to three rows."""
     second = o + 6 * size
-    if kind != OMEGA:
+    if kind != lay.OMEGA:
         turned(Z, second + 3 * count, count, e, sign, t, start)
-    if kind == POINT:
+    if kind == lay.POINT:
         second += 12 * count
-    if kind == POINT or kind == OMEGA:
+    if kind == lay.POINT or kind == lay.OMEGA:
         add_range(t, start, sign, Z, second, 3 * count)
 
 
@@ -99,11 +84,11 @@ def transferred_third(Z, o, size, kind, e, sign, t, start):
             for b in range(size):
                 p = (c * size + a) * size + b
                 v = vector_at(Z, third + p, cube)
-                if kind != OMEGA:
+                if kind != lay.OMEGA:
                     v = add(cross(v, e), cross(vector_at(Z, second + a * size + b, square), ec))
                     v = add(v, cross(vector_at(Z, second + c * size + b, square), ea))
                     v = add(v, cross(vector_at(Z, o + b, size), eca))
-                if kind == POINT:
+                if kind == lay.POINT:
                     v = add(v, vector_at(Z, third + 3 * cube + p, cube))
                 put_at(t, start + p, cube, axpy(sign, v, vector_at(t, start + p, cube)))
 
@@ -116,8 +101,8 @@ def transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order
     """
     if frame < 0:
         return
-    if kind == POINT:
-        e = sub(e, take(F, frame, ORIGIN))
+    if kind == lay.POINT:
+        e = sub(e, take(F, frame, lay.ORIGIN))
     o, count = width * (frame + 1), pair_count(size, pairs)
     transferred_first(Z, o, kind, e, sign, size, t, rows + row * size)
     if order > 1:
@@ -130,16 +115,16 @@ def transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order
 @helper
 def arm(cols, F, n):
     """Return the vector from the origin of the parent's frame to that of frame n."""
-    parent = cols[n, PARENT]
-    origin = take(F, n, ORIGIN)
-    return origin if parent < 0 else sub(origin, take(F, parent, ORIGIN))
+    parent = cols[n, lay.PARENT]
+    origin = take(F, n, lay.ORIGIN)
+    return origin if parent < 0 else sub(origin, take(F, parent, lay.ORIGIN))
 
 
 @helper
 def axis_carrier(cols, n):
     """Return the frame that carries axis n: the parent of its joint, or the child of a reversed ball."""
-    group = cols[n, GROUP]
-    return group + 2 if cols[n, LO] > group else cols[group, PARENT]
+    group = cols[n, lay.GROUP]
+    return group + 2 if cols[n, lay.LO] > group else cols[group, lay.PARENT]
 
 
 @inlined
@@ -149,8 +134,8 @@ def first_motion(cols, F, x, Z, width, size):
     for n in range(mobile):
         if not has_frame(cols, n):
             continue
-        o, up = width * (n + 1), width * (cols[n, PARENT] + 1)
-        s, r, slides = take(F, n, AXIS), arm(cols, F, n), not rotates(cols, n)
+        o, up = width * (n + 1), width * (cols[n, lay.PARENT] + 1)
+        s, r, slides = take(F, n, lay.AXIS), arm(cols, F, n), not rotates(cols, n)
         for a in range(size):
             w, xa = vector_at(Z, up + a, size), x[mobile + n * size + a]
             v = add(vector_at(Z, up + 3 * size + a, size), cross(w, r))
@@ -168,17 +153,17 @@ def bare_frames(cols, geometry, items, bodies, bare):
     for n in range(cols.shape[0]):
         bare[n] = 1
     for i in range(bodies.shape[0]):
-        if bodies[i, CARRIER] >= 0:
-            bare[bodies[i, CARRIER]] = 0
+        if bodies[i, lay.CARRIER] >= 0:
+            bare[bodies[i, lay.CARRIER]] = 0
     for i in range(items.shape[0]):
-        for k in range(FRAME_B, FRAME_A + 1):
+        for k in range(lay.FRAME_B, lay.FRAME_A + 1):
             if items[i, k] >= 0:
                 bare[items[i, k]] = 0
     for n in range(cols.shape[0]):
-        o = take(geometry, n, OFFSET)
+        o = take(geometry, n, lay.OFFSET)
         away = o[0] != 0 or o[1] != 0 or o[2] != 0 or not rotates(cols, n)
-        if away and cols[n, GROUP] == n and cols[n, PARENT] >= 0:
-            bare[cols[n, PARENT]] = 0
+        if away and cols[n, lay.GROUP] == n and cols[n, lay.PARENT] >= 0:
+            bare[cols[n, lay.PARENT]] = 0
 
 
 @inlined
@@ -191,18 +176,18 @@ def second_motion(cols, F, x, Z, width, size, pairs, bare):
     for n in range(mobile):
         if not has_frame(cols, n):
             continue
-        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
-        s, r = take(F, n, AXIS), arm(cols, F, n)
+        o, up, by = width * (n + 1), width * (cols[n, lay.PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, r = take(F, n, lay.AXIS), arm(cols, F, n)
         own, above = o + 6 * size, up + 6 * size
         xn, bn = mobile + n * size, mobile * (1 + size) + n * count
         copy_range(Z, own + 12 * count, Z, above + 12 * count, 3 * count)
-        if cols[n, PARENT] >= 0 and bare[cols[n, PARENT]] == 0:
+        if cols[n, lay.PARENT] >= 0 and bare[cols[n, lay.PARENT]] == 0:
             turned(Z, above + 3 * count, count, r, 1, Z, own + 12 * count)
         if rotates(cols, n):
             q = 0
             for a in range(size):
                 wa, sa = vector_at(Z, o + a, size), cross(vector_at(Z, by + a, size), s)
-                last = size if pairs == EVERY else a + 1
+                last = size if pairs == lay.EVERY else a + 1
                 for b in range(last):
                     p = own + q + b
                     wb, xb, bb = vector_at(Z, o + b, size), x[xn + b], x[bn + q + b]
@@ -229,7 +214,7 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
     q = 0
     for a in range(size):
         sa, xa = cross(vector_at(Z, by + a, size), s), x[xn + a]
-        last = size if pairs == EVERY else a + 1
+        last = size if pairs == lay.EVERY else a + 1
         for b in range(last):
             sb = cross(vector_at(Z, by + b, size), s)
             v = axpy(x[bn + q + b], s, axpy(x[xn + b], sa, scale(xa, sb)))
@@ -241,19 +226,19 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
 def third_motion(cols, F, x, Z, width, size):
     """Compute the third order of every frame, turning and origin, for every pair and triple.
 
-    This is (3-43) to (3-45) link by link, with the derivatives of (3-47).
+    These are the derivatives of (3-47), link by link.
     """
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
         if not has_frame(cols, n):
             continue
-        o, up, by = width * (n + 1), width * (cols[n, PARENT] + 1), width * (axis_carrier(cols, n) + 1)
-        s, slides = take(F, n, AXIS), not rotates(cols, n)
+        o, up, by = width * (n + 1), width * (cols[n, lay.PARENT] + 1), width * (axis_carrier(cols, n) + 1)
+        s, slides = take(F, n, lay.AXIS), not rotates(cols, n)
         third = o + 6 * size + 15 * square
         clear_range(Z, third, 6 * cube)
         r = arm(cols, F, n)
-        transferred_third(Z, up, size, OMEGA, r, 1, Z, third)
-        transferred_third(Z, up, size, POINT, r, 1, Z, third + 3 * cube)
+        transferred_third(Z, up, size, lay.OMEGA, r, 1, Z, third)
+        transferred_third(Z, up, size, lay.POINT, r, 1, Z, third + 3 * cube)
         start = third + 3 * cube if slides else third
         second, xn = by + 6 * size, mobile + n * size
         bn, cn = mobile * (1 + size) + n * square, mobile * (1 + size + square) + n * cube
@@ -284,10 +269,10 @@ def ball_turns(cols, x, size, pairs):
     """
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):
-        if cols[n, KIND] == BALL and cols[n, GROUP] == n:
+        if cols[n, lay.KIND] == lay.BALL and cols[n, lay.GROUP] == n:
             q = 0
             for a in range(size):
-                last = size if pairs == EVERY else a + 1
+                last = size if pairs == lay.EVERY else a + 1
                 for b in range(last):
                     v = cross(
                         vector_at(x, mobile + n * size + a, size), vector_at(x, mobile + n * size + b, size)

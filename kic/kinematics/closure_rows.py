@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,31 +10,52 @@ import numpy as np
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError
-from kic.kernels.layout import DISTANCE, DOT1, DOT2, DRAWN, LINEAR_TERM, POINT, RELATIVE_OMEGA
-from kic.kinematics.items import Item, Part, point_item
+from kic.kernels import layout as lay
+from kic.kinematics.items import Item, Part, heights, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
 
+# poses (4, 4) of one frame in each of two bodies, in the world of the reference configuration
+Ends = tuple[np.ndarray, np.ndarray]
+# a joint that is closed there is described in the world, whose axes both bodies have
+CLOSED: Ends = (np.eye(4), np.eye(4))
 
-def closure_items(tree: Tree, joint: Joint) -> list[Item]:
+
+class _Between:
+    """Rows between two bodies, from a point and directions of a frame that coincides in both when closed."""
+
+    def __init__(
+        self, tree: Tree, bodies: Iterable[str], at: tuple[float, ...] | None = None, ends: Ends = CLOSED
+    ) -> None:
+        self._tree, self._axes = tree, [T[:3, :3] for T in ends]
+        self._a, self._b = (tree.frame[body] for body in bodies)
+        x, y = (T[:3, :3] @ (at or (0.0, 0.0, 0.0)) + T[:3, 3] for T in ends)
+        self._here, self._there = tuple(tree.local_point(self._a, x)), tuple(tree.local_point(self._b, y))
+
+    def coincide(self) -> Item:
+        """Return the difference of the point in the two bodies."""
+        return Item(lay.POINT, self._b, self._a, self._there, self._here)
+
+    def in_plane(self, u: np.ndarray) -> Item:
+        """Return the component of this difference along a direction of the first body."""
+        direction = tuple(self._tree.local_vector(self._a, self._axes[0] @ u))
+        return Item(lay.DOT2, self._b, self._a, self._there, self._here, direction)
+
+    def cosine(self, u: np.ndarray, w: np.ndarray) -> Item:
+        """Return the product of a direction of the first body and one of the second."""
+        first = tuple(self._tree.local_vector(self._a, self._axes[0] @ u))
+        second = tuple(self._tree.local_vector(self._b, self._axes[1] @ w))
+        return Item(lay.DOT1, self._b, self._a, second, first)
+
+
+def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     """Return the holonomic constraint rows of a cut joint, which are zero when the loop is closed.
 
     Points coincide, directions stay perpendicular, or a direction stays perpendicular to a difference of
-    points. Redundant rows of a loop are kept; a rank decision selects among them.
+    points. Redundant rows of a loop are kept; a rank decision selects among them. Where the loop is open, the
+    joint is described in a frame of its own, and `ends` are the poses of this frame in the two bodies.
     """
-    first, second = joint.bodies
-    a, b = tree.frame[first], tree.frame[second]
-    at = joint.at or (0.0, 0.0, 0.0)
-    here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
-
-    def coincide() -> Item:
-        return Item(POINT, b, a, there, here)
-
-    def perpendicular(u: np.ndarray, w: np.ndarray) -> Item:
-        return _cosine(tree, a, b, u, w)
-
-    def in_plane(u: np.ndarray) -> Item:
-        return Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u)))
-
+    between = _Between(tree, joint.bodies, joint.at, ends)
+    coincide, in_plane, perpendicular = between.coincide, between.in_plane, between.cosine
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     x, y, z = frame_axes(axis).T
     parallel = [perpendicular(x, z), perpendicular(y, z)]
@@ -56,21 +78,23 @@ def closure_items(tree: Tree, joint: Joint) -> list[Item]:
     return []  # a free joint has no constraints
 
 
-def coupling_items(tree: Tree, name: str) -> list[Item]:
-    """Return the row of a coupling: one item for each of its terms."""
-    made = []
-    for coordinate, ratio in tree.description.terms[name]:
+def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float | None = None) -> list[Item]:
+    """Return the row of a coupling, one item for each coordinate with its ratio.
+
+    It is the sum of the coupling minus its value, by default that of the reference configuration.
+    """
+    made = list[Item]()
+    for coordinate, ratio in terms:
         n = tree.column[coordinate]
-        made.append(
-            Item(LINEAR_TERM, n, extra=(ratio, ratio * tree.geometry[n, DRAWN], 0.0), has_next_term=True)
-        )
+        constant = ratio * tree.geometry[n, lay.DRAWN] if value is None else 0.0 if made else value
+        made.append(Item(lay.LINEAR_TERM, n, extra=(ratio, constant, 0.0), has_next_term=True))
     return [*made[:-1], replace(made[-1], has_next_term=False)]
 
 
 def distance_item(tree: Tree, distance: Distance) -> Item:
     """Return the row of a distance; a fixed distance keeps its value in the reference configuration."""
-    a, b = (point_item(tree, tree.description.point(name)) for name in distance.points)
-    return Item(DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
+    a, b = (point_item(tree, tree.description._point(name)) for name in distance.points)
+    return Item(lay.DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
 
 
 def contact_axes(contact: Contact) -> np.ndarray:
@@ -87,23 +111,19 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     the second and t2 of the first body. Its rate is the angular velocity of the second body about t1 × t2,
     relative to the first.
     """
-    finger, touched = (tree.frame[body] for body in contact.bodies)
-    here, there = tuple(tree.local_point(touched, contact.at)), tuple(tree.local_point(finger, contact.at))
     n, t1, t2 = contact_axes(contact)
-    made = {
-        row: Item(DOT2, finger, touched, there, here, tuple(tree.local_vector(touched, -u)))
-        for row, u in (("n", n), ("t1", t1), ("t2", t2))
-    }
-    made["s"] = _cosine(tree, touched, finger, t1, t2)
+    between = _Between(tree, contact.bodies[::-1], contact.at)
+    made = {row: between.in_plane(-u) for row, u in (("n", n), ("t1", t1), ("t2", t2))}
+    made["s"] = between.cosine(t1, t2)
     return [made[row] for row in CONTACT_ROWS[contact.type]]
 
 
-def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
+def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> list[Item]:
     """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped."""
-    a, b = (tree.frame[body] for body in joint.bodies)
     if isinstance(joint, Contact):
         tangent = contact_axes(joint)[2]
-        return [_cosine(tree, b, a, tangent, tangent)] if joint.type == "soft" else []
+        facing = _Between(tree, joint.bodies[::-1]).cosine
+        return [facing(tangent, tangent)] if joint.type == "soft" else []
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     shared = {
         "revolute": [axis],
@@ -112,12 +132,38 @@ def facing_items(tree: Tree, joint: Joint | Contact) -> list[Item]:
         "prismatic": [axis, frame_axes(axis)[:, 0]],
         "fixed": [axis, frame_axes(axis)[:, 0]],
     }.get(joint.type, [])
-    return [_cosine(tree, a, b, u, u) for u in shared]
+    return [_Between(tree, joint.bodies, ends=ends).cosine(u, u) for u in shared]
 
 
-def _cosine(tree: Tree, a: int, b: int, u: np.ndarray, w: np.ndarray) -> Item:
-    """Return the product of direction u of frame a and w of frame b, both in world axes."""
-    return Item(DOT1, b, a, tuple(tree.local_vector(b, w)), tuple(tree.local_vector(a, u)))
+def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
+    """Return the closure rows of all joints, couplings, rods and contacts; their G and H are (4-1), (4-2).
+
+    Returns
+    -------
+    items : list of Item
+    owners : list of str
+        Part to which each row belongs.
+    offsets : tuple of (int, float)
+        Rows that read a constant when closed, and the constant that is added: minus the length of a rod.
+    """
+    drawing = tree.description
+    made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
+    made += [
+        (coupling.name, coupling_items(tree, drawing._terms[coupling.name])) for coupling in drawing.couplings
+    ]
+    rods = [distance for distance in drawing.distances if distance.fixed]
+    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    made += [(contact.name, contact_items(tree, contact)) for contact in drawing._closed_contacts]
+    owners = [name for name, items in made for height in heights(items) for _ in range(height)]
+    offsets = tuple((owners.index(rod.name), -drawing._fixed_distances[rod.name]) for rod in rods)
+    return [item for _, items in made for item in items], owners, offsets
+
+
+def facing_rows(tree: Tree) -> tuple[list[Item], list[str]]:
+    """Return the cosines of directions that closed joints and contacts share, and the part of each."""
+    tied: list[Joint | Contact] = [*tree.cuts, *tree.description._closed_contacts]
+    made = [(item, part.name) for part in tied for item in facing_items(tree, part)]
+    return [item for item, _ in made], [name for _, name in made]
 
 
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:
@@ -126,7 +172,8 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
     Raise `LoopError` for a joint without coordinates.
     """
     a, b = (tree.frame[body] for body in joint.bodies)
-    at = joint.at or (0.0, 0.0, 0.0)
+    between = _Between(tree, joint.bodies, joint.at)
+    cosine = between.cosine
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
     labelled: list[Item] = []
@@ -138,18 +185,17 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
         """Add the angular rate about u, fixed in `frame`; `pair` are sine and cosine of its angle."""
         if pair:
             angles.append((len(labelled), joint.value[len(labelled)], pair))  # type: ignore[index]
-        labelled.append(Item(RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
+        labelled.append(Item(lay.RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
 
     def add_translation(u: np.ndarray) -> None:
         """Add the rate of translation along u of body a."""
         offsets.append((len(labelled), joint.value[len(labelled)]))  # type: ignore[index]
-        here, there = tuple(tree.local_point(a, at)), tuple(tree.local_point(b, at))
-        labelled.append(Item(DOT2, b, a, there, here, tuple(tree.local_vector(a, u))))
+        labelled.append(between.in_plane(u))
 
     def sine_and_cosine(u: np.ndarray) -> list[Item]:
         """Return sine and cosine of the rotation of b about the direction u of a."""
         x = frame_axes(u)[:, 0]
-        return [_cosine(tree, a, b, np.cross(u, x), x), _cosine(tree, a, b, x, x)]
+        return [cosine(np.cross(u, x), x), cosine(x, x)]
 
     if joint.type in ("revolute", "cylindrical"):
         add_rotation(a, b, axis, sine_and_cosine(axis))
@@ -161,16 +207,14 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
     if joint.type == "universal":
         # each axis is fixed in its own body, and they stay perpendicular
         third = np.cross(axis, axis2)
-        add_rotation(a, b, axis, [_cosine(tree, a, b, third, axis2), _cosine(tree, a, b, axis2, axis2)])
-        add_rotation(b, a, -axis2, [_cosine(tree, a, b, axis, third), _cosine(tree, a, b, axis, axis)])
+        add_rotation(a, b, axis, [cosine(third, axis2), cosine(axis2, axis2)])
+        add_rotation(b, a, -axis2, [cosine(axis, third), cosine(axis, axis)])
     if joint.type == "spherical":
         for u in np.eye(3):
             add_rotation(a, b, u, None)
     if not labelled:
-        raise LoopError(
-            f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there.",
-            joint=joint.name,
-        )
+        message = f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."
+        raise LoopError(message, joint=joint.name)
     rows = []
     for row, reference, pair in angles:
         sine = len(labelled) + len(auxiliary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
 from kic.numerics.arguments import flag, instance, mapping, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch
+from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch, one_batch_axis
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 
@@ -62,6 +62,19 @@ class Coefficients(Printable, Tabular, jets.Jet):
     ('tip.y',)
     """
 
+    if TYPE_CHECKING:  # None above the order; users ask for the orders that they read
+        H: np.ndarray | Any
+        D: np.ndarray | Any
+
+    _one_line = ("rows", "columns", "batch")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "jacobian": "G, the Jacobian",
+        "J": "G, the Jacobian",
+        "hessian": "H, the Hessian",
+        "value": "values",
+        "transfer": "compose(inner)",
+    }
+
     def __init__(
         self,
         rows: Iterable[str],
@@ -69,6 +82,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         G: Any,
         H: Any = None,
         D: Any = None,
+        *,
         values: Any = None,
         holonomic: bool = True,
         quasi: Iterable[str] | None = None,
@@ -77,11 +91,8 @@ class Coefficients(Printable, Tabular, jets.Jet):
         self.rows, self.columns = names_of(rows, "rows"), names_of(columns, "columns")
         height, width = len(self.rows), len(self.columns)
         if len(set(self.columns)) < width:
-            raise InputError(
-                f"`columns` must be different names, got {', '.join(self.columns)}.",
-                key="columns",
-                got=self.columns,
-            )
+            message = f"`columns` must be different names, got {', '.join(self.columns)}."
+            raise InputError(message, key="columns", got=self.columns)
         if D is not None and H is None:
             raise InputError("`H` must be given with `D`, got None.", key="H")
         G, H, D, self.values = one_batch(
@@ -135,6 +146,8 @@ class Coefficients(Printable, Tabular, jets.Jet):
     def identity(cls, names: Iterable[str], quasi: Iterable[str] = ()) -> Coefficients:
         """Return coefficients of coordinates with respect to themselves: G = 1, H = D = 0 (3-27, 3-28).
 
+        In Chapter IV they are (4-35), (4-36).
+
         Examples
         --------
         >>> Coefficients.identity(["a", "b"])["b"].G
@@ -151,9 +164,11 @@ class Coefficients(Printable, Tabular, jets.Jet):
         values = None if self.values is None else self.values[..., picked]
         rows = [self.rows[i] for i in picked]
         scaling = self.scaling and self.scaling.take(picked, None)
-        return Coefficients(rows, self.columns, *_three(jet), values, quasi=self.quasi, scaling=scaling)
+        return Coefficients(
+            rows, self.columns, *_three(jet), values=values, quasi=self.quasi, scaling=scaling
+        )
 
-    def columns_of(self, names: str | Iterable[str]) -> Coefficients:
+    def columns_of(self, of: str | Iterable[str]) -> Coefficients:
         """Select columns by name, in the order given, with the other coordinates at rest (4-33, 4-34).
 
         Examples
@@ -162,10 +177,12 @@ class Coefficients(Printable, Tabular, jets.Jet):
         array([[0.],
                [1.]])
         """
-        picked = _find("column", names, self.columns)
+        picked = _find("column", of, self.columns)
         jet, columns = jets.take(self.tensors, None, picked), [self.columns[i] for i in picked]
         scaling = self.scaling and self.scaling.take(None, picked)
-        return Coefficients(self.rows, columns, *_three(jet), self.values, quasi=self.quasi, scaling=scaling)
+        return Coefficients(
+            self.rows, columns, *_three(jet), values=self.values, quasi=self.quasi, scaling=scaling
+        )
 
     def renamed(self, names: Mapping[str, str]) -> Coefficients:
         """Rename rows and columns; `names` maps old names to new ones.
@@ -184,11 +201,13 @@ class Coefficients(Printable, Tabular, jets.Jet):
         rows, columns = ([names.get(x, x) for x in old] for old in (self.rows, self.columns))
         quasi = {names.get(x, x) for x in self.quasi}
         return Coefficients(
-            rows, columns, *_three(self.tensors), self.values, quasi=quasi, scaling=self.scaling
+            rows, columns, *_three(self.tensors), values=self.values, quasi=quasi, scaling=self.scaling
         )
 
     def stack(self, *others: Coefficients) -> Coefficients:
         """Concatenate rows: w = (α, e) from α and e (4-11, 4-56).
+
+        For a platform the rows are joints q of all legs, with respect to its motion w, (4-54) to (4-60).
 
         Parameters
         ----------
@@ -211,19 +230,17 @@ class Coefficients(Printable, Tabular, jets.Jet):
         for other in others:
             expect("others", other)
             if set(other.columns) != set(self.columns):
-                raise InputError(
+                message = (
                     f"`others` must have the columns {', '.join(self.columns)}, got "
-                    f"{', '.join(other.columns)}. Compose (@) first.",
-                    key="others",
-                    got=other.columns,
+                    f"{', '.join(other.columns)}. Compose (@) first."
                 )
+                raise InputError(message, key="others", got=other.columns)
             parts.append(other if other.columns == self.columns else other.columns_of(self.columns))
         rows = [row for part in parts for row in part.rows]
         twice = sorted({row for row in rows if rows.count(row) > 1})
         if twice:
-            raise InputError(
-                f"Rows must have different names, got {', '.join(twice)} twice.", names=tuple(twice)
-            )
+            message = f"Rows must have different names, got {', '.join(twice)} twice."
+            raise InputError(message, names=tuple(twice))
         batch = broadcast_batches(**{f"part {k}": part.batch for k, part in enumerate(parts)})
         values = None
         if any(part.values is not None for part in parts):
@@ -232,7 +249,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         quasi = {name for part in parts for name in part.quasi}
         jet = jets.stack([part.tensors for part in parts], batch)
         scaling = stacked([(part.scaling, part.G) for part in parts])
-        return Coefficients(rows, self.columns, *_three(jet), values, quasi=quasi, scaling=scaling)
+        return Coefficients(rows, self.columns, *_three(jet), values=values, quasi=quasi, scaling=scaling)
 
     def compose(self, inner: Coefficients) -> Coefficients:
         """Return the coefficients of u(φ(q)) from these, u(φ), and `inner`, φ(q); also ``self @ inner``.
@@ -261,7 +278,9 @@ class Coefficients(Printable, Tabular, jets.Jet):
         broadcast_batches(outer=self.batch, inner=inner.batch)
         jet, quasi = jets.compose(self.tensors, between.tensors), self.quasi | inner.quasi
         scaling = composed(self.scaling, self.G, between.scaling, between.G)
-        return Coefficients(self.rows, inner.columns, *_three(jet), self.values, quasi=quasi, scaling=scaling)
+        return Coefficients(
+            self.rows, inner.columns, *_three(jet), values=self.values, quasi=quasi, scaling=scaling
+        )
 
     def __matmul__(self, inner: Coefficients) -> Coefficients:
         return self.compose(inner) if isinstance(inner, Coefficients) else NotImplemented
@@ -269,7 +288,8 @@ class Coefficients(Printable, Tabular, jets.Jet):
     def inverse(self) -> Coefficients:
         """Return the coefficients of the columns with respect to the rows (3-15, 3-19, 3-47).
 
-        Their `velocity` is the resolved rate (3-14), their `acceleration` (3-16), their `jerk` (3-46).
+        Their `velocity` is the resolved rate (3-14), their `acceleration` (3-16), their `jerk` (3-45, 3-46).
+        For loops it is (4-39), for the legs of a platform (4-42) to (4-44), for the platform (4-63), (4-64).
 
         Returns
         -------
@@ -292,13 +312,11 @@ class Coefficients(Printable, Tabular, jets.Jet):
         """
         height, width = self.G.shape[-2:]
         if height != width:
-            raise InputError(
-                f"An inverse must have as many rows as columns, got {height} rows "
-                f"({', '.join(self.rows)}) and {width} columns ({', '.join(self.columns)}). "
-                f"Choose (or stack) {width} rows.",
-                key="G",
-                got=(height, width),
+            message = (
+                f"An inverse must have as many rows as columns, got {height} rows ({', '.join(self.rows)}) "
+                f"and {width} columns ({', '.join(self.columns)}). Choose (or stack) {width} rows."
             )
+            raise InputError(message, key="G", got=(height, width))
         self._check_regular()
         jet = jets.invert(self.tensors)
         scaling = self.scaling and self.scaling.inverse(jet[0])
@@ -369,7 +387,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
             condition=float(condition[worst]),
             rows=tuple(lost),
             columns=tuple(still),
-            failed=failed,
+            failed=[tuple(member) for member in failed.tolist()],
         )
 
     def summary(self, order: int | None = None) -> Summary:
@@ -393,7 +411,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
             D = np.asarray(self.D)[index]
             labels = [f"{row}, {c}" for row in self.rows for c in self.columns]
             sheet.say("\nD[u, q_l] = ∂H/∂q_l")
-            sheet.planes("D", labels, self.columns, self.columns, D.reshape(-1, *D.shape[-2:]))
+            sheet.planes("D", labels, self.columns, self.columns, one_batch_axis(D, 2))
         elif self.D is not None:
             sheet.say(f"\nD {self.D.shape}: print with summary(order=3).text()")
         return sheet
@@ -410,15 +428,15 @@ def computed_coefficients(
     columns: tuple[str, ...],
     tensors: jets.Tensors,
     values: np.ndarray,
-    quasi: Iterable[str],
+    quasi: frozenset[str],
     scaling: Scaling,
     description: MechanismDescription,
 ) -> Coefficients:
     """Return coefficients from results of the kernels, which need no checks."""
     made = Coefficients.__new__(Coefficients)
     made.rows, made.columns, made.values = rows, columns, values
-    made.G, made.H, made.D = _three(tensors)
-    made._quasi, made.scaling, made._description = frozenset(quasi), scaling, description
+    made.G, made.H, made.D = (*tensors, None, None)[:3]  # type: ignore[assignment]
+    made._quasi, made.scaling, made._description = quasi, scaling, description
     return made
 
 

@@ -3,25 +3,96 @@
 With axes a₁, a₂, a₃ of a rotation R = R(a₁, θ₁) R(a₂, θ₂) R(a₃, θ₃), the outer angles are those of two
 components of R e(a₃) and of Rᵀ e(a₁), and the middle one is the arcsine of e(a₁) · R e(a₃). All are
 products of a direction of one frame with one of the other, so that they have coefficients of every order.
+
+Near gimbal lock the two components of the outer and the inner angle are small, and lose digits.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from math import pi
 
 import numpy as np
 
 from kic.description.description import Part as DescribedPart
 from kic.description.parts import Body, Frame, Joint
-from kic.errors import InputError
-from kic.kernels.layout import ANGLE, ARCSINE, DOT1
+from kic.errors import InputError, SingularError
+from kic.kernels import layout as lay
 from kic.kinematics.items import Item, Part
 from kic.kinematics.tree import Tree
+from kic.numerics.tolerances import DIGITS_LOST, EPS, ROUNDING_FACTOR
 
 EULER = "euler_"
-# sine of the angle to gimbal lock below which Euler angles and their derivatives are not computed
-GIMBAL_LOCK_ATOL = 1e-7
+# rows of the direction cosines and of the angles, counted from that of the sine of the middle angle
+_COSINES, _ANGLES = np.array([-3, -2, 0, 2, 3]), np.array([-1, 1, 4])
+
+
+def middle_cosine(values: np.ndarray, sine: int) -> np.ndarray:
+    """Return the cosine (...) of a middle angle from values (..., height) and the row of its sine.
+
+    It is the distance to gimbal lock in rad where it is small; 1 − sine² would lose half of its digits.
+    """
+    c: np.ndarray = np.sqrt(values[..., sine - 3] ** 2 + values[..., sine - 2] ** 2)
+    return c
+
+
+def gimbal_condition(sines: Iterable[int], values: np.ndarray) -> np.ndarray:
+    """Return the largest 1/d (B,) of Euler angles at distances d to gimbal lock, from values (B, height)."""
+    least = np.array([np.abs(middle_cosine(values.real, sine)) for sine in sines]).min(axis=0)
+    with np.errstate(divide="ignore"):
+        found: np.ndarray = 1 / least
+    return found
+
+
+def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np.ndarray] = ()) -> np.ndarray:
+    """Return the largest relative errors (B,) of Euler angles and their derivatives, from tables of rows.
+
+    Near gimbal lock, the error ε of direction cosines turns the outer and the inner angle by ε κ, with κ
+    the inverse of the distance. Derivatives of order k are sums of products of those of direction cosines
+    with powers of κ up to k, and their errors have the factor ε κ. They are compared with the largest
+    derivative; at least with the power of the first order of direction cosines.
+
+    Parameters
+    ----------
+    sines : iterable of int
+        Rows of the sines of middle angles; see `Rows.euler`.
+    values, tensors : (B, height), sequence of (B, height, ...)
+        Values and derivatives of all rows.
+    """
+    worst = ROUNDING_FACTOR * EPS * gimbal_condition(sines, values)
+    for sine in sines:
+        kappa, sizes = gimbal_condition([sine], values), [np.ones(len(values))]
+        for k, T in enumerate(tensors, 1):
+            size = np.abs(T.real).reshape(*T.shape[:2], -1).max(axis=2, initial=0.0)
+            angles = size[:, sine + _ANGLES].max(axis=1)
+            sizes.append(size[:, sine + _COSINES].max(axis=1))
+            first = sizes[1] ** k
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                error = np.maximum(kappa ** (k + 1) * first, kappa**2 * sizes[k])
+                if k > 2:
+                    error = np.maximum(error, kappa**k * sizes[1] * sizes[2])
+                # rates of zero have no error
+                worst = np.fmax(worst, ROUNDING_FACTOR * EPS * error / np.maximum(angles, first))
+    return worst
+
+
+def check_gimbal(name: str, labels: Iterable[str], error: np.ndarray) -> np.ndarray:
+    """Return errors (B,) of Euler angles, or raise `SingularError` if one exceeds `DIGITS_LOST`.
+
+    `name` is that of the mechanism; Euler angles among the `labels` of rows are named in the error.
+    """
+    failed = np.flatnonzero(error > DIGITS_LOST)
+    if failed.size:
+        estimate = float(error[failed].max())
+        names = tuple(sorted({label.rpartition(".")[0] for label in labels if f".{EULER}" in label}))
+        message = (
+            f"Euler angles {', '.join(names)} of '{name}' are near gimbal lock here, where the first and "
+            f"third axis are parallel: they or their derivatives may be wrong by {estimate:.0e} of "
+            "themselves. Use another sequence, a lower order, or pose()."
+        )
+        raise SingularError(message, names=names, estimate=estimate, failed=failed.tolist())
+    return error
 
 
 def check_sequence(sequence: str, who: str) -> str:
@@ -50,9 +121,8 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     elif isinstance(part, Joint) and part.type in ("spherical", "free"):
         (a, b), columns = (tree.frame[body] for body in part.bodies), np.eye(3)
     else:
-        raise InputError(
-            f"'{name}' has no Euler angles: name a frame, a body, or a spherical or free joint.", name=name
-        )
+        message = f"'{name}' has no Euler angles: name a frame, a body, or a spherical or free joint."
+        raise InputError(message, name=name)
     extrinsic = sequence.islower()
     # about moving axes the sequence is that of the factors of R; about fixed axes it is reversed
     one, two, three = ("xyz".index(axis) for axis in (sequence[::-1] if extrinsic else sequence.lower()))
@@ -61,7 +131,7 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     def product(i: int, j: int, sign: float) -> Item:
         """Return sign · R[i, j]: direction i of the world (or first body), and axis j of the frame."""
         carried = tuple(tree.local_vector(b, sign * columns[j]))
-        return Item(DOT1, b, a, carried, tuple(tree.local_vector(a, world[i])))
+        return Item(lay.DOT1, b, a, carried, tuple(tree.local_vector(a, world[i])))
 
     def derived(kind: int) -> Item:
         return Item(kind, b, a)
@@ -69,15 +139,15 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     if one == three:
         other = 3 - one - two
         sign = _parity(one, two)
-        outer = [product(two, one, 1.0), product(other, one, -sign), derived(ANGLE)]
+        outer = [product(two, one, 1.0), product(other, one, -sign), derived(lay.ANGLE)]
         # arccos x = π/2 + arcsin(−x)
-        middle, offset = [product(one, one, -1.0), derived(ARCSINE)], pi / 2
-        inner = [product(one, two, 1.0), product(one, other, sign), derived(ANGLE)]
+        middle, offset = [product(one, one, -1.0), derived(lay.ARCSINE)], pi / 2
+        inner = [product(one, two, 1.0), product(one, other, sign), derived(lay.ANGLE)]
     else:
         sign = _parity(one, two)
-        outer = [product(two, three, -sign), product(three, three, 1.0), derived(ANGLE)]
-        middle, offset = [product(one, three, sign), derived(ARCSINE)], 0.0
-        inner = [product(one, two, -sign), product(one, one, 1.0), derived(ANGLE)]
+        outer = [product(two, three, -sign), product(three, three, 1.0), derived(lay.ANGLE)]
+        middle, offset = [product(one, three, sign), derived(lay.ARCSINE)], 0.0
+        inner = [product(one, two, -sign), product(one, one, 1.0), derived(lay.ANGLE)]
     angles = [(2, 0, 1, 0.0), (4, 3, -1, offset), (7, 5, 6, 0.0)]
     if extrinsic:
         angles = angles[::-1]

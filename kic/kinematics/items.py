@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.parts import Point
-from kic.kernels.layout import NONE, OMEGA, PLAN_WIDTH, POINT
+from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
 
 
@@ -19,7 +19,7 @@ class Item:
 
     kind: int
     frame_b: int
-    frame_a: int = NONE
+    frame_a: int = lay.NONE
     local_b: tuple[float, ...] = (0.0, 0.0, 0.0)
     local_a: tuple[float, ...] = (0.0, 0.0, 0.0)
     extra: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -29,7 +29,7 @@ class Item:
 
 def heights(items: Iterable[Item]) -> list[int]:
     """Return the number of rows of each item; 0 for a term whose row is continued by the next item."""
-    return [0 if item.has_next_term else 3 if item.kind <= OMEGA else 1 for item in items]
+    return [0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1 for item in items]
 
 
 def join_terms(items: Sequence[Item], values: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
@@ -50,8 +50,8 @@ class Part:
     labels: list[str]  # names of rows
     valued: list[bool]  # True for each labelled row that has a value
     # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine
-    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the positive root
-    # of 1 − sine².
+    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the length of
+    # the rows 3 and 2 before the sine (see `euler`).
     angles: tuple[tuple[int, int, int, float], ...] = ()
     # (row, reference value): rows computed as zero in the reference configuration, and their value
     # there
@@ -67,7 +67,7 @@ class Part:
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the plan (n, 5), vectors (n, 9) and number of rows of items with consecutive rows."""
-    table = np.zeros((len(items), PLAN_WIDTH), dtype=np.int64)
+    table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
     row = 0
     for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):
@@ -81,4 +81,4 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
 def point_item(tree: Tree, point: Point) -> Item:
     """Return the item of the three rows of a point."""
     frame = tree.frame[point.body]
-    return Item(POINT, frame, local_b=tuple(tree.local_point(frame, point.at)))
+    return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, point.at)))

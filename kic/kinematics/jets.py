@@ -88,6 +88,8 @@ class Jet:
     def jerk(self, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
         """Compute the jerk (..., P), u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇) (2-44, corrected).
 
+        For coordinates q as dependents of φ it is (3-43), (3-44).
+
         Examples
         --------
         >>> tip = kic.load("horn-two-link").at([0.0, 0.0]).coefficients("tip", order=3)
@@ -103,12 +105,11 @@ class Jet:
         """Return a tensor; if it was not computed, raise an error with its order as the remedy."""
         tensor = getattr(self, name)
         if tensor is None:
-            raise InputError(
+            message = (
                 f"`order` must be at least {order} because {name} is needed, got coefficients of order "
-                f"{self.order}. Compute them with order={order}.",
-                key="order",
-                got=self.order,
+                f"{self.order}. Compute them with order={order}."
             )
+            raise InputError(message, key="order", got=self.order)
         return tensor
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.kernels.layout import NEXT, TARGET
+from kic.kernels import layout as lay
 
 
 class LinearMap:
@@ -30,8 +30,8 @@ class LinearMap:
             for coordinate in np.flatnonzero(row).tolist():
                 place = n
                 if last >= 0:  # the first entry of a row has its place, others follow at the end
-                    place = terms[last][NEXT] = len(terms)
+                    place = terms[last][lay.NEXT] = len(terms)
                     terms.append([0, -1])
                     factors.append(0.0)
-                terms[place][TARGET], factors[place], last = coordinate, row[coordinate], place
+                terms[place][lay.TARGET], factors[place], last = coordinate, row[coordinate], place
         self.terms, self.factors = np.array(terms, np.int64).reshape(-1, 2), np.array(factors)[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,20 +18,9 @@ from kic.description.motors import Motor
 from kic.description.parts import Body, CenterOfMass, Distance, Frame, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InertiaError, InputError, unknown
-from kic.kernels.layout import (
-    COORDINATE,
-    DISTANCE,
-    DRAWN,
-    KIND,
-    OMEGA,
-    PLANE_ANGLE,
-    POINT,
-    PRISMATIC,
-    REVOLUTE,
-    WEIGHTED_POINT,
-)
+from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
-from kic.kinematics.euler import EULER, GIMBAL_LOCK_ATOL, euler_part
+from kic.kinematics.euler import EULER, euler_part, middle_cosine
 from kic.kinematics.items import Item, Part, heights, pack, point_item
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
@@ -67,35 +57,32 @@ class Rows:
         for row, reference in self.offsets:
             values[..., row] += reference
         if self.angles and values.dtype.kind == "O":
-            raise InputError(
-                "Symbols have no angles by arctan2. Name rows without angles of parts.", key="configuration"
-            )
+            message = "Symbols have no angles by arctan2. Name rows without angles of parts."
+            raise InputError(message, key="configuration")
         for row, sine, cosine, reference in self.angles:
             s = values[..., sine]
-            c = np.sqrt(np.maximum(1 - s.real**2, 0.0)) if cosine < 0 else values[..., cosine]
-            if cosine < 0 and values.dtype.kind == "c":  # the step of s² + c² = 1
-                c = c - 1j * s.real * s.imag / c
+            c = middle_cosine(values, sine) if cosine < 0 else values[..., cosine]
             angle = np.arctan2(s.real, c.real).astype(values.dtype)
             if values.dtype.kind == "c":  # keep a complex step
                 angle += 1j * (c.real * s.imag - s.real * c.imag) / (c.real**2 + s.real**2)
             values[..., row] = reference + angle
         return values
 
-    def locked(self, values: np.ndarray) -> np.ndarray:
-        """Return a mask (...) of values (..., height) where Euler angles are in gimbal lock."""
-        mask = np.zeros(values.shape[:-1], dtype=bool)
-        for _, sine, cosine, _ in self.angles:
-            s = values[..., sine].real
-            size = 1 - s**2 if cosine < 0 else s**2 + values[..., cosine].real ** 2
-            mask |= size < GIMBAL_LOCK_ATOL**2
-        return mask
+    @cached_property
+    def euler(self) -> tuple[int, ...]:
+        """Tuple of the sine rows of the middle ones of Euler angles."""
+        return tuple(sine for _, sine, cosine, _ in self.angles if cosine < 0)
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
+        return apart - self._turns * np.round(apart.real / (2 * np.pi))
+
+    @cached_property
+    def _turns(self) -> np.ndarray:
+        """Full turns (P,) of the rows: 2π of angles of cut joints, 0 of others."""
         angles = {row for row, *_ in self.angles}
         rows = range(self.height) if self.select is None else self.select
-        turn = np.array([row in angles for row in rows]) * 2 * np.pi
-        return apart - turn * np.round(apart.real / (2 * np.pi))
+        return np.array([row in angles for row in rows]) * 2 * np.pi
 
 
 def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
@@ -129,7 +116,7 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
                 angles.append((height + row, height + sine, root, reference))
             for row, reference in made.offsets:
                 offsets.append((height + row, reference))
-            if made.items[0].kind == DISTANCE:
+            if made.items[0].kind == lay.DISTANCE:
                 distances.append(key)
             height += sum(heights(made.items))
         start, made = known[key]
@@ -139,7 +126,11 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
             first = made.labels.index(name)
             picked = range(first, first + 1)
         else:
-            raise unknown("row", name, tree.description.name, made.labels)
+            groups: tuple[str, ...] = ()
+            if isinstance(tree.description._parts.get(whole), Body | Frame):
+                groups = (f"{whole}.angle",) if tree.planar_normal is not None else ()
+                groups += (f"{whole}.{EULER}xyz",)
+            raise unknown("row", name, tree.description.name, [*made.labels, *groups])
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
         chosen += [start + row for row in made.rows[picked.start : picked.stop]]
         labels += made.labels[picked.start : picked.stop]
@@ -173,13 +164,13 @@ def _part(tree: Tree, key: str) -> Part:
     name, _, group = key.partition(".")
     if name == GROUND:
         raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.", name=GROUND)
-    part = tree.description.part(name)
+    part = tree.description._part(name)
     if group == "angle":
         return _angle(tree, part, key)
     if group.startswith(EULER):
         return euler_part(tree, part, key)
     if group == "omega" and isinstance(part, Body | Frame):
-        return Part([Item(OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
+        return Part([Item(lay.OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
     if isinstance(part, Joint):
         return _joint(tree, part)
     if isinstance(part, Point):
@@ -198,10 +189,8 @@ def _part(tree: Tree, key: str) -> Part:
             name=name,
         )
     if isinstance(part, Motor):
-        raise InputError(
-            f"'{name}' is a motor, and motors have no rows. Name its joints: {', '.join(part.joints)}.",
-            name=name,
-        )
+        message = f"'{name}' is a motor, and motors have no rows. Name its joints: {', '.join(part.joints)}."
+        raise InputError(message, name=name)
     raise InputError(f"'{name}' is a load, and loads have no rows. Name its point or body.", name=name)
 
 
@@ -211,7 +200,8 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
     masses: dict[int, list[tuple[float, np.ndarray]]] = {}
     for body in description.bodies:
         frame = tree.frame[body.name]
-        if frame < 0 or (center.bodies is not None and body.name not in center.bodies):
+        # by default those that move
+        if frame < 0 if center.bodies is None else body.name not in center.bodies:
             continue
         if body.mass is None:
             raise InertiaError(
@@ -226,17 +216,15 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
             masses.setdefault(frame, []).extend(found)
     total = sum(mass for found in masses.values() for mass, _ in found)
     if not total:
-        raise InertiaError(
-            f"The bodies of centre of mass '{center.name}' have no mass. Choose others.",
-            bodies=center.bodies or (),
-        )
+        message = f"The bodies of centre of mass '{center.name}' have no mass. Choose others."
+        raise InertiaError(message, bodies=center.bodies or ())
     items = []
     for frame, found in masses.items():
         mass = sum(mass for mass, _ in found)
         local = sum((one * at for one, at in found), np.zeros(3)) / mass
         items.append(
             Item(
-                WEIGHTED_POINT,
+                lay.WEIGHTED_POINT,
                 frame,
                 local_b=tuple(local),
                 extra=(mass / total, 0.0, 0.0),
@@ -254,8 +242,8 @@ def _joint(tree: Tree, joint: Joint) -> Part:
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in joint.components]
-    values = (tree.cols[columns, KIND] <= PRISMATIC).tolist()
-    return Part([Item(COORDINATE, n) for n in columns], list(joint.components), values)
+    values = (tree.cols[columns, lay.KIND] <= lay.PRISMATIC).tolist()
+    return Part([Item(lay.COORDINATE, n) for n in columns], list(joint.components), values)
 
 
 def _frame(tree: Tree, part: Body | Frame) -> Part:
@@ -268,8 +256,8 @@ def _frame(tree: Tree, part: Body | Frame) -> Part:
         )
     frame = tree.frame[part.body]
     made = [
-        Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
-        Item(OMEGA, frame),
+        Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
+        Item(lay.OMEGA, frame),
     ]
     labels = [f"{part.name}.{c}" for c in (*_XYZ, *_OMEGA)]
     return Part(made, labels, [True] * 3 + [False] * 3)
@@ -280,9 +268,8 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     name = key.partition(".")[0]
     normal = tree.planar_normal
     if not isinstance(part, Body):
-        raise InputError(
-            f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`.", name=name
-        )
+        message = f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`."
+        raise InputError(message, name=name)
     if normal is None:
         raise InputError(
             f"'{tree.description.name}' is not planar, so '{name}' has no `.angle`. "
@@ -292,8 +279,8 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     frame = tree.frame[name]
     reference = 0.0  # the angle is zero in the reference configuration
     for n in tree.path(frame):
-        if tree.cols[n, KIND] == REVOLUTE:
-            reference += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, DRAWN]
+        if tree.cols[n, lay.KIND] == lay.REVOLUTE:
+            reference += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, lay.DRAWN]
     return Part(
-        [Item(PLANE_ANGLE, frame, local_b=(-reference, 0.0, 0.0), extra=tuple(normal))], [key], [True]
+        [Item(lay.PLANE_ANGLE, frame, local_b=(-reference, 0.0, 0.0), extra=tuple(normal))], [key], [True]
     )

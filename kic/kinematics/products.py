@@ -13,8 +13,9 @@ without indices::
 Batch axes stand in front and broadcast. Transposes are never conjugated, which keeps complex steps. The
 scalar type is kept: float, complex, or objects such as SymPy's.
 
-The functions above check their arguments. `contract`, `transform` and `evaluate_form` do the arithmetic
-without checks; jets, coefficients and dynamics call these.
+The functions above are for learning and for work by hand: they check their arguments and have the names of
+the source. kic itself computes with `contract`, `transform` and `evaluate_form`, which they call; jets,
+coefficients and dynamics need no checks there.
 """
 
 from __future__ import annotations
@@ -33,13 +34,18 @@ from kic.numerics.arrays import as_numbers
 __all__ = ["bilinear", "cross", "dot", "form", "quadratic"]
 
 
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
+
+
 NDIM_MAX = 64  # no array of NumPy has more indices
 # infinite and huge numbers pass, as in other array arithmetic
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
-    """Compute the generalized scalar product [A] • [T], sums of the planes of T (Appendix A.3, A.4).
+    """Compute the generalized dot product [A] • [T], sums of the planes of T (Appendix A.3, A.4).
 
     Parameters
     ----------
@@ -116,7 +122,7 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     Returns
     -------
     (..., N, K, K) ndarray
-        Plane n is [D]ᵀ [C]_n; [D].
+        Plane n is [D]ᵀ [C]_n; [D]; the source writes [C]_n; for plane n of C.
 
     Examples
     --------
@@ -143,7 +149,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     Returns
     -------
     (..., N, J, K) ndarray
-        Plane n is [L]ᵀ [C]_n; [R].
+        Plane n is [L]ᵀ [C]_n; [R]; the source writes [C]_n; for plane n of C.
 
     Examples
     --------
@@ -263,15 +269,12 @@ def _checked(name: str, value: Any, *rule: int | str, fit: str = "") -> np.ndarr
     try:
         a = np.asarray(value)
     except ValueError:
-        raise InputError(
-            f"`{name}` must be an array, got a ragged {type(value).__name__}.", key=name
-        ) from None
+        message = f"`{name}` must be an array, got a ragged {type(value).__name__}."
+        raise InputError(message, key=name) from None
     if a.dtype.kind == "O" and as_numbers(a) is None:
         raise invalid(name, "must hold numbers or symbols", value)
     if a.dtype.kind not in "ifcO":  # bools multiply as "and", differences of unsigned numbers wrap around
-        raise InputError(
-            f"`{name}` must hold signed, complex or object numbers, got {a.dtype}.", key=name, got=a.dtype
-        )
+        raise invalid(name, "must hold signed, complex or object numbers", a.dtype, shown=f"{a.dtype}")
     shape = a.shape[-len(rule) :]
     sizes = dict(zip(rule, shape, strict=False))
     wanted = tuple(sizes.get(r) if isinstance(r, str) else r for r in rule)  # a name twice is one size

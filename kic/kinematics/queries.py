@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import product
 from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
@@ -13,33 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kic.errors import InputError
-from kic.kernels.layout import (
-    BALL,
-    BODIES,
-    COLUMNS,
-    COORDINATE,
-    DISTANCE,
-    FORCES,
-    FRAME_A,
-    FRAME_B,
-    FRAME_WIDTH,
-    GROUP,
-    HEADER,
-    ITEM,
-    ITEMS,
-    KIND,
-    LINEAR_TERM,
-    LOCAL_B,
-    NO_FRAME,
-    NUMBERS_WIDTH,
-    ORDER,
-    PARENT,
-    PLAN_WIDTH,
-    SERIES_WIDTH,
-    SIZE,
-    SPRINGS,
-    TERMS,
-)
+from kic.kernels import layout as lay
+from kic.kinematics.euler import check_gimbal, gimbal_errors
 from kic.kinematics.items import Item
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows
@@ -70,13 +46,27 @@ _MODULES = {
     "resolution": "redundancy",
     "links": "body_contributions",
 }
+# functions of a plan that return the length of the scratch array, or the ends of its parts
+_SCRATCH = {
+    "transfer": "scratch_parts",
+    "tree_motion": "tree_places",
+    "linear_tree_motion": "tree_places",
+    "motion_in_coordinates": "motion_scratch",
+}
+# numbers in the results of one configuration: NumPy describes views of less than 2 GiB
+RESULT_NUMBERS_MAX = 2**28 - 1
 _ndarray = np.ndarray
+
+
+def _module(entry: str) -> Any:
+    """Return the module of a kernel entry; the first call imports the compiler."""
+    return import_module(f"kic.kernels.{_MODULES[entry]}")
 
 
 @cache
 def kernel(name: str) -> Any:
-    """Return a kernel entry by name; the first call imports the compiler."""
-    return getattr(import_module(f"kic.kernels.{_MODULES[name]}"), name)
+    """Return a kernel entry by name."""
+    return getattr(_module(name), name)
 
 
 def compiled(entry: Any, *arguments: Any) -> Any:
@@ -86,7 +76,8 @@ def compiled(entry: Any, *arguments: Any) -> Any:
     them. This check adds nothing to the time of a call.
     """
     entry(*arguments)
-    return _precompiled(entry, tuple(entry.overloads))
+    fixed = getattr(entry, "precompiled", None)  # of the library
+    return _precompiled(entry, tuple(entry.overloads)) if fixed is None else fixed
 
 
 @cache
@@ -110,68 +101,73 @@ def over_batch() -> Any:
     except RuntimeError:  # Python cannot load thread pools after the main thread has ended
         return lambda work, count, _: work(0, count)
 
-    def run(work: Callable[[int, int], None], count: int, microseconds: float) -> None:
-        try:
-            pool.over_batch(work, count, microseconds)
-        except pool.ThreadCountError as error:
-            raise InputError(str(error), key="KIC_THREADS") from None
-
-    return run
+    return pool.over_batch
 
 
-class KernelQuery:
-    """Query of a tree, as the two arrays that the kernels read (see `kic.kernels.layout`).
+class Query:
+    """Query of one kernel at any states: its entry, the two arrays that it reads, and the results' layout.
 
-    `asked` is the second row of the plan: order, number of rows, number of coordinates, requested parts;
-    `system` is the third row. `width` counts the numbers in the result of one configuration. `last` (M +
-    1, n) is added to the last rows, those of the joint laws and gravity. `linear` is the map from coordinates
-    in which those of the tree are linear; without it, and without a system, they are those of the tree.
+    For the arrays see `kic.kernels.layout`. `asked` is the second row of the plan: order, number of rows,
+    number of coordinates, requested parts; `system` is the third row. `last` (M + 1, n) is added to the last
+    rows, those of the joint laws and gravity. `linear` is the map from coordinates in which those of the tree
+    are linear; without it, and without a system, they are those of the tree.
+
+    Attributes
+    ----------
+    entry : str
+        Name of the kernel.
+    layout : Layout
+        Layout of the results of one configuration.
+    cost_us : float
+        Estimated cost of one configuration (µs), for the division among threads.
     """
 
     def __init__(
         self,
         tree: Tree,
+        entry: str,
+        layout: Layout,
         *,
         rows: Rows | None = None,
         masses: Masses | None = None,
         loads: Loads | None = None,
         asked: tuple[int, int, int, int],
-        width: int,
         system: tuple[int, ...] = (),
         last: np.ndarray | None = None,
         linear: LinearMap | None = None,
+        cost_us: float | None = None,
     ) -> None:
         plans: list[np.ndarray] = [tree.cols]
         tables: list[np.ndarray] = [tree.geometry]
-        counts = np.zeros(PLAN_WIDTH, np.int64)
-        counts[COLUMNS] = tree.size
+        counts = np.zeros(lay.PLAN_WIDTH, np.int64)
+        counts[lay.COLUMNS] = tree.size
         if rows is not None:
             plans.append(rows.items)
             tables.append(rows.vectors)
-            counts[ITEMS] = len(rows.items)
+            counts[lay.ITEMS] = len(rows.items)
         if masses is not None:
             plans.append(masses.frames[:, None])
             tables.append(masses.numbers)
-            counts[BODIES] = len(masses.names)
+            counts[lay.BODIES] = len(masses.names)
         if loads is not None:
             plans += [loads.forces, loads.springs]
             tables += [loads.places, loads.spring_numbers, loads.laws, loads.gravity]
-            counts[FORCES], counts[SPRINGS] = len(loads.forces), len(loads.springs)
+            counts[lay.FORCES], counts[lay.SPRINGS] = len(loads.forces), len(loads.springs)
         if last is not None and loads is None:
             tables.append(np.zeros((tree.size + 1, 3)))
         end = sum(map(len, tables))
         if linear is not None:
             plans.append(linear.terms)
             tables.append(linear.factors)
-        self.plan = np.zeros((HEADER + sum(map(len, plans)), PLAN_WIDTH), dtype=np.int64)
+        self.plan = np.zeros((lay.HEADER + sum(map(len, plans)), lay.PLAN_WIDTH), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
-        self.plan[1, TERMS] = 0 if linear is None else len(linear.terms)
-        _fill(self.plan[HEADER:], plans)
-        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), NUMBERS_WIDTH), tree.scalar)
+        self.plan[1, lay.TERMS] = 0 if linear is None else len(linear.terms)
+        _fill(self.plan[lay.HEADER :], plans)
+        self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), lay.NUMBERS_WIDTH), tree.scalar)
         _fill(self.numbers, tables)
-        self.width = width
-        self.tree = tree
-        self._kinds = np.zeros(0) if rows is None else rows.items[:, ITEM]
+        self.tree, self.entry, self.layout, self.order = tree, entry, layout, asked[0]
+        self.cost_us = _CONFIGURATION_US + _NUMBER_US * layout.width if cost_us is None else cost_us
+        self._kinds = np.zeros(0) if rows is None else rows.items[:, lay.ITEM]
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
@@ -181,21 +177,21 @@ class KernelQuery:
 
         Only for kernels of rows. The columns of a ball joint share one frame, which is always kept.
         """
-        cols = self.plan[HEADER : HEADER + self.tree.size]
-        own = (rows.items[:, ITEM] == COORDINATE) | (rows.items[:, ITEM] == LINEAR_TERM)
-        needed = cols[:, KIND] == BALL
-        ends = rows.items[~own][:, [FRAME_B, FRAME_A]]
+        cols = self.plan[lay.HEADER : lay.HEADER + self.tree.size]
+        own = (rows.items[:, lay.ITEM] == lay.COORDINATE) | (rows.items[:, lay.ITEM] == lay.LINEAR_TERM)
+        needed = cols[:, lay.KIND] == lay.BALL
+        ends = rows.items[~own][:, [lay.FRAME_B, lay.FRAME_A]]
         needed[ends[ends >= 0]] = True
         for n in range(len(cols) - 1, -1, -1):
-            if needed[n] and cols[n, PARENT] >= 0:
-                needed[cols[n, PARENT]] = True
-        cols[~needed, GROUP] = NO_FRAME
+            if needed[n] and cols[n, lay.PARENT] >= 0:
+                needed[cols[n, lay.PARENT]] = True
+        cols[~needed, lay.GROUP] = lay.NO_FRAME
 
     def with_item_vectors(self, start: int, vectors: np.ndarray) -> Self:
         """Return a copy in which items from `start` on have other vectors (n, 3) on their bodies."""
         found, first = copy(self), len(self.tree.geometry) + start
         found.numbers = self.numbers.copy()
-        found.numbers[first : first + len(vectors), LOCAL_B : LOCAL_B + 3] = vectors
+        found.numbers[first : first + len(vectors), lay.LOCAL_B : lay.LOCAL_B + 3] = vectors
         found._scalars = {found.numbers.dtype: found.numbers}
         return found
 
@@ -214,47 +210,73 @@ class KernelQuery:
 
     @cached_property
     def scratch(self) -> int:
-        """Length of the scratch array of a kernel; see `kic.kernels.layout`."""
-        order, size = int(self.plan[1, ORDER]), int(self.plan[1, SIZE])
-        frames, pair = FRAME_WIDTH * len(self.tree.cols), 6 * sum(size**k for k in range(order + 1))
-        series = SERIES_WIDTH * (len(self.tree.cols) + 1)
-        products = bool((self._kinds >= DISTANCE).any())
-        return frames + max(series, pair if products or self.plan[0, BODIES] else 0)
+        """Length of the scratch array of the kernel; see `kic.kernels.layout`."""
+        if self.entry in _SCRATCH:
+            return int(np.ravel(getattr(_module(self.entry), _SCRATCH[self.entry])(self.plan))[-1])
+        order, size, mobile = int(self.plan[1, lay.ORDER]), int(self.plan[1, lay.SIZE]), len(self.tree.cols)
+        pair = 6 * sum(size**k for k in range(order + 1))
+        if self.entry == "links":  # with the tables of the frames for other coordinates
+            return 20 * mobile + pair + (mobile + 1) * (6 * size + 15 * size * size)
+        series, products = lay.SERIES_WIDTH * (mobile + 1), bool((self._kinds >= lay.DISTANCE).any())
+        # the loads of the tree, for other coordinates
+        loads = mobile * (1 + mobile) if self.entry == "linear_dynamics" else 0
+        return (
+            lay.FRAME_WIDTH * mobile
+            + max(series, pair if products or self.plan[0, lay.BODIES] else 0)
+            + loads
+        )
+
+    @cached_property
+    def closing_scratch(self) -> int:
+        """Length of the scratch array of the kernel that moves closed states."""
+        return int(_module("closing").closing_scratch(self.plan))
+
+    def over_members(self, work: Callable[[int, int], None], count: int) -> None:
+        """Call ``work(start, stop)`` on parts of a batch, on the thread pool if it is large."""
+        if count > 1:
+            over_batch()(work, count, self.cost_us)
+        elif count:
+            work(0, 1)
 
     def run(
         self,
-        name: str,
         states: np.ndarray,
-        T: np.ndarray,
         *others: np.ndarray | None,
-        not_finite: list[int] | None = None,
+        out: np.ndarray | None = None,
+        entry: str = "",
     ) -> np.ndarray:
-        """Run a kernel over a batch, writing T (B, …).
+        """Return the table (B, width) of a kernel of the tree at states (B, S).
 
         `others` are the arguments between states and scratch; those whose first axis is the batch are divided
-        with it. For symbols the source of the kernel runs as plain Python. `not_finite` receives the
-        count of members with results that are not finite, for each part of the batch.
+        with it. For symbols the source of the kernel runs as plain Python. `entry` is another kernel of the
+        same arrays, which writes `out`.
         """
-        dtype = states.dtype
-        count = len(states)
-        numbers, length = self.numbers_in(dtype), self.scratch
-        entry = kernel(name)
-        if dtype.kind == "O":
-            entry = entry.py_func
-        if count < 2 or dtype.kind == "O":
-            found = entry(self.plan, numbers, states, *others, np.empty(length, dtype), T)
-            if not_finite is not None and found:
-                not_finite.append(found)
-            return T
+        dtype, count = states.dtype, len(states)
+        T = self.layout.empty(count, dtype) if out is None else out
+        numbers, length, function = self.numbers_in(dtype), self.scratch, kernel(entry or self.entry)
+        function = function.py_func if dtype.kind == "O" else function
 
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
-            found = entry(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
-            if not_finite is not None and found:
-                not_finite.append(found)
+            function(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
 
-        over_batch()(work, count, _CONFIGURATION_US + _NUMBER_US * (T.size // count))
+        if dtype.kind == "O":
+            work(0, count)
+        else:
+            self.over_members(work, count)
         return T
+
+    def arrays(self, states: np.ndarray, *others: np.ndarray | None) -> Sequence[np.ndarray]:
+        """Return the results (B, …) of a kernel of the tree at states (B, S), one array for each block."""
+        return self.layout.split(self.run(states, *others), (len(states),))
+
+    def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return zeros, then derivatives of rows along motions x (B, 3, M) of the tree: (B, 4, height)."""
+        height = self.layout.rows.height
+        T = np.empty((len(states), (self.order + 1) * height), states.dtype)
+        given = np.ascontiguousarray(x.reshape(len(states), 3 * self.tree.size))
+        self.run(states, given, out=T, entry="output_motion")
+        return T.reshape(len(states), self.order + 1, height)
 
 
 def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
@@ -265,113 +287,131 @@ def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
         start += len(part)
 
 
-class Table:
-    """Arrays of given shapes, side by side in the rows of one array (B, width)."""
+class Layout:
+    """Places of arrays in the rows of tables (B, width): their starts and shapes.
 
-    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
-        self.places: list[tuple[int, tuple[int, ...]]] = []
-        self.width = 0
+    `rows` are those of values, G, H and D; None for other results.
+    """
+
+    def __init__(
+        self, places: Iterable[tuple[int, tuple[int, ...]]], width: int, rows: Rows | None = None
+    ) -> None:
+        self.places, self.width = list(places), width
+        self.rows: Any = rows
+        self._strides = (8 * width, 8)
+
+    @classmethod
+    def of(cls, shapes: Iterable[tuple[int, ...]], rows: Rows | None = None) -> Layout:
+        """Return the layout of arrays side by side."""
+        places, width = [], 0
         for shape in shapes:
-            self.places.append((self.width, shape))
-            self.width += prod(shape)
+            places.append((width, shape))
+            width += prod(shape)
+        return cls(places, width, rows)
 
     @cached_property
-    def views(self) -> Views:
-        """Return the views of the arrays."""
-        return Views(self.places, self.width)
-
-    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
-        """Return views of the parts with the batch axes in front."""
-        return self.views.of(T, batch)
-
-
-class Views:
-    """Views of arrays at places (start, shape) in the rows of tables (B, width)."""
-
-    def __init__(self, places: Iterable[tuple[int, tuple[int, ...]]], width: int) -> None:
-        self._places, self._strides = list(places), (8 * width, 8)
-        self._names = list(map(str, range(len(self._places))))
+    def _fields(self) -> np.dtype:
         # fields of structured views are several times cheaper than slices
         layout = {
-            "names": self._names,
-            "formats": [(np.float64, shape) for _, shape in self._places],
-            "offsets": [8 * start for start, _ in self._places],
-            "itemsize": 8 * width,
+            "names": list(map(str, range(len(self.places)))),
+            "formats": [(np.float64, shape) for _, shape in self.places],
+            "offsets": [8 * start for start, _ in self.places],
+            "itemsize": 8 * self.width,
         }
-        self._fields = np.dtype(layout)  # type: ignore[call-overload]
-        take: Any = itemgetter(*self._names) if len(self._names) > 1 else self._take_each
-        self._take: Callable[[np.ndarray], Sequence[np.ndarray]] = take
+        return np.dtype(layout)  # type: ignore[call-overload]
+
+    @cached_property
+    def _take(self) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
+        names: Any = self._fields.names
+        take: Any = itemgetter(*names) if len(names) > 1 else self._take_each
+        return take
 
     def _take_each(self, seen: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(seen[name] for name in self._names)
+        names: Any = self._fields.names
+        return tuple(seen[name] for name in names)
 
-    def of(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
-        """Return the views of a table, with the batch axes in front."""
+    def check_size(self) -> None:
+        """Raise an error if the arrays of one configuration are larger than NumPy's structured views."""
+        if self.width > RESULT_NUMBERS_MAX:
+            message = (
+                f"The results of one configuration must have at most {RESULT_NUMBERS_MAX:,} numbers (2 GiB), "
+                f"got {self.width:,}: {', '.join(str(shape) for _, shape in self.places)}. Request a lower "
+                "`order`, fewer outputs or fewer coordinates in `wrt`, or motions and efforts, which need no "
+                "tensors."
+            )
+            raise InputError(message, got=self.width, limit=RESULT_NUMBERS_MAX)
+
+    def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
+        """Return a new table (B, width), or raise an error if it is too large."""
+        if self.width > RESULT_NUMBERS_MAX:
+            self.check_size()
+        return np.empty((count, self.width), dtype)
+
+    def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
+        """Return views of the arrays in a table, with the batch axes in front."""
         if T.dtype.char != "d" or T.strides != self._strides or not T.size:
-            return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self._places]
-        return self.of_real(T, batch)
-
-    def of_real(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
-        """Return the views of a contiguous table of float64 that is not empty."""
+            return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self.places]
         return self._take(_ndarray(batch, self._fields, T))
 
+    def views(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
+        """Return the views in a contiguous table of float64 that is not empty."""
+        return self._take(_ndarray(batch, self._fields, T))
 
-class OutputTable(Table):
-    """Values, G, H and D of rows with respect to a number of coordinates."""
+    def of_rows(self, spans: Iterable[slice], orders: Iterable[int]) -> Layout:
+        """Return the layout of orders (0 for values) of some of the rows in the same tables."""
+        places = []
+        for span, k in product(spans, orders):
+            start, shape = self.places[k]
+            places.append((start + span.start * prod(shape[1:]), (span.stop - span.start, *shape[1:])))
+        return Layout(places, self.width)
 
-    def __init__(self, rows: Rows, order: int, columns: int) -> None:
-        super().__init__([(rows.height, *(columns,) * k) for k in range(order + 1)])
-        self.rows, self.order, self.columns = rows, order, columns
+    def check_gimbal(self, name: str, T: np.ndarray) -> np.ndarray | None:
+        """Return the errors (B,) of Euler angles in a table of the mechanism `name`, None if there are none.
 
-    def place(self, k: int, span: slice) -> tuple[int, tuple[int, ...]]:
-        """Return start and shape of some rows of the values (k = 0) or of order k."""
-        start, shape = self.places[k]
-        return start + span.start * self.columns**k, (span.stop - span.start, *shape[1:])
+        Raises
+        ------
+        SingularError
+            If the relative error of one may exceed `DIGITS_LOST`.
+        """
+        if self.rows is None or not self.rows.euler or T.dtype.kind == "O":
+            return None
+        values, *tensors = self.split(T, (len(T),))
+        return check_gimbal(name, self.rows.labels, gimbal_errors(self.rows.euler, values, tensors))
+
+
+def output_layout(rows: Rows, order: int, columns: int) -> Layout:
+    """Return the layout of values, G, H and D of rows with respect to a number of coordinates."""
+    return Layout.of([(rows.height, *(columns,) * k) for k in range(order + 1)], rows)
 
 
 def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
     """Return True if columns that carry both frames of an item move its rows."""
-    if item.kind >= DISTANCE or item.frame_a < 0:
+    if item.kind >= lay.DISTANCE or item.frame_a < 0:
         return False
     above = []
     for n in (item.frame_a, item.frame_b):
         path = set()
         while n >= 0:
             path.add(n)
-            n = int(tree.cols[n, PARENT])
+            n = int(tree.cols[n, lay.PARENT])
         above.append(path)
     return bool(above[0] & above[1])
 
 
-class OutputQuery(KernelQuery):
-    """Query of values, G, H and D of rows in the coordinates of the tree, or in others of a linear map."""
-
-    def __init__(self, tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> None:
-        size = tree.size if linear is None else linear.size
-        self.layout = OutputTable(rows, order, size)
-        self.entry = "kinematics" if linear is None else "linear_kinematics"
-        if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):
-            self.entry = "first_order"  # compiles sooner
-        super().__init__(
-            tree,
-            rows=rows,
-            asked=(order, rows.height, size, 0),
-            width=self.layout.width,
-            system=(len(rows.items), rows.height),
-            linear=linear,
-        )
-        self.omit_frames(rows)
-
-    def table(
-        self, states: np.ndarray, out: np.ndarray | None = None, not_finite: list[int] | None = None
-    ) -> np.ndarray:
-        """Return the table (B, width) at states (B, S)."""
-        T = np.empty((len(states), self.width), states.dtype) if out is None else out
-        return self.run(self.entry, states, T, not_finite=not_finite)
-
-    def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return zeros, then derivatives along motions x (B, 3, M) of the tree: (B, order + 1, height)."""
-        size, count, height = self.tree.size, self.layout.order + 1, self.layout.rows.height
-        T = np.empty((len(states), count * height), states.dtype)
-        self.run("output_motion", states, T, np.ascontiguousarray(x.reshape(len(states), 3 * size)))
-        return T.reshape(len(states), count, height)
+def output_query(tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> Query:
+    """Return the query of values, G, H and D of rows, in the coordinates of the tree or of a linear map."""
+    size = tree.size if linear is None else linear.size
+    entry = "kinematics" if linear is None else "linear_kinematics"
+    if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):
+        entry = "first_order"  # compiles sooner
+    found = Query(
+        tree,
+        entry,
+        output_layout(rows, order, size),
+        rows=rows,
+        asked=(order, rows.height, size, 0),
+        system=(len(rows.items), rows.height),
+        linear=linear,
+    )
+    found.omit_frames(rows)
+    return found

@@ -7,7 +7,7 @@ for lengths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.units import row_unit
-from kic.errors import InputError, invalid, unknown
-from kic.numerics.arrays import ordinary, reals
+from kic.errors import InputError, invalid
+from kic.numerics.arrays import is_scalar, ordinary, reals
+from kic.numerics.limits import bounds
 from kic.numerics.tolerances import EPS
 
 
@@ -137,40 +138,34 @@ def row_factors(description: MechanismDescription, rows: tuple[str, ...], length
 
 
 def coordinate_limits(
-    description: MechanismDescription, columns: tuple[str, ...], limits: Any, kind: str
+    description: MechanismDescription, columns: tuple[str, ...], limits: Any, key: str
 ) -> np.ndarray:
-    """Return limits (M,) of velocities or efforts, given by name or in order; 1 by default.
+    """Return `rate_limits` or `effort_limits` (M,), given by name or in order; 1 by default.
 
-    Raise `InputError` if coordinates have different units and no limits, or limits are missing or not
-    positive. Raise `UnknownNameError` for a name that is not a coordinate.
+    Raise `InputError` if coordinates have different units and no limits, or limits are missing or no
+    magnitudes. Raise `UnknownNameError` for a name that is not a coordinate.
     """
-    what = "velocities" if kind == "velocity" else "efforts"
-    if limits is None:
+    if limits is None or is_scalar(limits):
         units = [row_unit(description, column) for column in columns]
-        _check_one_unit("Coordinates", columns, units, f"Give `limits` of their {what}, as {{name: limit}}.")
-        return np.ones(len(columns))
-    if isinstance(limits, Mapping):
-        for name in limits:
-            if name not in columns:
-                raise unknown("coordinate", name, description.name, columns)
-        missing = [name for name in columns if name not in limits]
-        if missing:
-            raise InputError(
-                f"`limits` must give the {what} of all coordinates; missing: {', '.join(missing)}.",
-                key="limits",
-                missing=tuple(missing),
-            )
-        limits = [limits[name] for name in columns]
-    found = reals(limits)
-    if found is None or found.shape != (len(columns),) or not (found > 0).all():
-        raise invalid("limits", f"must be positive numbers for {', '.join(columns)}", limits)
-    return ordinary("limits", found)
+        _check_one_unit("Coordinates", columns, units, f"Give `{key}` as {{name: limit}}.", key)
+        limits = 1.0 if limits is None else limits
+    lower, upper = bounds(key, description._declared(key, limits, columns), columns)
+    missing = tuple(name for name, x in zip(columns, upper, strict=True) if x == np.inf)
+    if missing:
+        message = f"`{key}` must have all coordinates; missing: {', '.join(missing)}."
+        raise InputError(message, key=key, missing=missing)
+    if (lower != -upper).any():
+        raise invalid(
+            key, f"must be magnitudes for {', '.join(columns)}", limits, "An ellipsoid is symmetric."
+        )
+    return ordinary(key, upper)
 
 
-def _check_one_unit(kind: str, names: tuple[str, ...], units: list[str], remedy: str) -> None:
+def _check_one_unit(
+    kind: str, names: tuple[str, ...], units: list[str], remedy: str, key: str = "length"
+) -> None:
     """Raise an error for names of different units."""
     if len(set(units)) > 1:
         listed = ", ".join(f"{name} ({unit})" for name, unit in zip(names, units, strict=True))
-        raise InputError(
-            f"{kind} must have one unit to be compared, got {listed}. {remedy}", units=tuple(units)
-        )
+        message = f"{kind} must have one unit to be compared, got {listed}. {remedy}"
+        raise InputError(message, key=key, units=tuple(units))

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import VALUED_KINDS, MechanismDescription
+from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.errors import InputError, invalid, short_repr, unknown
-from kic.kernels.layout import DRAWN
+from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
+from kic.kernels import layout as lay
+from kic.kinematics.euler import EULER
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import broadcast_batches, numbers
 from kic.numerics.rotations import (
@@ -33,12 +34,12 @@ def coordinates_of(description: MechanismDescription, inputs: Any) -> np.ndarray
         return reference_coordinates(description)
     if isinstance(inputs, Mapping):
         return _from_names(description, inputs)
-    return coordinate_array(description, "phi", inputs)
+    return coordinate_array(description, "values", inputs)
 
 
 def coordinate_array(description: MechanismDescription, name: str, value: Any) -> np.ndarray:
     """Return an array (..., M) of all coordinates in order."""
-    names = description.coordinate_names
+    names = description.coordinates
     a = numbers(name, value)
     if a.ndim == 0 and len(names) == 1:
         a = a[None]
@@ -57,19 +58,19 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
     """Return True if inputs are an array or name joints only; an open chain then needs no position solver."""
     if not isinstance(inputs, Mapping):
         return True
-    others = {part.name for kind in VALUED_KINDS for part in getattr(description, kind)}
-    return not any(isinstance(key, str) and key.partition(".")[0] in others for key in inputs)
+    names = [key.partition(".") for key in inputs if isinstance(key, str)]
+    return not any(base in description._valued_names or row.startswith(EULER) for base, _, row in names)
 
 
 def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
     """Return inputs with the pose of a body in place of that of its free joint to ground."""
     free = {j.name: j for j in description.joints if j.type == "free" and GROUND in j.bodies}
     if free and not isinstance(inputs, Mapping):
-        names = description.coordinate_names
+        names = description.coordinates
         whole = [j for j in free.values() if set(j.components) <= set(names)]
         if not whole:
             return inputs
-        a = coordinate_array(description, "inputs", inputs)
+        a = coordinate_array(description, "values", inputs)
         column = {name: k for k, name in enumerate(names)}
         inputs = {j.name: a[..., [column.pop(c) for c in j.components]] for j in whole}
         inputs |= {name: a[..., k] for name, k in column.items()}
@@ -105,17 +106,17 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
 
 def reference_states(tree: Tree) -> np.ndarray:
     """Return the state (1, S) of the reference configuration."""
-    return columns_to_states(tree, tree.geometry[None, :, DRAWN].copy())
+    return columns_to_states(tree, tree.geometry[None, :, lay.DRAWN].copy())
 
 
 def reference_coordinates(description: MechanismDescription) -> np.ndarray:
     """Return the coordinates (M,) of the reference configuration."""
-    return np.array([description.reference_values[name] for name in description.coordinate_names])
+    return np.array([description._reference_values[name] for name in description.coordinates])
 
 
 def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) -> np.ndarray:
     """Return coordinates (..., M) from a dict of joints, components or rotations."""
-    names = description.coordinate_names
+    names = description.coordinates
     given: dict[str, np.ndarray] = {}
     for key, value in inputs.items():
         for name, x in _entries(description, key, value):
@@ -126,7 +127,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
     surplus = [name for name in given if name not in names]
     if missing or surplus:
         raise InputError(
-            f"'{description.name}' has mobility {len(names)}; {len(given)} coordinates were named: "
+            f"'{description.name}' has mobility {len(names)}; {coordinates_named(len(given))}: "
             f"{', '.join(given) or 'none'}."
             + (f" Missing: {', '.join(missing)}." if missing else "")
             + (f" Not among its coordinates: {', '.join(surplus)}." if surplus else ""),
@@ -141,7 +142,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
 def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
     """Return the single coordinates of one entry of the dict."""
     if not isinstance(key, str):
-        raise InputError(f"Keys must be names of joints, got {short_repr(key)}.", key="inputs", got=key)
+        raise InputError(f"Keys must be names of joints, got {short_repr(key)}.", key="values", got=key)
     joints = {joint.name: joint for joint in description.joints}
     components = [c for joint in description.joints for c in joint.components]
     if key in joints and not joints[key].dof:
@@ -159,7 +160,7 @@ def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tu
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
     if key in components:
         return [(key, numbers(key, value))]
-    if (whole := key.partition(".")[0]) in description.parts and whole not in joints:
+    if (whole := key.partition(".")[0]) in description._parts and whole not in joints:
         kind = "motor" if any(motor.name == whole for motor in description.motors) else "load"
         raise InputError(
             f"'{key}' is a {kind} and cannot be an input; at() takes joints, points, distances and angles.",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import starmap
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,13 @@ import numpy as np
 from kic.description.description import MechanismDescription, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.kernels.layout import (
-    BALL,
-    DRAWN,
-    GROUP,
-    KIND,
-    NUMBERS_WIDTH,
-    OFFSET,
-    PARENT,
-    PLAN_WIDTH,
-    PRISMATIC,
-    REVOLUTE,
-    STATE,
-    TURN0,
-)
+from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
 
 # sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
 PLANARITY_ATOL = 1e-12
+# one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
+SMALL, SMALLEST = 0.1, 1e-7
 
 
 @dataclass(frozen=True)
@@ -49,8 +39,8 @@ def unit(v: Any) -> np.ndarray:
 
 
 # columns of a spherical and of a free joint: kind, coordinate, axis
-_BALL = [(BALL, k, e) for k, e in enumerate(np.eye(3))]
-_FREE = [(PRISMATIC, k, e) for k, e in enumerate(np.eye(3))] + [(BALL, k + 3, e) for _, k, e in _BALL]
+_BALL = [(lay.BALL, k, e) for k, e in enumerate(np.eye(3))]
+_FREE = [(lay.PRISMATIC, k, e) for k, e in enumerate(np.eye(3))] + [(lay.BALL, k + 3, e) for _, k, e in _BALL]
 
 
 def steps(joint: Joint, backwards: bool) -> list[Step]:
@@ -63,18 +53,22 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
     made: list[tuple[int, int, np.ndarray]] = {
         "fixed": [],
-        "revolute": [(REVOLUTE, 0, axis)],
-        "prismatic": [(PRISMATIC, 0, axis)],
-        "cylindrical": [(REVOLUTE, 0, axis), (PRISMATIC, 1, axis)],
-        "universal": [(REVOLUTE, 0, axis), (REVOLUTE, 1, axis2)],
+        "revolute": [(lay.REVOLUTE, 0, axis)],
+        "prismatic": [(lay.PRISMATIC, 0, axis)],
+        "cylindrical": [(lay.REVOLUTE, 0, axis), (lay.PRISMATIC, 1, axis)],
+        "universal": [(lay.REVOLUTE, 0, axis), (lay.REVOLUTE, 1, axis2)],
         "spherical": _BALL,
-        "planar": [(PRISMATIC, 0, axis), (PRISMATIC, 1, axis2), (REVOLUTE, 2, np.cross(axis, axis2))],
+        "planar": [
+            (lay.PRISMATIC, 0, axis),
+            (lay.PRISMATIC, 1, axis2),
+            (lay.REVOLUTE, 2, np.cross(axis, axis2)),
+        ],
         "free": _FREE,
     }[kind]
     if backwards:
         # the three axes of a ball joint stay together and keep their order
-        balls = [step for step in made if step[0] == BALL]
-        made = balls + [(kind, c, -a) for kind, c, a in reversed(made) if kind != BALL]
+        balls = [step for step in made if step[0] == lay.BALL]
+        made = balls + [(kind, c, -a) for kind, c, a in reversed(made) if kind != lay.BALL]
     return list(starmap(Step, made))
 
 
@@ -88,12 +82,37 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
     return np.array([[x, b * z - c * y, a], [y, c * x - a * z, b], [z, a * y - b * x, c]])
 
 
+def _size_classes(description: MechanismDescription) -> dict[str, int]:
+    """Return the power of ten of the distance from each joint to the nearest ones on its bodies; at most 0.
+
+    It is relative to `SMALL` times the extent of all joints. The larger distance of both bodies counts, which
+    is small for joints of a small loop. Joints in one place do not count.
+    """
+    sizes = dict.fromkeys((joint.name for joint in description.joints), 0)
+    placed = [joint for joint in description.joints if joint.at]
+    if not placed or len(forest(description.joints)) == len(sizes):  # no loops
+        return sizes
+    places = np.array([joint.at for joint in placed]).real
+    extent = float(np.ptp(places, axis=0).max())
+    at: dict[str, list[int]] = {}
+    for k, joint in enumerate(placed):
+        for body in joint.bodies:
+            at.setdefault(body, []).append(k)
+    for k, joint in enumerate(placed):
+        apart = [np.linalg.norm(places[at[body]] - places[k], axis=1) for body in joint.bodies]
+        near = max(a[a > SMALLEST * extent].min(initial=extent) for a in apart)
+        if near < SMALL * extent:
+            sizes[joint.name] = floor(log10(near / (SMALL * extent)))
+    return sizes
+
+
 class Tree:
     """Spanning tree of a mechanism.
 
     The tree keeps coupled joints first, then those named in `coordinates`. Of the others, joints with the
-    most degrees of freedom are cut first. Columns are numbered with parents first, and otherwise in the
-    order of the coordinates.
+    most degrees of freedom are cut first, then those far from others: a small loop in a large mechanism is
+    cut once, and has closure rows of its own size. Columns are numbered with parents first, and otherwise in
+    the order of the coordinates.
 
     Attributes
     ----------
@@ -109,7 +128,7 @@ class Tree:
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description
-        self.scalar = np.dtype(complex if description.has_complex_step else float)
+        self.scalar = np.dtype(complex if description._has_complex_step else float)
         kept = self._span(description)
         self.cuts = tuple(joint for joint in description.joints if joint.name not in kept)
         self.frame: dict[str, int] = {GROUND: -1}
@@ -124,22 +143,29 @@ class Tree:
             self._append(joint, parent, child)
         self.columns: tuple[str, ...] = tuple(self._names)
         self.size = len(self.columns)
-        self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, PLAN_WIDTH)
+        self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, lay.PLAN_WIDTH)
         self.geometry = self._geometry()
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
 
     @staticmethod
     def _span(description: MechanismDescription) -> frozenset[str]:
-        """Return the joints of a spanning tree: coupled joints, then `coordinates`, then by fewest dof."""
-        wanted, coupled = {name.split(".")[0] for name in description.coordinates or ()}, description.coupled
+        """Return the joints of a spanning tree: coupled joints, `coordinates`, fewest dof, small loops."""
+        wanted, coupled = (
+            {name.split(".")[0] for name in description._given("coordinates") or ()},
+            description._coupled,
+        )
+        sizes = _size_classes(description)
         return forest(
-            sorted(description.joints, key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof))
+            sorted(
+                description.joints,
+                key=lambda j: (j.name not in coupled, j.name not in wanted, j.dof, sizes[j.name]),
+            )
         )
 
     @staticmethod
     def _walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
         """Return kept joints with parent and child body, parents first, else in coordinate order."""
-        rank = {name: i for i, name in enumerate(description.coordinate_names)}
+        rank = {name: i for i, name in enumerate(description.coordinates)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
         for i, joint in enumerate(description.joints):
             if joint.name in kept:
@@ -166,10 +192,10 @@ class Tree:
         above = self.frame[parent]
         origin = np.array(joint.at or (0.0, 0.0, 0.0))
         made = steps(joint, backwards)
-        first_ball = next((len(self._cols) + i for i, s in enumerate(made) if s.kind == BALL), -1)
+        first_ball = next((len(self._cols) + i for i, s in enumerate(made) if s.kind == lay.BALL), -1)
         for step in made:
             n = len(self._cols)
-            ball = step.kind == BALL
+            ball = step.kind == lay.BALL
             group = first_ball if ball else n
             reach = (group + 3 if backwards else group) if ball else n
             self._cols.append([above, step.kind, reach, self.state_size if n == group else -1, group])
@@ -184,12 +210,12 @@ class Tree:
 
     def _geometry(self) -> np.ndarray:
         """Return the table of offsets, zero rotations and reference values."""
-        table = np.zeros((len(self._cols), NUMBERS_WIDTH), self.scalar)
+        table = np.zeros((len(self._cols), lay.NUMBERS_WIDTH), self.scalar)
         for n, (parent, _, _, _, group) in enumerate(self._cols):
             if group == n:  # the other axes of a ball joint are never read
-                table[n, OFFSET:TURN0] = self.local_point(parent, self.zero_origins[n])
-                table[n, TURN0:DRAWN] = (self.axes(parent).T @ self.zero_axes[n]).ravel()
-            table[n, DRAWN] = self._drawn[n]
+                table[n, lay.OFFSET : lay.TURN0] = self.local_point(parent, self.zero_origins[n])
+                table[n, lay.TURN0 : lay.DRAWN] = (self.axes(parent).T @ self.zero_axes[n]).ravel()
+            table[n, lay.DRAWN] = self._drawn[n]
         return table
 
     def axes(self, frame: int) -> np.ndarray:
@@ -215,18 +241,22 @@ class Tree:
     @cached_property
     def balls(self) -> tuple[int, ...]:
         """First columns of the ball joints."""
-        return tuple(n for n in range(self.size) if self._cols[n][KIND] == BALL and self._cols[n][GROUP] == n)
+        return tuple(
+            n
+            for n in range(self.size)
+            if self._cols[n][lay.KIND] == lay.BALL and self._cols[n][lay.GROUP] == n
+        )
 
     @cached_property
     def single_columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Pair of columns of revolute and prismatic coordinates, and their entries in the state."""
-        columns = np.flatnonzero(self.cols[:, KIND] != BALL)
-        return columns, self.cols[columns, STATE]
+        columns = np.flatnonzero(self.cols[:, lay.KIND] != lay.BALL)
+        return columns, self.cols[columns, lay.STATE]
 
     @cached_property
     def ball_slices(self) -> tuple[tuple[slice, slice], ...]:
         """Tuple of columns and entries in the state (quaternion) of each ball joint."""
-        starts = ((n, int(self.cols[n, STATE])) for n in self.balls)
+        starts = ((n, int(self.cols[n, lay.STATE])) for n in self.balls)
         return tuple((slice(n, n + 3), slice(entry, entry + 4)) for n, entry in starts)
 
     @cached_property
@@ -234,20 +264,20 @@ class Tree:
         """True without constraints: no loop, coupling, fixed distance or closed contact."""
         description = self.description
         return not (
-            self.cuts or description.couplings or description.fixed_distances or description.closed_contacts
+            self.cuts or description.couplings or description._fixed_distances or description._closed_contacts
         )
 
     @cached_property
     def has_own_coordinates(self) -> bool:
         """True for an open chain whose default coordinates are all the columns, in any order."""
-        return self.open and set(self.description.coordinate_names) == set(self.columns)
+        return self.open and set(self.description.coordinates) == set(self.columns)
 
     @cached_property
     def to_coordinates(self) -> np.ndarray | None:
         """Column of each default coordinate; None if these are the columns in order, or do not cover them."""
         if not self.has_own_coordinates:
             return None
-        order = np.array([self.column[name] for name in self.description.coordinate_names], dtype=np.intp)
+        order = np.array([self.column[name] for name in self.description.coordinates], dtype=np.intp)
         return None if np.array_equal(order, np.arange(self.size)) else order
 
     def path(self, frame: int) -> list[int]:
@@ -255,18 +285,22 @@ class Tree:
         columns: list[int] = []
         while frame >= 0:
             columns.append(frame)
-            frame = self._cols[frame][PARENT]
+            frame = self._cols[frame][lay.PARENT]
         return columns[::-1]
 
     def has_ball(self, frame: int) -> bool:
         """Return True if a ball joint is on the path to a frame."""
-        return any(self._cols[n][KIND] == BALL for n in self.path(frame))
+        return any(self._cols[n][lay.KIND] == lay.BALL for n in self.path(frame))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:
         """Common normal if all motion is parallel to one plane, else None."""
-        axes = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[KIND] == REVOLUTE]
-        slides = [a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[KIND] == PRISMATIC]
+        axes = [
+            a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[lay.KIND] == lay.REVOLUTE
+        ]
+        slides = [
+            a[:, 2] for a, c in zip(self.zero_axes, self._cols, strict=True) if c[lay.KIND] == lay.PRISMATIC
+        ]
         if not axes or self.balls:
             return None
         normal = axes[0]

@@ -13,12 +13,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
-from kic.errors import ConfigurationError, InputError, SingularError, unknown
-from kic.kernels.layout import MASS
+from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
+from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
-from kic.linear.linearize import Linearization
+from kic.linear.linearize import Linearization, generalized_efforts
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import real_array
@@ -38,10 +39,10 @@ class Equilibrium(Printable):
         The configuration.
     coordinates : tuple of str
         Names of the M coordinates: those of the mechanism, or others if these cannot drive it there.
-    free, held : tuple of str
-        Free and held coordinates.
+    free, fixed : tuple of str
+        Free and fixed coordinates.
     effort : (M,)
-        Efforts at all coordinates: the given ones at free coordinates, the required ones at held coordinates.
+        Efforts at all coordinates: given ones at free coordinates, required ones at fixed coordinates.
     residual : float
         Residual effort at the free coordinates, relative to the size of the loads.
     steps : int
@@ -54,6 +55,8 @@ class Equilibrium(Printable):
     ['stable', 'swings at 2.877 Hz: A 1']
     """
 
+    _one_line = ("coordinates", "fixed")
+
     def __init__(
         self,
         configuration: Configuration,
@@ -65,7 +68,7 @@ class Equilibrium(Printable):
         self.configuration = configuration
         self.coordinates = linearization.coordinates
         self.free = free
-        self.held = tuple(name for name in self.coordinates if name not in free)
+        self.fixed = tuple(name for name in self.coordinates if name not in free)
         self.effort = linearization.T
         self.residual = residual
         self.steps = steps
@@ -74,7 +77,7 @@ class Equilibrium(Printable):
     @cached_property
     def linearization(self) -> Linearization:
         """Stiffness, damping and inertia of the free coordinates."""
-        return self._linearization.with_fixed(self.held)
+        return self._linearization.with_fixed(self.fixed)
 
     @cached_property
     def modes(self) -> Modes:
@@ -108,8 +111,8 @@ class Equilibrium(Printable):
         place = [float(self.configuration.value(c)) if self._valued(c) else np.nan for c in self.coordinates]
         table = np.stack([np.array(place), self.effort], axis=-1)
         sheet.matrix("coordinates", self.coordinates, ["value", "effort"], table)
-        if self.held:
-            sheet.say(f"held: {', '.join(self.held)}")
+        if self.fixed:
+            sheet.say(f"fixed: {', '.join(self.fixed)}")
         for line in self.modes.descriptions() if self.free else []:
             sheet.say(line)
         return sheet
@@ -120,11 +123,11 @@ class Equilibrium(Printable):
 
 
 # largest number of steps
-STEPS_MAX = 100
+EQUILIBRIUM_STEPS_MAX = 100
 # longest step (rad, or share of the characteristic length)
-STEP_MAX = 0.25
+EQUILIBRIUM_STEP_MAX = 0.25
 # a shorter step ends the search
-STEP_ATOL = 1e-15
+EQUILIBRIUM_STEP_ATOL = 1e-15
 # a step not shorter than the one before also ends it, if both are shorter than this
 STAGNATION_STEP_MAX = 1e-8
 # residual efforts and stiffness below this share of the loads are zero
@@ -142,7 +145,7 @@ def find_equilibrium(
     model: CompiledModel,
     near: Configuration | None,
     effort: Any,
-    held: str | Iterable[str],
+    fixed: str | Iterable[str],
     wrt: str | Iterable[str] | None,
     applied: dict[str, Any] | None,
     motors: bool,
@@ -153,13 +156,11 @@ def find_equilibrium(
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:
-        raise InputError(
-            f"`near` must be a single configuration, got a batch of shape {batch}.", key="near", got=batch
-        )
+        raise invalid("near", "must be a single configuration", batch, shown=f"a batch of shape {batch}")
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)
-    search = _Search(model, names, effort, held, applied, motors, stable)
+    search = _Search(model, names, effort, fixed, applied, motors, stable)
     search.named = wrt is not None
     MotionLimits(model, limits)  # raises for an invalid argument before the search
     found = search.run(Configuration(model, (), state[None]))
@@ -208,7 +209,7 @@ class _Search:
         model: CompiledModel,
         names: tuple[str, ...],
         effort: Any,
-        held: str | Iterable[str],
+        fixed: str | Iterable[str],
         applied: dict[str, Any] | None,
         motors: bool,
         stable: bool,
@@ -217,11 +218,15 @@ class _Search:
         self.stable = stable
         self.named, self.descents, self.climbs = False, 0, 0
         labels = model.transfer(names).labels
-        self.held = names_of(held, "held")
-        for name in self.held:
+        self.fixed = names_of(fixed, "fixed")
+        for name in self.fixed:
             if name not in labels:
                 raise unknown("coordinate", name, model.description.name, labels)
-        self.wanted = self._efforts(effort, labels)
+        # rows at which given efforts act
+        self.acting = names
+        if isinstance(effort, Mapping) and effort and not set(effort) <= set(labels):
+            self.acting = model.actuators(list(effort), hold_all=False)
+        self.wanted = self._efforts(effort, labels if self.acting == names else self.acting)
         self._use(labels)
         self.size = self._size()
 
@@ -229,34 +234,33 @@ class _Search:
         """Continue in these coordinates."""
         self.transfer = self.model.transfer(names)
         self.labels = self.transfer.labels
-        self.free = np.array([n for n, x in enumerate(self.labels) if x not in self.held], dtype=np.intp)
+        self.free = np.array([n for n, x in enumerate(self.labels) if x not in self.fixed], dtype=np.intp)
         # scales of the coordinates: lengths for translations
         self.scale = self.transfer.scale[: self.transfer.size][self.free]
 
     def _efforts(self, given: Any, labels: tuple[str, ...]) -> np.ndarray:
-        """Return efforts (M,) at the coordinates of the user, zero at held ones."""
+        """Return efforts (A,) at coordinates of the user or actuators by label, zero at fixed ones."""
         full = np.zeros(len(labels))
         if isinstance(given, Mapping):
             for name, value in given.items():
                 if name not in labels:
-                    raise unknown("coordinate", name, self.model.description.name, labels)
-                if name in self.held:
-                    raise InputError(
-                        f"`effort` must not contain held coordinates, got '{name}'. Leave it out of "
-                        "`effort` or of `held`.",
-                        key="effort",
-                        name=name,
+                    raise unknown("row", name, "effort", labels)
+                if name in self.fixed:
+                    message = (
+                        f"`effort` must not contain fixed coordinates, got '{name}'. Leave it out of "
+                        "`effort` or of `fixed`."
                     )
-                full[labels.index(name)] = real_array(f"effort[{name!r}]", value)
+                    raise InputError(message, key="effort", name=name)
+                one = real_array(f"effort[{name!r}]", value)
+                if one.ndim:
+                    raise invalid(f"effort[{name!r}]", "must be one number", value)
+                full[labels.index(name)] = one
         elif given is not None:
-            free = [n for n, x in enumerate(labels) if x not in self.held]
+            free = [n for n, x in enumerate(labels) if x not in self.fixed]
             a = real_array("effort", given, len(free))
             if a.ndim != 1:
-                raise InputError(
-                    f"`effort` must be for a single configuration, got shape {a.shape}.",
-                    key="effort",
-                    got=a.shape,
-                )
+                message = f"`effort` must be for a single configuration, got shape {a.shape}."
+                raise InputError(message, key="effort", got=a.shape)
             full[free] = a
         return full
 
@@ -265,7 +269,7 @@ class _Search:
         model, L = self.model, self.model.length
         loads = model.loads
         scale = model.transfer(self.asked).scale[: len(self.wanted)]
-        size = float(model.masses.numbers[:, MASS].sum() * np.linalg.norm(loads.gravity)) * L
+        size = float(model.masses.numbers[:, lay.MASS].sum() * np.linalg.norm(loads.gravity)) * L
         size += float(np.abs(self.wanted * scale).sum())
         force, _ = loads.applied(self.applied, model.description.name)
         for (_, moment, _), f in zip(loads.forces.tolist(), force, strict=True):
@@ -280,10 +284,10 @@ class _Search:
         """Search from a configuration."""
         self.start = c
         here, last = self._at(c), np.inf
-        for steps in range(STEPS_MAX):
+        for steps in range(EQUILIBRIUM_STEPS_MAX):
             step, outside = here.newton_step(here.residual, self.size)
             length = float(np.abs(step).max(initial=0.0))
-            converged = length <= STEP_ATOL or last <= length <= STAGNATION_STEP_MAX
+            converged = length <= EQUILIBRIUM_STEP_ATOL or last <= length <= STAGNATION_STEP_MAX
             if outside <= LOAD_RTOL * self.size and converged:
                 direction = here.negative_curvature(self.size) if self.stable else None
                 if direction is None:
@@ -306,10 +310,13 @@ class _Search:
         try:
             lin = c.linearize(wrt=self.asked, applied=self.applied, motors=self.motors)
         except SingularError:
-            if self.named or self.held:
+            if self.named or self.fixed:
                 raise
             lin = c.linearize(wrt=self.labels, applied=self.applied, motors=self.motors)
-        free = tuple(name for name in lin.coordinates if name not in self.held)
+        if self.wanted.any():  # those of other rows change the stiffness in these coordinates
+            rows = c.coefficients(self.acting, order=2, wrt=lin.coordinates)
+            lin.K_load = lin.K_load + constant_effort_stiffness(rows.needed("H", 2), self.wanted)
+        free = tuple(name for name in lin.coordinates if name not in self.fixed)
         return Equilibrium(c, lin, free, residual, steps)
 
     def _at(self, c: Configuration) -> _Place:
@@ -317,8 +324,8 @@ class _Search:
         lin = c.linearize(wrt=self.labels, applied=self.applied)
         T, K = lin.T, lin.K
         if self.wanted.any():
-            user = c.coefficients(self.asked, 2, wrt=self.labels)
-            T = T - user.G.T @ self.wanted
+            user = c.coefficients(self.acting, order=2, wrt=self.labels)
+            T = T - generalized_efforts(user, self.wanted)
             K = K - np.einsum("plk,p->kl", user.needed("H", 2), self.wanted)
         f, d = self.free, self.scale
         both = d[:, None] * d
@@ -326,7 +333,7 @@ class _Search:
 
     def _in_good_coordinates(self, here: _Place) -> _Place:
         """Return the search point in better coordinates if the present ones are poor."""
-        if self.held or self.model.is_open_chain:
+        if self.fixed or self.model.is_open_chain:
             return here
         c = here.configuration
         if independent_sets(self.model, c, self.labels, 1)[0].worst > COORDINATE_MEASURE_MIN:
@@ -341,7 +348,7 @@ class _Search:
         up = length > STAGNATION_STEP_MAX and float(here.residual @ step) > 0
         cycling = up and (self.descents >= DESCENTS_MAX or self.climbs >= CLIMBS_MAX)
         if outside <= 1e-3 * float(np.linalg.norm(here.residual)) and not concave and not cycling:
-            short = min(1.0, STEP_MAX / length) if length else 1.0
+            short = min(1.0, EQUILIBRIUM_STEP_MAX / length) if length else 1.0
             for share in _NEWTON_SHARES:
                 there = self._try(here.configuration, share * short * step)
                 if there is not None:
@@ -349,12 +356,12 @@ class _Search:
                     after = np.linalg.norm(here.newton_step(there.residual, self.size)[0])
                     bound = (1 - share * short / 4) * np.linalg.norm(step)
                     if length <= STAGNATION_STEP_MAX or after <= bound:
-                        self.climbs += up and length > STEP_MAX
+                        self.climbs += up and length > EQUILIBRIUM_STEP_MAX
                         return there
         if here.residual.any():
             direction = here.descent_direction()
             for share in _DESCENT_SHARES:
-                there = self._try(here.configuration, share * STEP_MAX * direction)
+                there = self._try(here.configuration, share * EQUILIBRIUM_STEP_MAX * direction)
                 # the energy still decreases there
                 if there is not None and there.residual @ direction <= 0:
                     self.descents += 1
@@ -364,7 +371,7 @@ class _Search:
     def _leave(self, here: _Place, direction: np.ndarray) -> _Place:
         """Return a search point away from an unstable equilibrium."""
         for share in (0.1, -0.1):
-            there = self._try(here.configuration, share * STEP_MAX * direction)
+            there = self._try(here.configuration, share * EQUILIBRIUM_STEP_MAX * direction)
             if there is not None:
                 return there
         self._raise_not_found(here)
@@ -395,11 +402,10 @@ class _Search:
         valued = np.flatnonzero(self.transfer.chosen.valued)
         closure = self.model.closure(tuple(self.labels[n] for n in valued))
         start = closure.rows(c._states)[0][:, : valued.size] * closure.transfer.scale[: valued.size]
-        states, residual = closure.newton(states, closure.goal(start + delta[valued]))
-        if any(closure.failure_reasons(states, residual)):
-            raise ConfigurationError(
-                f"Loops of '{self.model.description.name}' did not close.", residual=float(residual.max())
-            )
+        states, residual, reasons = closure.solve_from(states, start + delta[valued])
+        if any(reasons):
+            message = f"Loops of '{self.model.description.name}' did not close."
+            raise ConfigurationError(message, residual=float(residual.max()))
         return states
 
     def _check_isolated(self, here: _Place) -> None:
@@ -414,7 +420,7 @@ class _Search:
         names = [self.labels[n] for n, x in zip(self.free, share, strict=True) if x > 0.1 * share.max()]
         raise SingularError(
             f"The equilibrium of '{self.model.description.name}' is not isolated: {', '.join(names)} can "
-            f"move without effort, to first order. Hold a coordinate (held={names[:1]!r}), or add a spring.",
+            f"move without effort, to first order. Fix a coordinate (fixed={names[:1]!r}), or add a spring.",
             free=tuple(names),
         )
 
@@ -427,7 +433,7 @@ class _Search:
         moves = {x: (float(self.start.value(x)), float(c.value(x))) for x in self._valued_coordinates()}
         far = max(moves, key=lambda x: abs(moves[x][1] - moves[x][0]), default=None)
         moved = "" if far is None else f": {far} went from {moves[far][0]:.3g} to {moves[far][1]:.3g}"
-        return f"the search did not converge in {STEPS_MAX} steps{moved}"
+        return f"the search did not converge in {EQUILIBRIUM_STEPS_MAX} steps{moved}"
 
     def _describe_stop(self, c: Configuration) -> str:
         """Describe why no step decreases the energy."""
@@ -442,12 +448,10 @@ class _Search:
         residual = here.residual / self.scale
         labels = [self.labels[n] for n in self.free]
         efforts = ", ".join(f"{name} {x:.3g}" for name, x in zip(labels, residual, strict=True) if x)
-        raise ConfigurationError(
+        message = (
             f"No equilibrium of '{self.model.description.name}' was found near the start: "
             f"{why or self._describe_stop(here.configuration)}. Residual efforts at the end of the search: "
-            f"{efforts}. Give them as `effort`, hold drifting coordinates with `held`, or start nearer with "
-            "`near`.",
-            key="near",
-            residual=residual,
-            reached=here.configuration,
+            f"{efforts}. Give them as `effort`, hold drifting coordinates with `fixed`, or start nearer with "
+            "`near`."
         )
+        raise ConfigurationError(message, key="near", residual=residual, reached=here.configuration)

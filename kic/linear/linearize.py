@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.actuation.motor_demand import dry_friction, motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, unknown
-from kic.kernels.layout import CENTRE, DIRECTION, MASS, MOMENTS, OMEGA, POINT
+from kic.errors import InputError, invalid, unknown
+from kic.kernels import layout as lay
+from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import output_query
 from kic.linear.modes import Modes
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.arrays import (
+    as_array,
+    broadcast_batches,
+    check_finite,
+    map_valid_members,
+    real_array,
+    scatter,
+)
 from kic.numerics.display import Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.identity import Transfer
+from kic.transfer.program import Program, Transfer
 
 # entries of a table that are processed at a time, to bound the memory
 _BLOCK_SIZE = 2**22
@@ -40,17 +49,16 @@ class OutputDerivatives:
         tree = model.tree
         self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)
         self._transfer = transfer
-        self._query: Any = transfer.query(self.rows, order)
+        self._program = Program(transfer, self.rows, order)
 
     @property
     def width(self) -> int:
         """Number of table entries for one configuration."""
-        return self._query.width
+        return self._program.width
 
     def __call__(self, states: np.ndarray) -> list[np.ndarray]:
         """Return the values (B, P), then G (B, P, M), and H and D up to the order."""
-        table = self._transfer.evaluate(self._query, states).T
-        values, *tensors = self._query.outputs.split(table, (len(states),))
+        values, *tensors = self._program.run(states).arrays
         tensors = self._transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
         values = self.rows.complete(values.copy())
         select = self.rows.select
@@ -70,37 +78,38 @@ class Stiffness:
         tree, masses, loads = model.tree, model.masses, model.loads
         numbers = masses.numbers
         self._size = transfer.size
-        self._mass = numbers[:, MASS]
+        self._mass = numbers[:, lay.MASS]
         self._gravity = loads.gravity[0]
-        self._spinning = np.flatnonzero(numbers[:, MOMENTS:].any(axis=1))
+        self._spinning = np.flatnonzero(numbers[:, lay.MOMENTS :].any(axis=1))
         frames = masses.frames.tolist()
         made = [
-            Item(POINT, f, local_b=tuple(x)) for f, x in zip(frames, numbers[:, CENTRE:MOMENTS], strict=True)
+            Item(lay.POINT, f, local_b=tuple(x))
+            for f, x in zip(frames, numbers[:, lay.CENTRE : lay.MOMENTS], strict=True)
         ]
-        made += [Item(OMEGA, frames[i]) for i in self._spinning]
+        made += [Item(lay.OMEGA, frames[i]) for i in self._spinning]
         self._bodies = OutputDerivatives(model, transfer, made, order)
-        m = numbers[self._spinning, MOMENTS:]
+        m = numbers[self._spinning, lay.MOMENTS :]
         self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
         # forces and moments on moving bodies; those fixed to a body also need its ω
         table = loads.forces
         self._acting = np.flatnonzero(table[:, 0] >= 0) if len(table) else np.zeros(0, dtype=np.intp)
         self._turning = np.flatnonzero(table[self._acting, 2] == 1)
         made = [
-            Item(OMEGA, int(table[i, 0]))
+            Item(lay.OMEGA, int(table[i, 0]))
             if table[i, 1]
-            else Item(POINT, int(table[i, 0]), local_b=tuple(loads.places[i]))
+            else Item(lay.POINT, int(table[i, 0]), local_b=tuple(loads.places[i]))
             for i in self._acting
         ]
-        made += [Item(OMEGA, int(table[self._acting[i], 0])) for i in self._turning]
+        made += [Item(lay.OMEGA, int(table[self._acting[i], 0])) for i in self._turning]
         self._springs = loads.spring_numbers[:, 6:]
         for (a, b), x in zip(loads.springs.tolist(), loads.spring_numbers, strict=True):
-            made += [Item(POINT, a, local_b=tuple(x[:3])), Item(POINT, b, local_b=tuple(x[3:6]))]
+            made += [Item(lay.POINT, a, local_b=tuple(x[:3])), Item(lay.POINT, b, local_b=tuple(x[3:6]))]
         self._loaded = OutputDerivatives(model, transfer, made, 2) if made else None
         turned = [frames[i] for i in self._spinning]
         turned += [int(table[self._acting[i], 0]) for i in self._turning]
         # axes of those frames, which do not depend on the coordinates
-        axes = [Item(DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
-        self._axes = OutputQuery(tree, plain_rows(tree, axes), 1) if axes else None
+        axes = [Item(lay.DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
+        self._axes = output_query(tree, plain_rows(tree, axes), 1) if axes else None
         laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
         self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
         rotors = tuple(j for j in model.description.joints if any(j.armature))  # type: ignore[arg-type]
@@ -142,16 +151,16 @@ class Stiffness:
         count = len(states)
         axes = np.zeros((count, 0, 3, 3))
         if self._axes is not None:
-            found = self._axes.layout.split(self._axes.table(states), (count,))[0]
+            found = self._axes.arrays(states)[0]
             axes = np.swapaxes(found.reshape(count, -1, 3, 3), -1, -2)
         split = len(self._spinning)
         _, *tensors = self._bodies(states)
-        parts = [T.reshape(count, -1, 3, *T.shape[2:]) for T in tensors]
+        parts = [_in_threes(T) for T in tensors]
         n = len(self._mass)
         self._add_linear([T[:, :n] for T in parts], v, a, inertial, loaded)
         self._add_angular([T[:, n:] for T in parts], axes[:, :split], v, a, inertial)
         if self._loaded is not None:
-            values, G, H = (T.reshape(count, -1, 3, *T.shape[2:]) for T in self._loaded(states))
+            values, G, H = map(_in_threes, self._loaded(states))
             k = len(self._acting) + len(self._turning)
             self._add_forces(G[:, :k], H[:, :k], axes[:, split:], force, loaded)
             self._add_springs(values[:, k:], G[:, k:], H[:, k:], v, loaded)
@@ -251,6 +260,11 @@ class Stiffness:
         loaded += geometric_stiffness(H, effort) + projected_derivative(G, d_effort)
 
 
+def _in_threes(T: np.ndarray) -> np.ndarray:
+    """Return tensors (B, 3n, …) with an axis for the components of each vector, (B, n, 3, …)."""
+    return T.reshape(len(T), T.shape[1] // 3, 3, *T.shape[2:])
+
+
 def accelerations(G: np.ndarray, H: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Return ü = G q̈ + q̇ᵀ H q̇ (..., P) of rows (B, ..., P, M) for rates and accelerations (B, M) (2-27)."""
     middle = G.ndim - 3
@@ -295,8 +309,8 @@ def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: 
     if transfer.holonomic:
         return np.zeros((len(states), size, size), v.dtype)
     rows = make_rows(tree, transfer.names)
-    query = OutputQuery(tree, rows, 2)
-    _, S, H = query.layout.split(query.table(states), (len(states),))
+    query = output_query(tree, rows, 2)
+    _, S, H = query.arrays(states)
     if rows.select is not None:
         S, H = (T.take(rows.select, axis=1) for T in (S, H))
     (A,) = transfer.jets(states, 1)
@@ -317,15 +331,15 @@ def load_gains(
     for name in names:
         i = loads.names.index(name)
         frame, moment, body = loads.forces[i].tolist()
-        place = Item(OMEGA, frame) if moment else Item(POINT, frame, local_b=tuple(loads.places[i]))
+        place = Item(lay.OMEGA, frame) if moment else Item(lay.POINT, frame, local_b=tuple(loads.places[i]))
         if frame < 0:
             made[name] = np.zeros((len(states), transfer.size, 3))
             continue
         G = np.swapaxes(OutputDerivatives(model, transfer, [place], 1)(states)[1], -1, -2)
         if body:  # unit vectors of the reference configuration, fixed to the body
-            axes = [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
-            query = OutputQuery(tree, plain_rows(tree, axes), 1)
-            found = query.layout.split(query.table(states), (len(states),))[0]
+            axes = [Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
+            query = output_query(tree, plain_rows(tree, axes), 1)
+            found = query.arrays(states)[0]
             G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)
         made[name] = G
     return made
@@ -374,6 +388,8 @@ class Linearization(Printable):
     >>> lin.inverse_dynamics([0.001, 0.0]).round(6)
     array([0.019571, 0.004893])
     """
+
+    _one_line = ("coordinates", "batch")
 
     def __init__(
         self,
@@ -429,14 +445,19 @@ class Linearization(Printable):
         >>> kic.load("horn-two-link").at([0.0, 0.0]).linearize().inverse_dynamics(dqdd=[1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
-        M = len(self.coordinates)
+        given = self._deviations(dq=dq, dqd=dqd, dqdd=dqdd)
         total = np.zeros_like(self.T)
-        for name, given, by in (("dq", dq, self.K), ("dqd", dqd, self.C), ("dqdd", dqdd, self.I)):
-            if given is not None:
-                x = as_array(name, given, M)
-                broadcast_batches(linearization=self.batch, **{name: x.shape[:-1]})
-                total = total + np.einsum("...kn,...n->...k", by, x)
+        for name, by in (("dq", self.K), ("dqd", self.C), ("dqdd", self.I)):
+            if name in given:
+                total = total + np.einsum("...kn,...n->...k", by, given[name])
         return total
+
+    def _deviations(self, **given: Any) -> dict[str, np.ndarray]:
+        """Return the deviations (..., M) that are not None; their batches broadcast."""
+        M = len(self.coordinates)
+        found = {name: as_array(name, x, M) for name, x in given.items() if x is not None}
+        broadcast_batches(linearization=self.batch, **{name: x.shape[:-1] for name, x in found.items()})
+        return found
 
     def rate(self, qddd: Any) -> np.ndarray:
         """Compute the rate of the efforts for jerks `qddd`: Ṫ = K q̇ + C q̈ + I* q⃛ (as in eq 2-239).
@@ -463,21 +484,20 @@ class Linearization(Printable):
         >>> lin.forward_dynamics([0.001, 0.0]).round(5)
         array([-0.01258,  0.01678])
         """
-        M = len(self.coordinates)
-        net = -self.inverse_dynamics(dq, dqd)
-        if effort is not None:
-            net = net + as_array("effort", effort, M)
-        return self.inertia_only.forward_dynamics(np.zeros(M), net)
+        given = self._deviations(dq=dq, dqd=dqd, effort=effort)
+        net = given.pop("effort", 0.0) - self.inverse_dynamics(**given)
+        return self.inertia_only.forward_dynamics(np.zeros(len(self.coordinates)), net)
 
     @property
     def inertia_only(self) -> Dynamics:
         """Return the dynamics of small motions without stiffness and damping: T = I* δq̈."""
-        zero = np.zeros((*self.batch, *(len(self.coordinates),) * 3))
+        # NaN where I* is
+        zero = np.repeat(0 * self.I[..., None], len(self.coordinates), axis=-1)
         return Dynamics(
             self.coordinates, self.I, zero, holonomic=self.holonomic, inertia_error=self.inertia_error
         )
 
-    def with_fixed(self, names: str | Iterable[str]) -> Linearization:
+    def with_fixed(self, fixed: str | Iterable[str]) -> Linearization:
         """Return the linearization of the other coordinates, with those named fixed to the nominal motion.
 
         Examples
@@ -485,11 +505,11 @@ class Linearization(Printable):
         >>> kic.load("horn-two-link").at([-1.5, 0.0]).linearize().with_fixed("elbow").K.round(3)
         array([[19.571]])
         """
-        fixed = names_of(names, "names")
-        for name in fixed:
+        still = names_of(fixed, "fixed")
+        for name in still:
             if name not in self.coordinates:
                 raise unknown("coordinate", name, "this linearization", self.coordinates)
-        kept = [n for n, name in enumerate(self.coordinates) if name not in fixed]
+        kept = [n for n, name in enumerate(self.coordinates) if name not in still]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
         part.holonomic, part.time = self.holonomic, self.time
@@ -542,6 +562,27 @@ class Linearization(Printable):
         return sheet
 
 
+def actuator_efforts(
+    configuration: Configuration, effort: Mapping[str, Any], wrt: Any, failures: Literal["raise", "mask"]
+) -> tuple[Coefficients, np.ndarray]:
+    """Return the coefficients of actuators, and their efforts (..., A) by name."""
+    if not effort:
+        raise invalid("effort", "must have the effort of at least one row", effort)
+    names = configuration._model.actuators(list(effort), hold_all=False)
+    rows = configuration.coefficients(names, order=2, wrt=wrt, failures=failures)
+    values = [real_array(f"effort[{name!r}]", value) for name, value in effort.items()]
+    if len(names) != len(values):
+        raise invalid("effort", "must be efforts of single rows", tuple(effort))
+    batches = {f"effort[{name!r}]": value.shape for name, value in zip(effort, values, strict=True)}
+    broadcast_batches(configuration=configuration.batch, **batches)
+    return rows, np.stack(np.broadcast_arrays(*values), axis=-1)
+
+
+def generalized_efforts(rows: Coefficients, effort: np.ndarray) -> np.ndarray:
+    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) of actuators."""
+    return np.einsum("...pn,...p->...n", rows.G, effort)
+
+
 def linearize(
     configuration: Configuration,
     qd: Any = None,
@@ -558,15 +599,18 @@ def linearize(
         raise InputError("linearize() requires a numeric configuration, got symbols.", key="configuration")
     if qdd is not None and effort is not None:
         raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.", key="qdd")
-    d = configuration.dynamics(wrt, applied, failures)
+    d = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     M, friction = len(d.coordinates), np.zeros(len(d.coordinates))
     v = np.zeros(M) if qd is None else as_array("qd", qd, M)
     shafts = motor_shafts(configuration, 3, wrt, failures) if flag("motors", motors) else None
     if shafts is not None:
         d = d + model.drive_train.dynamics(shafts)
         friction = dry_friction(configuration, shafts, v)
+    acting = None
+    if isinstance(effort, Mapping):
+        acting = actuator_efforts(configuration, effort, wrt, failures)
     if effort is not None:
-        given = as_array("effort", effort, M)
+        given = as_array("effort", effort, M) if acting is None else generalized_efforts(*acting)
         broadcast_batches(effort=given.shape[:-1], configuration=d.batch, qd=v.shape[:-1])
         a = d.forward_dynamics(v, given - friction)
     else:
@@ -595,6 +639,11 @@ def linearize(
     full = scatter(parts, good).reshape(*batch, 3, M, M)
     full[~good] = np.nan
     stiffness = full[..., 0, :, :], full[..., 1, :, :]
+    if acting is not None:  # efforts of actuators are constant, not those at the coordinates
+        stiffness = (
+            stiffness[0],
+            stiffness[1] + constant_effort_stiffness(acting[0].needed("H", 2), acting[1]),
+        )
     if shafts is not None:
         rotors = model.drive_train.stiffness(shafts, v, a)
         stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]

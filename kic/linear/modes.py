@@ -46,6 +46,8 @@ class Modes(Printable):
     swings at 1.144 Hz: shoulder -0.3229, elbow 1
     """
 
+    _one_line = ("coordinates", "batch")
+
     def __init__(
         self,
         coordinates: tuple[str, ...],

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from kic.actuation.motor_demand import motor_shafts
 from kic.configuration import Configuration
+from kic.description.parts import Body, Distance, Joint, Point
 from kic.dynamics.drive_train import DriveTrain
-from kic.errors import InputError, unknown
+from kic.errors import InputError, invalid, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
-from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, scatter
+from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, reals, scatter
 from kic.numerics.display import Printable, Summary
 from kic.numerics.optional import import_optional
+
+# name of an output and its row (..., X), None for a current
+Output = tuple[str, np.ndarray | None]
 
 
 @dataclass
@@ -52,7 +56,7 @@ class StateSpaceBuilder:
             *(f"{m}.current" for m, s in zip(self.motors, self.is_inductive, strict=True) if s),
         )
 
-    def state_space(self, inputs: tuple[str, ...], outputs: list[tuple[str, np.ndarray]]) -> StateSpace:
+    def state_space(self, inputs: tuple[str, ...], outputs: list[Output]) -> StateSpace:
         """Build the model for named inputs, and outputs given by rows (..., X) or by names of currents."""
         lin, M, X = self.lin, self.M, len(self.states)
         inverse = self._inverse()
@@ -71,7 +75,7 @@ class StateSpaceBuilder:
         C = np.zeros((*self.batch, len(outputs), X))
         D = np.zeros((*self.batch, len(outputs), len(labels)))
         for p, (name, row) in enumerate(outputs):
-            if row.size:
+            if row is not None:
                 C[..., p, :] = row
             else:
                 k = self.motors.index(name.rpartition(".")[0])
@@ -80,15 +84,16 @@ class StateSpaceBuilder:
         for matrix in (A, columns, C, D):
             matrix[unsolved] = np.nan
         names = [name for name, _ in outputs]
-        return StateSpace(A, columns, C, D, self.states, labels, names, lin.coordinates, lin.qd, lin.qdd)
+        named = self.states, labels, names
+        return StateSpace(A, columns, C, D, *named, coordinates=lin.coordinates, qd=lin.qd, qdd=lin.qdd)
 
-    def outputs(self, rows: Coefficients, rates: bool) -> list[tuple[str, np.ndarray]]:
+    def outputs(self, rows: Coefficients, rates: bool) -> list[Output]:
         """Return rows (..., X) of outputs by name, from their coefficients to second order.
 
         A row with a value is δu = G δq; its rate, and an angular velocity, δu̇ = G δq̇ + (∂u̇/∂q) δq.
         """
         drift = np.einsum("...pln,...n->...pl", rows.needed("H", 2), self.lin.qd)
-        M, made = self.M, list[tuple[str, np.ndarray]]()
+        M, made = self.M, list[Output]()
         for p, label in enumerate(rows.rows):
             row = np.zeros((*self.batch, len(self.states)))
             if rates or label in rows.quasi:
@@ -149,7 +154,8 @@ class StateSpaceBuilder:
         feeds = [np.zeros((*self.batch, len(self.motors), 0))]
         for name in names:
             whole, _, part = name.rpartition(".")
-            made = [f"{name}.{c}" for c in "xyz"] if name in self.loads else [name]
+            gain = self.loads.get(name)
+            made = [f"{name}.{c}" for c in "xyz"] if gain is not None and gain.shape[-1] == 3 else [name]
             one = np.zeros((*self.batch, X, len(made)))
             feed = np.zeros((*self.batch, len(self.motors), len(made)))
             if name in self.motors:
@@ -168,9 +174,7 @@ class StateSpaceBuilder:
             feeds.append(feed)
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise InputError(
-                f"`inputs` must be distinct, got {', '.join(twice)} twice.", key="inputs", got=tuple(twice)
-            )
+            raise invalid("inputs", "must be distinct", tuple(twice), shown=f"{', '.join(twice)} twice")
         return labels, np.concatenate(columns, axis=-1), np.concatenate(feeds, axis=-1)
 
     def _voltage(self, k: int, one: np.ndarray, feed: np.ndarray, inverse: np.ndarray) -> None:
@@ -225,6 +229,12 @@ class StateSpace(Printable):
            [325.727,   0.   ]])
     """
 
+    _one_line = ("states", "inputs", "outputs", "batch")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "bode": "frequency_response(omega), or to_control()",
+        "transfer_function": "frequency_response(omega), or to_control()",
+    }
+
     def __init__(
         self,
         A: Any,
@@ -234,6 +244,7 @@ class StateSpace(Printable):
         states: Iterable[str],
         inputs: Iterable[str],
         outputs: Iterable[str],
+        *,
         coordinates: Iterable[str] = (),
         qd: Any = None,
         qdd: Any = None,
@@ -250,12 +261,11 @@ class StateSpace(Printable):
             tensor("D", D, Y, U),
         )
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
-            raise InputError(
+            message = (
                 f"`states` must begin with the coordinates ({', '.join(self.coordinates)}) and their rates, "
-                f"got {', '.join(self.states)}.",
-                key="states",
-                got=self.states,
+                f"got {', '.join(self.states)}."
             )
+            raise InputError(message, key="states", got=self.states)
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
         self.dt = None if dt is None else positive("dt", dt)
@@ -272,7 +282,7 @@ class StateSpace(Printable):
         safe = np.where(known[..., None, None], self.A, 0.0)
         return np.where(known[..., None], np.linalg.eigvals(safe).astype(complex), np.nan)
 
-    def discretize(self, dt: float, method: str = "zoh") -> StateSpace:
+    def discretize(self, dt: float, *, method: str = "zoh") -> StateSpace:
         """Return the discrete-time model for a time step.
 
         Parameters
@@ -309,12 +319,11 @@ class StateSpace(Printable):
                     made = cont2discrete(four, h, method)
             except (FloatingPointError, np.linalg.LinAlgError):
                 largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
-                raise InputError(
+                message = (
                     f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
-                    "another `method`.",
-                    key="dt",
-                    got=h,
-                ) from None
+                    "another `method`."
+                )
+                raise InputError(message, key="dt", got=h) from None
             A[index], B[index], C[index], D[index] = made[:4]
         return self._like(A, B, C, D, dt=h)
 
@@ -332,12 +341,51 @@ class StateSpace(Printable):
     def _require_continuous(self, method: str) -> None:
         """Raise an error for a discrete model."""
         if self.dt is not None:
-            raise InputError(
+            message = (
                 f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it "
-                "before discretize().",
-                key="dt",
-                got=self.dt,
+                "before discretize()."
             )
+            raise InputError(message, key="dt", got=self.dt)
+
+    def frequency_response(self, omega: Any) -> np.ndarray:
+        """Return the complex frequency response C (jω − A)⁻¹ B + D.
+
+        For a discrete model, e^(jω dt) replaces jω.
+
+        Parameters
+        ----------
+        omega : float or (W,) array_like
+            Angular frequencies, in rad per unit of time.
+
+        Returns
+        -------
+        (..., W, Y, U) ndarray
+            Each output for each input; `np.abs` and `np.angle` are gain and phase.
+
+        Raises
+        ------
+        InputError
+            If a frequency is not a finite number, or is a pole of the model.
+
+        Examples
+        --------
+        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+        >>> abs(s.frequency_response([0.0, 10.0])).shape
+        (2, 1, 1)
+        """
+        w = reals(omega)
+        if w is None:
+            raise invalid("omega", "must be finite numbers", omega)
+        points = (1j * w if self.dt is None else np.exp(1j * w * self.dt)).ravel()
+        unsolved = ~np.isfinite(self.A).all(axis=(-1, -2))[..., None, None, None]
+        A, B, C, D = (np.where(unsolved[..., 0], 0.0, T)[..., None, :, :] for T in self._matrices)
+        own = points[:, None, None] * np.eye(len(self.states)) - A
+        try:
+            found = C @ np.linalg.solve(np.where(unsolved, np.eye(len(self.states)), own), B + 0j) + D
+        except np.linalg.LinAlgError:
+            raise invalid("omega", "must not be a pole of the model", omega, "Add damping.") from None
+        found = np.where(unsolved, np.nan, found)
+        return found.reshape(*self.batch, *w.shape, len(self.outputs), len(self.inputs))
 
     def transfer(self, coefficients: Coefficients) -> StateSpace:
         """Return the model with states in other coordinates, such as those of an end effector (3-52).
@@ -375,12 +423,11 @@ class StateSpace(Printable):
         self._require_continuous("transfer()")
         new = expect("coefficients", coefficients)
         if set(new.columns) != set(self.coordinates):
-            raise InputError(
+            message = (
                 f"`coefficients` must be with respect to {', '.join(self.coordinates)}, got "
-                f"{', '.join(new.columns)}.",
-                key="coefficients",
-                columns=new.columns,
+                f"{', '.join(new.columns)}."
             )
+            raise InputError(message, key="coefficients", columns=new.columns)
         new = new.columns_of(self.coordinates)
         M, v = len(self.coordinates), self.qd
         H, D = new.needed("H", 2), new.needed("D", 3)
@@ -448,11 +495,10 @@ class StateSpace(Printable):
     def _require_single(self, method: str) -> None:
         """Raise an error for a batch."""
         if self.batch:
-            raise InputError(
-                f"{method} requires a single model, got a batch of shape {self.batch}. Use one "
-                "configuration.",
-                got=self.batch,
+            message = (
+                f"{method} requires a single model, got a batch of shape {self.batch}. Use one configuration."
             )
+            raise InputError(message, got=self.batch)
 
     def summary(self) -> Summary:
         """Return labelled tables."""
@@ -499,15 +545,19 @@ def state_space(
     model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
     count = bool(model.description.motors) if motors is None else flag("motors", motors)
     reduced = flag("reduced", reduced)
-    lin = configuration.linearize(qd, qdd, wrt, effort, applied, failures, count)
+    lin = configuration.linearize(
+        qd, qdd, wrt=wrt, effort=effort, applied=applied, failures=failures, motors=count
+    )
     shafts = motor_shafts(configuration, 2, wrt, failures) if count else None
     if inputs is None:
         named = shafts.rows if shafts is not None else lin.coordinates
     else:
         named = names_of(inputs, "inputs")
+    gains = _load_gains(configuration, named, wrt, failures, lin.batch)
+    others = tuple(shafts.rows if shafts is not None else ()) + lin.coordinates
     builder = StateSpaceBuilder(
         lin,
-        _load_gains(configuration, named, wrt, failures, lin.batch),
+        gains | _row_gains(configuration, [x for x in named if x not in others], wrt, failures),
         model.drive_train if count else None,
         shafts,
         reduced,
@@ -539,14 +589,27 @@ def _load_gains(
     }
 
 
+def _row_gains(
+    configuration: Configuration, inputs: list[str], wrt: Any, failures: Literal["raise", "mask"]
+) -> dict[str, np.ndarray]:
+    """Return gains (..., M, 1) of efforts at single rows among the inputs, such as actuators: Gᵀ."""
+    found, part_names = dict[str, np.ndarray](), configuration._model.description._parts
+    for name in inputs:
+        part = part_names.get(name.partition(".")[0])
+        if isinstance(part, Joint | Distance | Point | Body):
+            rows = configuration.coefficients(name, order=1, wrt=wrt, failures=failures)
+            found |= {row: rows.G[..., k, :, None] for k, row in enumerate(rows.rows) if rows.rows == (name,)}
+    return found
+
+
 def _output_rows(
     configuration: Configuration,
     outputs: Any,
     builder: StateSpaceBuilder,
     wrt: Any,
     failures: Literal["raise", "mask"],
-) -> list[tuple[str, np.ndarray]]:
-    """Return outputs by name with their rows, which are empty for currents."""
+) -> list[Output]:
+    """Return outputs by name with their rows, which are None for currents."""
     lin, X = builder.lin, len(builder.states)
     if outputs is None:
         return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
@@ -555,13 +618,12 @@ def _output_rows(
     if builder.train is not None:
         for k, m in enumerate(builder.motors):
             if f"{m}.current" in names and not builder.train.electrical[k]:
-                raise InputError(
-                    f"`outputs` must not name the current of the torque source '{m}'.", key="outputs", motor=m
-                )
+                message = f"`outputs` must not name the current of the torque source '{m}'."
+                raise InputError(message, key="outputs", motor=m)
     moving = [name for name in names if name not in currents]
     rows = {name: name.removesuffix(".rate") for name in moving}
-    made: dict[str, list[tuple[str, np.ndarray]]] = {}
+    made: dict[str, list[Output]] = {}
     for name, of in rows.items():
-        found = configuration.coefficients(of, 2, wrt, failures)
+        found = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
         made[name] = builder.outputs(found, name != of)
-    return [one for name in names for one in made.get(name, [(name, np.zeros(0))])]
+    return [one for name in names for one in made.get(name, [(name, None)])]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -36,6 +37,21 @@ def entries(value: Any) -> list[Any]:
         return [value]
 
 
+def is_function(value: Any) -> TypeGuard[Callable[..., Any]]:
+    """Return True if a value can be called and is not a class."""
+    return callable(value) and not isinstance(value, type)
+
+
+def check_parameters(name: str, function: Callable[..., Any], *parameters: str) -> None:
+    """Raise `InputError` for a function that cannot be called with these positional arguments."""
+    try:
+        inspect.signature(function).bind(*parameters)
+    except TypeError:
+        raise invalid(name, f"must be a function of ({', '.join(parameters)})", function) from None
+    except ValueError:  # a function without signature
+        return
+
+
 def flag(name: str, value: Any) -> bool:
     """Return a truth value; 0 and 1 count as such, other objects do not."""
     if value is True or value is False:
@@ -47,6 +63,13 @@ def flag(name: str, value: Any) -> bool:
     raise invalid(name, "must be True or False", value)
 
 
+def text(name: str, value: Any) -> str:
+    """Return a string."""
+    if not isinstance(value, str):
+        raise invalid(name, "must be a string", value)
+    return str(value)
+
+
 def choice(name: str, value: Any, among: Iterable[str]) -> str:
     """Return one of a few words."""
     words = tuple(among)
@@ -56,14 +79,28 @@ def choice(name: str, value: Any, among: Iterable[str]) -> str:
     return str(value)
 
 
-def integer(name: str, value: Any, least: int, most: int | None = None, other: str = "") -> int:
+# largest count, of samples or steps: arrays of as many numbers fit into memory
+COUNT_MAX = 10**7
+
+
+def integer(name: str, value: Any, least: int, most: int | None = COUNT_MAX, other: str = "") -> int:
     """Return an integer within bounds; `other` names what the caller accepts in its place."""
     number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
     if not number or value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        high = number and value >= least
+        bounds = f"of at most {most}" if high else f"of at least {least}"
+        bounds = bounds if most in (None, COUNT_MAX) else f"from {least} to {most}"
         bounds += f" or {other}" if other else ""
         raise invalid(name, f"must be an integer {bounds}", value)
     return int(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return the random generator of a seed, or the one that is given."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    # NumPy's own check recurses without end on a matrix
+    return np.random.default_rng(integer("rng", rng, 0, None, other="a Generator"))
 
 
 def positive(name: str, value: Any) -> float:
@@ -104,10 +141,8 @@ def item(items: tuple[Any, ...], k: Any) -> Any:
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]
     except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"The index must be an integer or a slice, got {short_repr(k)}.", key="index", got=k
-        ) from None
+        message = f"The index must be an integer or a slice, got {short_repr(k)}."
+        raise InputError(message, key="index", got=k) from None
     except IndexError:
-        raise OutOfRangeError(
-            f"The index must be less than {len(items)}, got {short_repr(k)}.", key="index", got=k
-        ) from None
+        message = f"The index must be less than {len(items)}, got {short_repr(k)}."
+        raise OutOfRangeError(message, key="index", got=k) from None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -55,7 +57,7 @@ def as_numbers(value: Any) -> np.ndarray | None:
 def _is_symbol(x: Any) -> bool:
     """Return True if an object has the arithmetic that the kernels need."""
     kind = type(x)
-    if issubclass(kind, bool | np.bool_ | np.ndarray):
+    if issubclass(kind, bool | np.bool_ | np.ndarray | np.datetime64 | np.timedelta64 | timedelta):
         return False
     return all(hasattr(kind, sign) for sign in ("__add__", "__mul__", "__neg__"))
 
@@ -123,14 +125,17 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     if not np.isfinite(a).all():
         bad = np.argwhere(~np.isfinite(a))
         where = ", ".join(map(str, map(tuple, bad[:4].tolist())))
-        raise InputError(
-            f"`{name}` must be finite, got {a[tuple(bad[0])]} at {where}"
-            f"{' …' if len(bad) > 4 else ''} ({len(bad)} of {a.size} entries).",
-            key=name,
-            got=a[tuple(bad[0])],
-            entries=bad,
+        message = (
+            f"`{name}` must be finite, got {a[tuple(bad[0])]} at {where}{' …' if len(bad) > 4 else ''} "
+            f"({len(bad)} of {a.size} entries)."
         )
+        raise InputError(message, key=name, got=a[tuple(bad[0])], entries=bad)
     return ordinary(name, a) if bounded else a
+
+
+def one_batch_axis(a: np.ndarray, rank: int = 1) -> np.ndarray:
+    """Return arrays of a rank, such as (..., n), with a single batch axis; they may be empty."""
+    return a.reshape(prod(a.shape[: a.ndim - rank]), *a.shape[a.ndim - rank :])
 
 
 def is_scalar(value: Any) -> bool:
@@ -139,25 +144,12 @@ def is_scalar(value: Any) -> bool:
     return a is not None and a.ndim == 0
 
 
-def squeeze_for_scalars(result: np.ndarray, *given: Any) -> np.ndarray:
-    """Return results (..., 1) without their last axis if all arguments that were given are plain numbers.
-
-    `as_array` accepts plain numbers where there is one degree of freedom, and None stands for no argument.
-    """
-    there = [value for value in given if value is not None]
-    plain = bool(there) and all(np.ndim(value) == 0 for value in there)
-    return np.asarray(result)[..., 0][()] if plain else result
-
-
 def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
     if size > ARGUMENT_MAX:
-        raise InputError(
-            f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units.",
-            key=name,
-            got=size,
-        )
+        message = f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units."
+        raise InputError(message, key=name, got=size)
     return a
 
 
@@ -192,6 +184,13 @@ def require_real(name: str, a: np.ndarray) -> np.ndarray:
     return a
 
 
+def not_symbolic(name: str, a: np.ndarray) -> np.ndarray:
+    """Return an array of real or complex numbers; symbols raise `InputError`."""
+    if a.dtype == object:
+        raise InputError(f"`{name}` must be numbers, got symbols.", key=name, got=a.dtype)
+    return a
+
+
 def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     """Return directions (..., size) scaled to unit length; of any size for None.
 
@@ -205,12 +204,8 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
     if not largest.all():
         where = np.argwhere(largest[..., 0] == 0)[0].tolist()
         at = f" at {where}" if where else ""
-        raise InputError(
-            f"`{name}` must have a length other than zero, got {short_repr(value)}{at}.",
-            key=name,
-            got=value,
-            entries=where,
-        )
+        message = f"`{name}` must have a length other than zero, got {short_repr(value)}{at}."
+        raise InputError(message, key=name, got=value, entries=where)
     d = d / largest  # squares of tiny and huge numbers are not representable
     return d / np.sqrt((d**2).sum(axis=-1, keepdims=True))
 
@@ -268,7 +263,7 @@ def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any
     for the others.
     """
     check_failures(failures)
-    good = ok.copy()
+    good = np.array(ok)  # an array also for a single member
     while True:
         try:
             members = np.flatnonzero(good)

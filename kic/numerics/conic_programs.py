@@ -29,7 +29,7 @@ class Program:
     """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone."""
 
     cost: np.ndarray  # (N,): linear cost
-    # (Q, N), (Q,): equalities with orthonormal rows; see `independent_rows`
+    # (Q, N), (Q,): equalities with orthonormal rows; see `orthonormal_rows`
     E: np.ndarray
     e: np.ndarray
     # (R, N), (R,): inequalities, block by block
@@ -60,7 +60,7 @@ def cone_margins(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in blocks])
 
 
-def independent_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthonormal_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the component of `e` outside range(E), and T such that T E has orthonormal rows."""
     if not E.size:
         return e, np.zeros((0, len(e)))

@@ -18,7 +18,7 @@ _MULTIPLIER_RTOL = 1e-9
 # smallest norm of a row, relative to the largest
 _ROW_RTOL = 1e-12
 # bounds are scaled by at least this share of the largest effort, so that squares of ratios do not overflow
-_SIZE_RTOL = 1e-150
+_MAGNITUDE_RTOL = 1e-150
 # iterations of the active-set solver for each condition
 _ITERATIONS_PER_ROW = 50
 # violation of a bound, relative to the terms of an effort, that counts as active
@@ -170,7 +170,7 @@ def _bounded(
     magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
     largest = max(np.abs(a).max(initial=0.0) for a in (start, N))
     magnitude = np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0)
-    size = np.tile(np.maximum(magnitude, _SIZE_RTOL * largest), 2)
+    size = np.tile(np.maximum(magnitude, _MAGNITUDE_RTOL * largest), 2)
     bound = np.concatenate([upper, -lower])
     given = np.flatnonzero(np.isfinite(bound))
     rows, T = np.concatenate([N, -N]) / size[:, None], np.concatenate([start, -start]) / size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ import numpy as np
 ROUNDOFF = 1e-14
 # width of tables and prose (characters)
 WIDTH = 100
+# longest repr (characters), and most names of a list in it
+LINE_MAX, NAMES_MAX = 200, 8
 # head and cells of a column that separates others
 BAR = "|"
 
@@ -246,6 +248,12 @@ class Summary:
         """Return HTML for a notebook."""
         return f"<p><b>{escape(self.title)}</b></p>" + "".join(html(part) for part in self._parts)
 
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
     def chapters(self) -> list[tuple[str, list[Table | str]]]:
         """Return the parts by heading; those before the first heading have the heading ""."""
         marks = [*self._marks, ("", len(self._parts))]
@@ -254,18 +262,56 @@ class Summary:
         return [(title, parts) for title, parts in found if parts]
 
 
-class Printable(ABC):
-    """Base class of results that are shown as their `summary`, as text or in a notebook as HTML."""
+class OneLine:
+    """Base class of objects whose repr is one line of names and shapes, which computes nothing."""
+
+    # attributes that are shown
+    _one_line: ClassVar[tuple[str, ...]] = ()
+
+    def _facts(self) -> Iterator[str]:
+        """Yield the facts that are shown."""
+        for key in self._one_line:
+            if text := _brief(getattr(self, key)):
+                yield f"{key} {text}"
+
+    def __repr__(self) -> str:
+        name, facts = getattr(self, "name", ""), "; ".join(self._facts())
+        owner = f" '{name}'" if name else ""
+        line = " ".join(f"{type(self).__name__}{owner}{': ' if facts else ''}{facts}".split())
+        return f"<{line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + '…'}>"
+
+
+class Printable(OneLine, ABC):
+    """Base class of results with a `summary`, which notebooks show as HTML.
+
+    A missing attribute that is a common term of the field raises an error that names its counterpart.
+    """
+
+    # counterparts of common terms
+    _counterparts: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # type checkers report unknown attributes
+
+        def __getattr__(self, name: str) -> Any:
+            hint = type(self)._counterparts.get(name)
+            message = f"'{type(self).__name__}' object has no attribute '{name}'."
+            raise AttributeError(message + (f" Use {hint}." if hint else ""), name=name, obj=self)
 
     @abstractmethod
     def summary(self) -> Summary:
-        """Return the table that is shown."""
-
-    def __repr__(self) -> str:
-        return self.summary().text()
+        """Return labelled tables."""
 
     def _repr_html_(self) -> str:
         return self.summary().html()
+
+
+def _brief(x: Any) -> str:
+    """Return names, a number or the shape of an array as text; '' for none."""
+    if isinstance(x, np.ndarray) and x.shape:
+        return str(x.shape)
+    if isinstance(x, tuple) and all(isinstance(name, str) for name in x):
+        return ", ".join((*x[:NAMES_MAX], *(["…"] if x[NAMES_MAX:] else [])))
+    return "" if x is None else f"{x:.5g}" if isinstance(x, float) else str(x)
 
 
 def html(part: Table | str) -> str:

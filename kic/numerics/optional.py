@@ -27,8 +27,7 @@ def import_optional(module: str, extra: str, purpose: str) -> Any:
         backend = os.environ.get("MPLBACKEND")
         if not (module.startswith("matplotlib") and backend):
             raise
-        raise InputError(
-            f"MPLBACKEND must name a backend of Matplotlib, got {short_repr(backend)}. Correct or unset it.",
-            key="MPLBACKEND",
-            got=backend,
-        ) from error
+        message = (
+            f"MPLBACKEND must name a backend of Matplotlib, got {short_repr(backend)}. Correct or unset it."
+        )
+        raise InputError(message, key="MPLBACKEND", got=backend) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb, factorial, perm
@@ -49,7 +50,26 @@ class Piecewise:
         basis = factor * powers.cumprod(axis=-1)[..., place] / h[..., None, None] ** _ORDERS
         return basis @ self.coefficients[piece]
 
-    def limits(self, order: int) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def _jets(self) -> tuple[list[float], list[float], list[np.ndarray], range]:
+        """Return knots, lengths, coefficients (N + 1, 4 M) of four derivatives by piece, and powers of u."""
+        c, h = self.coefficients, self.lengths[:, None, None]
+        pieces, height, width = c.shape
+        factor, _ = _falling(4, height)
+        jets = np.zeros((pieces, height, 4, width))
+        for k in range(min(4, height)):
+            jets[:, : height - k, k] = factor[k, k:, None] * c[:, k:] / h**k
+        by_piece = list(jets.reshape(pieces, height, 4 * width))
+        return self.knots.tolist(), self.lengths.tolist(), by_piece, range(height)
+
+    def at(self, t: float) -> np.ndarray:
+        """Return values and three derivatives (4, M) at one real time, for control loops."""
+        knots, lengths, jets, powers = self._jets
+        piece = bisect_right(knots, t, 1, len(lengths)) - 1
+        u = (t - knots[piece]) / lengths[piece]
+        return np.array([u**n for n in powers]).dot(jets[piece]).reshape(4, -1)
+
+    def end_derivatives(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return derivatives (K, M) of an order at both ends of each piece, as limits from inside."""
         c = polyder(self.coefficients, order, axis=1)
         h = self.lengths[:, None] ** order
@@ -100,7 +120,7 @@ class Piecewise:
         c = self.coefficients
         made = c[:, -1:]
         for n in range(c.shape[1] - 2, -1, -1):
-            made = product(made, share[:, :, None])
+            made = polynomial_product(made, share[:, :, None])
             made[:, 0] += c[:, n]
         return Piecewise(knots, made)
 
@@ -114,6 +134,15 @@ def joined(parts: list[Piecewise]) -> Piecewise:
         knots.append(knots[-1][-1] + (p.knots[1:] - p.knots[0]))
         coefficients.append(np.pad(p.coefficients, ((0, 0), (0, height - p.coefficients.shape[1]), (0, 0))))
     return Piecewise(np.concatenate(knots), np.concatenate(coefficients))
+
+
+def beside(parts: list[Piecewise]) -> Piecewise:
+    """Return the polynomials of several sets of pieces with the same ends, side by side on common pieces."""
+    knots = np.unique(np.concatenate([p.knots for p in parts]))
+    columns = [p.refined(knots).coefficients for p in parts]
+    height = max(c.shape[1] for c in columns)
+    padded = [np.pad(c, ((0, 0), (0, height - c.shape[1]), (0, 0))) for c in columns]
+    return Piecewise(knots, np.concatenate(padded, axis=2))
 
 
 def hermite(knots: np.ndarray, derivatives: np.ndarray) -> Piecewise:
@@ -138,7 +167,7 @@ def _falling(count: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     return factor, np.maximum(n - k, 0)
 
 
-def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def polynomial_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return products of polynomials (K, N + 1, M) and (K, L + 1, M)."""
     made = np.zeros((len(a), a.shape[1] + b.shape[1] - 1, a.shape[2]))
     for n in range(b.shape[1]):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import atan2, factorial, hypot, sqrt
 from typing import Any
 
 import numpy as np
 
 from kic.errors import InputError
+
+# largest deviation of R Rᵀ from I in a rotation matrix
+ROTATION_ATOL = 1e-6
 
 
 def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
@@ -61,9 +66,81 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
     return q[..., 1:] * (2 * np.where(small, series, half / size))[..., None]
 
 
+@np.errstate(over="ignore", invalid="ignore")
+def is_rotation(R: np.ndarray) -> bool:
+    """Return True if no matrix (..., 3, 3) deviates from Rᵀ R = I and det R = +1; NaN does not count."""
+    if R.dtype == object:
+        return True
+    R = R.real  # a matrix has numbers, which are faster, and a batch has arrays
+    (a, b, c), (d, e, f), (g, h, i) = R.tolist() if R.ndim == 2 else np.moveaxis(R, (-2, -1), (0, 1))
+    rows = a * a + b * b + c * c - 1, d * d + e * e + f * f - 1, g * g + h * h + i * i - 1
+    pairs = a * d + b * e + c * f, a * g + b * h + c * i, d * g + e * h + f * i
+    lengths, angles = (x * x + y * y + z * z for x, y, z in (rows, pairs))
+    det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+    wrong = (lengths > ROTATION_ATOL**2) | (angles > ROTATION_ATOL**2) | (det < 0)
+    return not (wrong if R.ndim == 2 else wrong.any())
+
+
 def vector_from_matrix(R: np.ndarray) -> np.ndarray:
     """Return the rotation vector (..., 3), of length at most π, of a rotation matrix (..., 3, 3)."""
     return vector_from_quaternion(quaternion_from_matrix(R))
+
+
+def vector_from_one_matrix(R: np.ndarray) -> np.ndarray:
+    """Return `vector_from_matrix` of one real matrix (3, 3) in a few microseconds, for control loops.
+
+    Up to a right angle and somewhat beyond, the vector follows from the antisymmetric part, otherwise
+    from the quaternion of Shepperd (1978), whose largest component is computed first.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
+    trace, x, y, z = a + e + i, h - f, c - g, d - b  # 1 + 2 cos, and 2 sin along the axis
+    if trace > 0:
+        size = hypot(x, y, z)
+        # asin(s)/s by its series where the angle is small
+        ratio = atan2(size, trace - 1) / size if size > 1e-3 else 0.5 + size**2 / 48 + 3 * size**4 / 1280
+        return np.array((ratio * x, ratio * y, ratio * z))
+    largest = max(a, e, i)
+    twice = sqrt(max(1 + 2 * largest - trace, 0.0))  # of the largest component
+    if largest == a:
+        w, x, y, z = x / twice, twice, (b + d) / twice, (c + g) / twice
+    elif largest == e:
+        w, x, y, z = y / twice, (b + d) / twice, twice, (f + h) / twice
+    else:
+        w, x, y, z = z / twice, (c + g) / twice, (f + h) / twice, twice
+    size = hypot(x, y, z)
+    ratio = 2 * atan2(size, w) / size if w >= 0 else -2 * atan2(size, -w) / size
+    return np.array((ratio * x, ratio * y, ratio * z))
+
+
+def matrix_from_quaternion(q: Sequence[float]) -> np.ndarray:
+    """Return the rotation matrix (3, 3) of one real quaternion (4,) of any length, for control loops."""
+    w, x, y, z = q
+    f = 2 / (w * w + x * x + y * y + z * z)
+    return np.array(
+        (
+            (1 - f * (y * y + z * z), f * (x * y - w * z), f * (x * z + w * y)),
+            (f * (x * y + w * z), 1 - f * (x * x + z * z), f * (y * z - w * x)),
+            (f * (x * z - w * y), f * (y * z + w * x), 1 - f * (x * x + y * y)),
+        )
+    )
+
+
+def turning_rates(r: np.ndarray, rd: np.ndarray, rdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ω and ω̇ (3,) in fixed axes from a real rotation vector (3,), at most two turns, and derivatives.
+
+    ω = ṙ + a r × ṙ + b r × (r × ṙ) with a = (1 − cos θ)/θ² and b = (θ − sin θ)/θ³, by their series in θ²; ω̇
+    is its complex step in time.
+    """
+    h = 1e-40
+    r, rd = r + 1j * h * rd, rd + 1j * h * rdd
+    powers = (-(r @ r)) ** _SERIES_ORDERS
+    across = np.cross(r, rd)
+    w = rd + (powers @ _VERSINE_SERIES) * across + (powers @ _SINE_SERIES) * np.cross(r, across)
+    return w.real, w.imag / h
+
+
+_SERIES_ORDERS = np.arange(26)
+_VERSINE_SERIES, _SINE_SERIES = (np.array([1 / factorial(2 * k + n) for k in range(26)]) for n in (2, 3))
 
 
 def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:

@@ -57,10 +57,10 @@ class DataTable:
         if names is None:
             return self
         there = {variable.name: variable for variable in self.variables}
-        for name in names_of(names, "names", 1):
+        for name in names_of(names, "of", 1):
             if name not in there:
                 raise unknown("column", name, self.title, there)
-        return replace(self, variables=tuple(there[name] for name in names_of(names, "names")))
+        return replace(self, variables=tuple(there[name] for name in names_of(names, "of")))
 
     @property
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -143,12 +143,12 @@ class Tabular(ABC):
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         """Return the table of some columns, or of the default ones."""
 
-    def to_dataframe(self, names: str | Iterable[str] | None = None) -> Any:
+    def to_dataframe(self, *, of: str | Iterable[str] | None = None) -> Any:
         """Return a pandas DataFrame with names; ``frame.attrs["units"]`` has the units.
 
         Parameters
         ----------
-        names : str or list of str, optional
+        of : str or list of str, optional
             Columns: quantities of the result ("G"), or, for configurations and motions, points, joints or
             rows ("tip"). By default all quantities, or the coordinates.
 
@@ -158,30 +158,30 @@ class Tabular(ABC):
             One row for each member of the batch, time or grid cell; for coefficients and dynamics one for
             each of their rows.
         """
-        return self._table(names).to_dataframe()
+        return self._table(of).to_dataframe()
 
-    def to_xarray(self, names: str | Iterable[str] | None = None) -> Any:
+    def to_xarray(self, *, of: str | Iterable[str] | None = None) -> Any:
         """Return an xarray Dataset with named axes, labels and units.
 
         Parameters
         ----------
-        names : str or list of str, optional
+        of : str or list of str, optional
             As in `to_dataframe`.
 
         Returns
         -------
         xarray.Dataset
         """
-        return self._table(names).to_xarray()
+        return self._table(of).to_xarray()
 
-    def to_csv(self, path: str | os.PathLike[str], names: str | Iterable[str] | None = None) -> None:
+    def to_csv(self, path: str | os.PathLike[str], *, of: str | Iterable[str] | None = None) -> None:
         """Write a CSV file, whose first line has names and units; it needs no other package.
 
         Parameters
         ----------
         path : path
             File to write. An existing file is replaced.
-        names : str or list of str, optional
+        of : str or list of str, optional
             As in `to_dataframe`.
 
         Raises
@@ -189,4 +189,4 @@ class Tabular(ABC):
         FileError
             If the file cannot be written.
         """
-        self._table(names).to_csv(path)
+        self._table(of).to_csv(path)

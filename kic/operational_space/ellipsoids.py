@@ -12,7 +12,7 @@ from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import choice, flag
-from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers, real_array
 from kic.numerics.display import Printable, Summary
 
 Kind = Literal["velocity", "force", "inertia", "acceleration"]
@@ -48,7 +48,7 @@ class Ellipsoid(Printable):
     ----------
     kind : {"velocity", "force", "inertia", "acceleration"}
         Kind of ellipsoid.
-    task, coordinates : tuple of str
+    rows, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
     limits : (M,)
         Limits of the rates or efforts.
@@ -72,10 +72,12 @@ class Ellipsoid(Printable):
     (array([1.669, 0.598]), np.float64(0.997), np.float64(2.791))
     """
 
+    _one_line = ("kind", "rows", "coordinates", "batch")
+
     def __init__(
         self,
         kind: Kind,
-        task: tuple[str, ...],
+        rows: tuple[str, ...],
         coordinates: tuple[str, ...],
         image: np.ndarray,
         center: np.ndarray,
@@ -83,7 +85,7 @@ class Ellipsoid(Printable):
         length: float | None,
         error: np.ndarray,
     ) -> None:
-        self.kind, self.task, self.coordinates = kind, task, coordinates
+        self.kind, self.rows, self.coordinates = kind, rows, coordinates
         self.limits, self.length, self.center = limits, length, center
         self.matrix = image @ np.swapaxes(image, -1, -2)
         self.axes, self._singular = _principal_axes(image, error)
@@ -114,7 +116,7 @@ class Ellipsoid(Printable):
     @property
     def volume(self) -> np.ndarray:
         """Volume, (...): the product of the semi-axes times that of the unit ball, in P dimensions."""
-        half = len(self.task) / 2
+        half = len(self.rows) / 2
         return pi**half / gamma(half + 1) * self.manipulability
 
     @property
@@ -148,15 +150,12 @@ class Ellipsoid(Printable):
         array([0.3332, 1.3368])
         """
         if self.kind != "inertia":
-            raise InputError(
-                f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'.",
-                key="kind",
-                got=self.kind,
-            )
+            message = f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'."
+            raise InputError(message, key="kind", got=self.kind)
         return _reciprocal(self.semi_axes**2)
 
     def along(self, direction: Any) -> np.ndarray:
-        """Return the distance (...,) from the center to the surface along a direction.
+        """Return the distance (...,) from the centre to the surface along a direction.
 
         Parameters
         ----------
@@ -178,7 +177,7 @@ class Ellipsoid(Printable):
         return _reciprocal(np.sqrt(self._level(self._unit(direction))))
 
     def support(self, direction: Any) -> np.ndarray:
-        """Return the largest component (...,) along a direction as in `along`, measured from the center.
+        """Return the largest component (...,) along a direction as in `along`, measured from the centre.
 
         It is √(dᵀE d) for the unit vector d. For "inertia" it is 1/√mass with the effective mass of
         `OperationalSpace.mass`.
@@ -199,7 +198,7 @@ class Ellipsoid(Printable):
         `x` (..., P) are velocities, forces or accelerations of the task, angular rows times `length`. The
         level is inf outside the plane of a flat ellipsoid.
         """
-        x = as_array("x", x, len(self.task))
+        x = real_array("x", x, len(self.rows))
         broadcast_batches(ellipsoid=self.batch, x=x.shape[:-1])
         return self._level(x - self.center)
 
@@ -223,15 +222,15 @@ class Ellipsoid(Printable):
         >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
         (100, 2)
         """
-        v = directions("unit", unit, len(self.task))
+        v = directions("unit", unit, len(self.rows))
         if v.ndim != 2:
-            raise invalid("unit", f"must have shape (K, {len(self.task)})", v.shape)
+            raise invalid("unit", f"must have shape (K, {len(self.rows)})", v.shape)
         bounded = np.where(np.isfinite(self.semi_axes).all(axis=-1, keepdims=True), self.semi_axes, np.nan)
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
     def _unit(self, direction: Any) -> np.ndarray:
         """Return a direction scaled to unit length, whose batch broadcasts with this one."""
-        d = directions("direction", direction, len(self.task))
+        d = directions("direction", direction, len(self.rows))
         broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
         return d
 
@@ -243,7 +242,7 @@ class Ellipsoid(Printable):
         return np.where(collapsed & (np.abs(y) <= OFF_AXIS_RTOL * size), 0.0, y)
 
     def _level(self, x: np.ndarray) -> np.ndarray:
-        """Return xᵀE⁻¹x for x measured from the center."""
+        """Return xᵀE⁻¹x for x measured from the centre."""
         y = self._components(x)
         flat = self.semi_axes == 0
         shares = np.where(flat, np.where(y == 0, 0.0, np.inf), y / np.where(flat, 1.0, self.semi_axes))
@@ -251,7 +250,7 @@ class Ellipsoid(Printable):
 
     def summary(self) -> Summary:
         """Return labelled tables."""
-        sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.task)}")
+        sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.rows)}")
         sheet.say(KINDS[self.kind])
         index = sheet.member(self.batch)
         if index is None:
@@ -264,19 +263,19 @@ class Ellipsoid(Printable):
         if self.kind == "inertia":
             lengths["mass"] = self.masses
         sizes = np.stack([a[index] for a in lengths.values()], axis=-1)
-        names = [f"axis {k + 1}" for k in range(len(self.task))]
+        names = [f"axis {k + 1}" for k in range(len(self.rows))]
         sheet.matrix("semi-axes, longest first", names, list(lengths), sizes)
-        sheet.matrix("axes (columns)", self.task, names, self.axes[index])
+        sheet.matrix("axes (columns)", self.rows, names, self.axes[index])
         if self.center[index].any():
-            sheet.matrix("center", self.task, [""], self.center[index][:, None])
+            sheet.matrix("center", self.rows, [""], self.center[index][:, None])
         measures = {x: getattr(self, x)[index] for x in ("manipulability", "condition", "isotropy")}
         # each on its own scale
         sheet.matrix("measures", list(measures), [""], np.array(list(measures.values()))[:, None], largest=0)
         rank = int(self.rank[index])
-        if rank < len(self.task) and np.isfinite(self.center[index]).all():
+        if rank < len(self.rows) and np.isfinite(self.center[index]).all():
             shape = "unbounded" if self.kind == "force" else "flat"
             sheet.say(
-                f"\nThe task is singular: it moves in {rank} of {len(self.task)} directions. The ellipsoid "
+                f"\nThe task is singular: it moves in {rank} of {len(self.rows)} directions. The ellipsoid "
                 f"is {shape}."
             )
         return sheet
@@ -314,12 +313,11 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     P = G.shape[-2]
     if G.shape[-1] < P:
-        raise InputError(
+        message = (
             f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability "
-            "is 0 everywhere. Name fewer rows.",
-            key="G",
-            got=G.shape,
+            "is 0 everywhere. Name fewer rows."
         )
+        raise InputError(message, key="G", got=G.shape)
     known = np.isfinite(G).all(axis=(-1, -2))
     safe = np.where(known[..., None, None], G, 0.0)
     U, s, _ = np.linalg.svd(safe.real, full_matrices=False)
@@ -344,9 +342,7 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
         raise invalid("G", "must have shape (..., P, M)", G.shape)
     H = as_array("H", H, *G.shape[-2:], G.shape[-1], finite=False)
     if not G.dtype == H.dtype == np.float64:
-        raise InputError(
-            f"`G` and `H` must be real numbers, got {G.dtype} and {H.dtype}.", key="G", got=G.dtype
-        )
+        raise invalid("G", "and `H` must be real numbers", G.dtype, shown=f"{G.dtype} and {H.dtype}")
     broadcast_batches(G=G.shape[:-2], H=H.shape[:-3])
     w, inverse = manipulability(G)
     return w[..., None] * np.einsum("...np,...pmn->...m", inverse, H)
@@ -357,7 +353,8 @@ def make_ellipsoid(
     kind: Kind,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
-    limits: Any,
+    rate_limits: Any,
+    effort_limits: Any,
     length: Any,
     qd: Any,
     load: bool,
@@ -368,22 +365,20 @@ def make_ellipsoid(
     check_failures(failures)
     load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):
-        raise InputError(
-            f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out.",
-            key="qd",
-            got=kind,
-        )
-    if kind == "inertia" and limits is not None:
-        raise InputError(
-            "`limits` do not apply to kind='inertia', which is measured by I*. Leave them out.", key="limits"
-        )
+        message = f"`qd` and `load` require kind='acceleration', got '{kind}'. Leave them out."
+        raise InputError(message, key="qd", got=kind)
+    key = {"velocity": "rate_limits", "force": "effort_limits", "acceleration": "effort_limits"}.get(kind)
+    limits = {"rate_limits": rate_limits, "effort_limits": effort_limits}
+    for name, given in limits.items():
+        if name != key and given is not None:
+            raise InputError(f"`{name}` do not apply to kind='{kind}'. Leave them out.", key=name, got=given)
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
     description = configuration._model.description
     S = row_factors(description, u.rows, length)
     R = np.ones(len(u.columns))
-    if kind != "inertia":
-        R = coordinate_limits(description, u.columns, limits, kind)
+    if key is not None:
+        R = coordinate_limits(description, u.columns, limits[key], key)
     image, center = u.G, np.zeros(u.G.shape[:-1])
     assert u.scaling is not None  # for the type checker: these are of a mechanism
     error = ERROR_FACTOR * u.scaling.errors()
@@ -419,7 +414,7 @@ def gradient_at(
     configuration: Any,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
-    limits: Any,
+    rate_limits: Any,
     length: Any,
     failures: Any,
 ) -> np.ndarray:
@@ -429,7 +424,7 @@ def gradient_at(
     u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
     description = configuration._model.description
     S = row_factors(description, u.rows, length)
-    R = coordinate_limits(description, u.columns, limits, "velocity")
+    R = coordinate_limits(description, u.columns, rate_limits, "rate_limits")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
     flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
     gradient = np.where(flat[..., None], np.nan, gradient)
@@ -448,9 +443,8 @@ def _check_real(configuration: Any) -> None:
     """Raise an error unless a configuration is real."""
     dtype = configuration.state.dtype
     if dtype != np.float64:
-        raise InputError(
-            f"Ellipsoids require a real configuration, got {dtype}.", key="configuration", got=dtype
-        )
+        message = f"Ellipsoids require a real configuration, got {dtype}."
+        raise InputError(message, key="configuration", got=dtype)
 
 
 def _inverse_root(I: np.ndarray) -> np.ndarray:

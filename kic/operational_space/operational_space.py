@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
-from kic.evaluator import Evaluator
-from kic.kernels.layout import PIVOT_SHARE_MIN
-from kic.kinematics.queries import Table, kernel, over_batch
+from kic.evaluator import PARTS, Evaluator, Results, Tables
+from kic.kernels import layout as lay
+from kic.kinematics.queries import Layout, kernel, over_batch
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import (
     as_array,
@@ -25,14 +25,14 @@ from kic.numerics.arrays import (
 from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.program import Table
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
-    from kic.evaluator import Results
 
 
-class TaskEvaluator(ABC):
-    """Base class of evaluators of a task: a kernel on the tables of rows and dynamics of an `Evaluator`.
+class TaskEvaluator(Evaluator):
+    """Evaluator of a task: a kernel on the tables of rows and dynamics of a program.
 
     `_entry` is the kernel. Among its arguments, those `_batched` are sliced for threads if they have more
     than one member, that at `_workspace` is scratch memory, and the last one are the results.
@@ -47,31 +47,30 @@ class TaskEvaluator(ABC):
     def __init__(
         self,
         model: CompiledModel,
-        task: str | Iterable[str],
+        of: str | Iterable[str],
         order: int,
-        dynamics: bool | Literal["inertia"],
+        parts: tuple[str, ...],
         wrt: str | Iterable[str] | None,
     ) -> None:
-        names = names_of(task, "task", least=1)
-        self._model, self._evaluator = model, Evaluator(model, names, order, dynamics, wrt)
-        table, parts = self._evaluator.layouts
+        self._model, self._tables = model, Tables(model, names_of(of, "of", least=1), order, parts, wrt)
+        self._program = program = self._tables._program
+        self._transfer = program.transfer
+        table, dynamics = program.outputs, program.dynamics
         assert table is not None  # for the type checker: a task has rows
         rows = self._rows = table.rows
-        self.task, self.coordinates = tuple(rows.labels), self._evaluator.coordinates
-        P, M = len(self.task), len(self.coordinates)
+        self.rows = self.names = tuple(rows.labels)
+        P, M = len(self.rows), self._transfer.size
         if P > M:
-            raise InputError(
-                f"`task` must have at most {M} rows, the degrees of freedom of '{model.description.name}', "
-                f"got {P}: {', '.join(rows.labels)}. Name fewer rows.",
-                key="task",
-                got=P,
-                dof=M,
+            message = (
+                f"`of` must have at most {M} rows, the degrees of freedom of '{model.description.name}', got "
+                f"{P}: {', '.join(rows.labels)}. Name fewer rows."
             )
+            raise InputError(message, key="of", got=P, dof=M)
         picked = np.arange(rows.height) if rows.select is None else rows.select
-        columns = self._evaluator._transfer.permutation
+        columns = program.transfer.permutation
         places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
         # the kernel reads no place of dynamics that are not requested
-        places += [start for start, _ in parts.places] + [0] * (4 - len(parts.places))
+        places += [start for start, _ in dynamics.places] + [0] * (4 - len(dynamics.places))
         in_order = range(M) if columns is None else columns
         # index plan; see `kic.kernels.operational_space`
         self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
@@ -87,15 +86,14 @@ class TaskEvaluator(ABC):
     def _with_tables(self, state: np.ndarray, out: Any, check: bool) -> Any:
         """Return results with the tables of a state, allocated or refilled."""
         if out is None:
-            return self._allocate(self._evaluator(state, check=check))
+            return self._allocate(self._tables(state, check=check))
         if getattr(out, "_evaluator", None) is not self:
-            raise InputError(
-                "`out` must be earlier results of this evaluator, for the same batch.", key="out"
-            )
-        self._evaluator(state, out=out._results, check=check)
+            message = "`out` must be earlier results of this evaluator, for the same batch."
+            raise InputError(message, key="out")
+        self._tables(state, out=out._results, check=check)
         return out
 
-    def _run(self, work: Any) -> None:
+    def _launch(self, work: Any) -> None:
         """Run the kernel, for a batch on the thread pool."""
         entry, count = kernel(self._entry), len(work[-1])
         if count == 1:
@@ -114,14 +112,11 @@ class TaskEvaluator(ABC):
             if sum(bad):
                 self._check_regular(work)
 
-    def _check_inertia(self, states: np.ndarray, table: np.ndarray) -> None:
-        """Raise an error if a mass matrix in a table (B, n) of the dynamics at states (B, S) is singular."""
-        model, transfer, M = self._model, self._evaluator._transfer, len(self.coordinates)
-        start, _ = self._evaluator.layouts[1].places[0]
-        I = table[:, start : start + M * M].reshape(-1, M, M)
-        (I,) = transfer.in_coordinates([I], [2])
-        error = transfer.inertia_error(model.inertia_error, states)
-        check_inertia_regular(I, error, self.coordinates)
+    def _check_inertia(self, states: np.ndarray, found: Table) -> None:
+        """Raise an error if a mass matrix in a table of the dynamics at states (B, S) is singular."""
+        transfer, inertia_error = self._program.transfer, self._model.inertia_error
+        (I,) = transfer.in_coordinates([found.model[0]], [2])
+        check_inertia_regular(I, transfer.inertia_error(inertia_error, states), self.coordinates)
 
 
 class OperationalSpace(Printable):
@@ -132,7 +127,7 @@ class OperationalSpace(Printable):
 
     Attributes
     ----------
-    task, coordinates : tuple of str
+    rows, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
     Lambda : (..., P, P)
         Task inertia Λ = (G I*⁻¹ Gᵀ)⁻¹.
@@ -154,8 +149,10 @@ class OperationalSpace(Printable):
     ((3, 3), (3, 7, 7), (3,))
     """
 
-    def __init__(self, task: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
-        self.task, self.coordinates = task, coordinates
+    _one_line = ("rows", "coordinates", "batch")
+
+    def __init__(self, rows: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
+        self.rows, self.coordinates = rows, coordinates
         self.Lambda, self.inverse, self.mu, self.p, self.damping, self.G = parts
         # set by an evaluator, which can refill the arrays
         self._evaluator: Any = None
@@ -189,7 +186,7 @@ class OperationalSpace(Printable):
         >>> round(float(arm.operational_space(["tip.x", "tip.y"]).mass([1, 0])), 4)
         0.3341
         """
-        d = directions("direction", direction, len(self.task))
+        d = directions("direction", direction, len(self.rows))
         broadcast_batches(space=self.batch, direction=d.shape[:-1])
         compliance = np.linalg.inv(self.Lambda)
         return 1 / np.einsum("...p,...pr,...r->...", d, compliance, d)
@@ -209,7 +206,7 @@ class OperationalSpace(Printable):
         >>> s.effort(s.force([0.0, 0.0], [0.0, 0.0])).round(3).tolist()  # holds the weight
         [15.062, 0.347]
         """
-        v, a = self._checked(qd=(qd, len(self.coordinates)), udd=(udd, len(self.task)))
+        v, a = self._checked(qd=(qd, len(self.coordinates)), udd=(udd, len(self.rows)))
         return (
             np.einsum("...pr,...r->...p", self.Lambda, a)
             + np.einsum("...pab,...a,...b->...p", self.mu, v, v)
@@ -223,7 +220,7 @@ class OperationalSpace(Printable):
         Of efforts T₀ (`null`, (..., M)) only the null-space part Nᵀ T₀ is added.
         """
         M = len(self.coordinates)
-        F, T0 = self._checked(force=(force, len(self.task)), null=(np.zeros(M) if null is None else null, M))
+        F, T0 = self._checked(force=(force, len(self.rows)), null=(np.zeros(M) if null is None else null, M))
         T = np.einsum("...pn,...p->...n", self.G, F)
         return T if null is None else T + np.einsum("...kn,...k->...n", self.projector, T0)
 
@@ -235,10 +232,10 @@ class OperationalSpace(Printable):
 
     def summary(self) -> Summary:
         """Return labelled tables."""
-        sheet = Summary(f"operational space of {', '.join(self.task)}")
+        sheet = Summary(f"operational space of {', '.join(self.rows)}")
         index = sheet.member(self.batch)
         if index is not None:
-            task, names = self.task, self.coordinates
+            task, names = self.rows, self.coordinates
             sheet.matrix("Λ (inertia)", task, task, self.Lambda[index])
             sheet.say("\nμ (velocity forces, in rates of the coordinates)")
             sheet.planes("μ", task, names, names, self.mu[index])
@@ -248,100 +245,72 @@ class OperationalSpace(Printable):
 
 
 class OperationalSpaceEvaluator(TaskEvaluator):
-    """Operational-space dynamics for hot loops; made by `Mechanism.prepare_operational_space`.
+    """Evaluator of the operational-space dynamics of a task."""
 
-    Call it with a state (..., S) as in `Configuration.state`. Pass earlier results of the same batch as
-    ``out=`` to refill their arrays. It is safe to call from several threads.
-
-    Examples
-    --------
-    >>> m = kic.load("panda")
-    >>> f = m.prepare_operational_space("flange")
-    >>> s = f(m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).state)
-    >>> s.Lambda.shape
-    (3, 3)
-    """
-
+    question = "operational_space"
     _entry, _cost_us = "operational", 2.0
     _batched, _workspace = frozenset((1, 2, 5, 6)), 4
 
     def __init__(
-        self, model: CompiledModel, task: str | Iterable[str], wrt: str | Iterable[str] | None = None
+        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
-        super().__init__(model, task, 2, True, wrt)
-        P, M = len(self.task), len(self.coordinates)
+        super().__init__(model, of, 2, PARTS, wrt)
+        P, M = len(self.rows), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
         self._scaling = task_scaling(model, self._rows, weighting, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
-        self._layout = Table([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
+        self._layout = Layout.of([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
-    def __call__(
-        self, state: np.ndarray, out: OperationalSpace | None = None, check: bool = False
+    def __call__(  # type: ignore[override]
+        self, state: Any, *, out: OperationalSpace | None = None, check: bool = False
     ) -> OperationalSpace:
-        """Evaluate the dynamics at a state.
-
-        Parameters
-        ----------
-        state : (..., S) ndarray
-            One state or a batch.
-        out : OperationalSpace, optional
-            Earlier results of this evaluator for the same batch, whose arrays are refilled.
-        check : bool
-            Check first that the states are closed and can be driven; see `Evaluator`.
-
-        Raises
-        ------
-        SingularError
-            If the rows of the task are dependent, or a motion of the task moves no mass.
-        """
+        """Return the dynamics at a state, in earlier results `out` if they are given."""
         found: OperationalSpace = self._with_tables(state, out, check)
-        self._run(found._work)
+        self._launch(found._work)
         return found
 
     def table(self, states: np.ndarray) -> np.ndarray:
         """Compute all results side by side, (B, …), at states (B, S)."""
-        out = self._allocate(self._evaluator(states))
-        self._check_inertia(states, out._work[2])
-        self._run(out._work)
-        self._model.check_distances(self._rows, out._work[1], None)
-        self._model.check_springs(out.p, None)
-        check_finite("Operational-space dynamics", self._model.description.name, out._work[-1])
-        return out._work[-1]
+        found = self._program.run(states)
+        work = self._work(found.T, found.K)
+        self._check_inertia(states, found)
+        self._launch(work)
+        check_finite("Operational-space dynamics", self._program.name, work[-1])
+        return work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
         """Return the results for a table of a batch."""
-        return OperationalSpace(self.task, self.coordinates, list(self._layout.split(table, batch)))
+        return OperationalSpace(self.rows, self.coordinates, list(self._layout.split(table, batch)))
+
+    def _work(self, T: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the arguments of the kernel; the last one receives the results."""
+        if T.dtype.kind == "O":
+            message = "operational_space() requires a numeric configuration, got symbols."
+            raise InputError(message, key="configuration")
+        scratch, table = np.empty(self._scratch, T.dtype), np.empty((len(T), self._layout.width), T.dtype)
+        return self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
 
     def _allocate(self, results: Results) -> OperationalSpace:
         """Allocate results, computed from those of the rows and the dynamics."""
-        T, K = results._rows, results._model
-        if T.dtype.kind == "O":
-            raise InputError(
-                "operational_space() requires a numeric configuration, got symbols.", key="configuration"
-            )
-        table = np.empty((len(T), self._layout.width), T.dtype)
-        out = self.results(table, results._batch)
-        out._evaluator, out._results = self, results
-        scratch = np.empty(self._scratch, T.dtype)
-        out._work = self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
+        work = self._work(results._rows, results._model)
+        out = self.results(work[-1], results._batch)
+        out._evaluator, out._results, out._work = self, results, work
         return out
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
         _, T, K, _, _, pivots, _ = work
         known = np.isfinite(T).all(axis=1) & np.isfinite(K).all(axis=1)
-        bad = np.flatnonzero(known & ~(pivots > PIVOT_SHARE_MIN))
+        bad = np.flatnonzero(known & ~(pivots > lay.PIVOT_SHARE_MIN))
         if not bad.size:
             return
         least = float(np.nan_to_num(pivots[bad]).min())
-        raise SingularError(
-            f"The task {', '.join(self.task)} of '{self._model.description.name}' is singular here: its rows "
-            "are dependent or do not move, or some motion moves no mass (relative pivot "
-            f"{least:.1e}). Name fewer rows, or move away from this configuration.",
-            names=self.task,
-            share=least,
-            failed=[(int(i),) for i in bad],
+        message = (
+            f"The task {', '.join(self.rows)} of '{self._program.name}' is singular here: its rows are "
+            f"dependent or do not move, or some motion moves no mass (relative pivot {least:.1e}). Name "
+            "fewer rows, or move away from this configuration."
         )
+        raise SingularError(message, names=self.rows, share=least, failed=[(int(i),) for i in bad])
 
 
 def operational_space(
@@ -351,7 +320,9 @@ def operational_space(
     failures: Literal["raise", "mask"] = "raise",
 ) -> OperationalSpace:
     """Compute operational-space dynamics; see `Configuration.operational_space`."""
-    f = OperationalSpaceEvaluator(configuration._model, task, wrt)
+    model = configuration._model
+    key = OperationalSpaceEvaluator, names_of(task, "of", 1), None if wrt is None else names_of(wrt, "wrt")
+    f = model.prepared(key, lambda: OperationalSpaceEvaluator(model, *key[1:]))
     good, table = map_valid_members(
         configuration.ok, failures, lambda members: f.table(configuration._states[members])
     )

@@ -12,12 +12,19 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid
-from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC
+from kic.evaluator import PARTS, Results
+from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.queries import Table
+from kic.kinematics.queries import Layout
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite, map_valid_members, scatter
+from kic.numerics.arrays import (
+    as_array,
+    broadcast_batches,
+    map_valid_members,
+    one_batch_axis,
+    scatter,
+)
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import EPS
 from kic.operational_space.operational_space import TaskEvaluator
@@ -35,15 +42,15 @@ if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
 
 
-_NUMBERS_ONLY = "A prepared evaluator computes numbers only. Use Configuration.resolve for this."
+_NUMBERS_ONLY = "A prepared evaluator computes numbers only. Use Configuration.resolve_redundancy for this."
 
 
 class RedundancyResolution(Printable):
-    """Rates, accelerations and jerks of M coordinates for a task of P ≤ M rows; see `Configuration.resolve`.
+    """Motion of M coordinates for a task of P ≤ M rows; made by `Configuration.resolve_redundancy`.
 
     Attributes
     ----------
-    task, coordinates : tuple of str
+    rows, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
     qd : (..., M)
         Rates q̇.
@@ -54,7 +61,7 @@ class RedundancyResolution(Printable):
     multiplier : (..., P)
         Lagrange multiplier λ in Q (q̇ − z) = Gᵀ λ. For the kinetic energy it is the momentum Λ (u̇ − G z).
     damping : (...,)
-        λ² added to the rows of the task (see `Configuration.resolve`), zero for undamped members.
+        λ² added to the rows of the task (see `Configuration.resolve_redundancy`), zero for undamped members.
     velocity_residual : (..., P)
         Task error due to damping, u̇ − G q̇; zero up to rounding for undamped members.
     acceleration_residual : (..., P) or None
@@ -62,13 +69,16 @@ class RedundancyResolution(Printable):
 
     Examples
     --------
-    >>> r = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).resolve("flange", [0.1, 0.0, 0.0])
+    >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> r = c.resolve_redundancy("flange", [0.1, 0.0, 0.0])
     >>> r.qd.shape, bool(abs(r.velocity_residual).max() < 1e-15)
     ((7,), True)
     """
 
-    def __init__(self, task: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
-        self.task, self.coordinates = task, coordinates
+    _one_line = ("rows", "coordinates", "batch")
+
+    def __init__(self, rows: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
+        self.rows, self.coordinates = rows, coordinates
         self.qd: np.ndarray = parts[0]
         self.qdd: np.ndarray | None = parts[1]
         self.qddd: np.ndarray | None = None
@@ -77,7 +87,7 @@ class RedundancyResolution(Printable):
         self.acceleration_residual: np.ndarray | None = parts[4]
         self.damping: np.ndarray = parts[5][..., 0]
         self._effort: np.ndarray | None = parts[6]
-        # set by `resolve`
+        # set by `Configuration.resolve_redundancy`
         self._coefficients: Callable[[], Coefficients] | None = None
         self._dynamics: Callable[[], Dynamics] | None = None
         self._efforts: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
@@ -108,13 +118,11 @@ class RedundancyResolution(Printable):
         """
         if self._effort is None:
             if self.qdd is None:
-                raise InputError(
-                    "Efforts require accelerations. Give `udd`, the acceleration of the task.", key="udd"
-                )
+                message = "Efforts require accelerations. Give `udd`, the acceleration of the task."
+                raise InputError(message, key="udd")
             if self._efforts is None:
-                raise InputError(
-                    "This evaluator was prepared without efforts. Set effort=True.", key="effort"
-                )
+                message = "This evaluator was prepared without efforts. Set effort=True."
+                raise InputError(message, key="effort")
             # inverse_dynamics rejects the NaN of unsolved members
             known = [np.where(np.isnan(a), 0.0, a) for a in (self.qd, self.qdd)]
             effort = self._efforts(*known)
@@ -152,7 +160,7 @@ class RedundancyResolution(Printable):
         Examples
         --------
         >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
-        >>> r = c.resolve("flange", [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
+        >>> r = c.resolve_redundancy("flange", [0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
         >>> d = r.dynamics()
         >>> effort = d.inverse_dynamics([0.1, 0.0, 0.0], [0.0, 0.2, 0.0])
         >>> d.I.shape, bool(abs(effort - r.effort).max() < 1e-12)
@@ -166,7 +174,7 @@ class RedundancyResolution(Printable):
 
     def summary(self) -> Summary:
         """Return labelled tables."""
-        sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.task)}")
+        sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.rows)}")
         index = sheet.member(self.batch)
         if self.damped.any():
             which = f" in {int(self.damped.sum())} of {self.damped.size} members" if self.batch else ""
@@ -180,40 +188,31 @@ class RedundancyResolution(Printable):
                 "residual of u̇": self.velocity_residual,
                 "residual of ü": self.acceleration_residual,
             }
-            for caption, rows, arrays in (("motion", self.coordinates, motion), ("task", self.task, task)):
+            for caption, rows, arrays in (("motion", self.coordinates, motion), ("task", self.rows, task)):
                 columns = {name: a[index] for name, a in arrays.items() if a is not None}
                 sheet.matrix(caption, rows, list(columns), np.stack(list(columns.values()), axis=-1))
         return sheet
 
 
 _ndarray, _REAL = np.ndarray, np.dtype(np.float64)
-# entries of the workspace of an evaluator that other methods than `_run` use
-_REQUEST, _ROWS, _DYNAMICS, _MOTION = 1, 2, 3, 5
+# entries of the arguments of the kernel
+_REQUEST, _MOTION = 1, 5
 
 
 class RedundancyEvaluator(TaskEvaluator):
-    """Redundancy resolution for hot loops; made by `Mechanism.prepare_resolve`.
+    """Evaluator of the motion of the coordinates that makes a motion of a task.
 
     The rates are those of (4-68). The accelerations have the form (4-71), or follow from the derivative of
     (4-68) for the law "consistent". The arithmetic is in `kic.kernels.redundancy.resolution`.
 
-    Call it with a state (..., S) as in `Configuration.state` and the motion of the task. Pass earlier results
-    of the same batch as ``out=`` to refill their arrays. It is safe to call from several threads.
-
     Attributes
     ----------
-    task, coordinates : tuple of str
+    rows, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
-
-    Examples
-    --------
-    >>> m = kic.load("panda")
-    >>> f = m.prepare_resolve("flange", weight="minimum kinetic energy", effort=True)
-    >>> r = f(m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0]).state, [0.1, 0.0, 0.0], [0.0, 0.0, 0.0])
-    >>> r.qd.shape, r.qdd.shape, r.effort.shape
-    ((7,), (7,), (7,))
     """
 
+    question = "resolve_redundancy"
+    motion = ("ud", "udd", "secondary", "secondary_rate", "qd")
     _entry, _cost_us = "resolution", 3.0
     _batched, _workspace = frozenset((2, 3, 4, 5, 6, 8, 9)), 7
 
@@ -234,9 +233,9 @@ class RedundancyEvaluator(TaskEvaluator):
         self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
             raise InputError("`effort` requires order=2.", key="effort")
-        dynamics: bool | Literal["inertia"] = True if effort else "inertia" if inertia else False
-        super().__init__(model, task, order, dynamics, wrt)
-        P, M = len(self.task), len(self.coordinates)
+        parts = PARTS if effort else PARTS[:2] if inertia else ()
+        super().__init__(model, task, order, parts, wrt)
+        P, M = len(self.rows), len(self.coordinates)
         self.weighting = Weighting(weight, law, damping, M)
         if self.weighting.largest:
             model.require_real("Damping", "It is scaled by the size of the mechanism. Leave `damping` out.")
@@ -244,51 +243,35 @@ class RedundancyEvaluator(TaskEvaluator):
         # without and with given rates
         self._requests = tuple(np.array([*request, given, self._effort]) for given in (False, True))
         self.scaling = task_scaling(model, self._rows, self.weighting, wrt, M)
-        given = self.weighting.metric == GIVEN_METRIC
-        self._matrix = self.weighting.matrix.reshape(prod(self.weighting.batch), M * M if given else 0)
+        given = self.weighting.metric == lay.GIVEN_METRIC
+        # a broadcast matrix has other strides, for which the kernel would be compiled again
+        shape = prod(self.weighting.batch), M * M if given else 0
+        self._matrix = np.array(self.weighting.matrix.reshape(shape), order="C")
         self._damping = np.empty((len(self.scaling), 2 + P))
         self._damping[:, :2] = self.weighting.largest**2, self.weighting.near**2
         self._damping[:, 2:] = self.scaling
-        self._motions = Table([(P,), (P,), (M,), (M,)])
-        self._layout = Table([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
+        self._motions = Layout.of([(P,), (P,), (M,), (M,)])
+        self._layout = Layout.of([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
         self._scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
 
-    def __call__(
+    def __call__(  # type: ignore[override]
         self,
-        state: np.ndarray,
+        state: Any,
         ud: Any = None,
         udd: Any = None,
         secondary: Any = None,
         secondary_rate: Any = None,
+        qd: Any = None,
+        *,
         out: RedundancyResolution | None = None,
         check: bool = False,
-        qd: Any = None,
     ) -> RedundancyResolution:
-        """Resolve the redundancy at a state.
+        """Return the motion of the coordinates at a state, in earlier results `out` if they are given.
 
-        Parameters
-        ----------
-        state : (..., S) ndarray
-            One state or a batch.
-        ud, udd : (..., P) array_like
-            Rates and accelerations of the task. Leave out the accelerations if order 1 was prepared.
-        secondary, secondary_rate : (..., M) array_like, optional
-            z and ż of the null space; zero if left out.
-        out : RedundancyResolution, optional
-            Earlier results of this evaluator for the same batch, whose arrays are refilled.
-        check : bool
-            Check first that the states are closed and can be driven; see `Evaluator`.
-        qd : (..., M) array_like, optional
-            Given rates of the coordinates, instead of `ud`, for the law "instantaneous".
-
-        Raises
-        ------
-        SingularError
-            If the rows of an undamped task are dependent, or a motion moves no mass.
-
-        Notes
-        -----
-        For speed the numbers are not checked: values that are not finite propagate.
+        `ud` and `udd` (..., P) are rates and accelerations of the task, without accelerations for order 1;
+        `secondary` and `secondary_rate` (..., M) are z and ż of the null space, by default zero. Rates `qd`
+        (..., M) of the coordinates replace `ud` for the law "instantaneous". For speed the numbers are not
+        checked: values that are not finite propagate.
         """
         found: RedundancyResolution = self._with_tables(state, out, check)
         given = qd is not None
@@ -306,22 +289,30 @@ class RedundancyEvaluator(TaskEvaluator):
             else:
                 self._copy(name, value, place)
         found._work[_REQUEST] = self._requests[given]
-        self._run(found._work)
+        self._launch(found._work)
         return found
+
+    def _refill(
+        self, state: np.ndarray, udd: np.ndarray, qd: np.ndarray, zd: np.ndarray, out: RedundancyResolution
+    ) -> RedundancyResolution:
+        """Return the motion at another state in results `out` of a call with rates `qd`, without checks."""
+        self._tables(state, out=out._results)
+        motion = out._motion
+        motion[1][...], motion[2][...], motion[3][...] = udd, qd, zd
+        self._launch(out._work)
+        return out
 
     def _raise_motion_error(self, given: bool, udd: Any) -> NoReturn:
         """Raise the error for a motion that does not match the prepared order."""
         if given and self._order < 2:
             raise InputError("Rates `qd` are given for accelerations. Prepare order 2.", key="qd")
         if udd is not None and self._order < 2:
-            raise InputError(
-                "This evaluator computes rates only. Leave `udd` out, or prepare order 2.", key="udd"
-            )
+            message = "This evaluator computes rates only. Leave `udd` out, or prepare order 2."
+            raise InputError(message, key="udd")
         if udd is None and self._order > 1:
             raise InputError("`udd`, the task acceleration, must be given with order=2.", key="udd")
-        raise InputError(
-            "Give either `ud`, the rates of the task, or `qd`, the rates of the coordinates.", key="ud"
-        )
+        message = "Give either `ud`, the rates of the task, or `qd`, the rates of the coordinates."
+        raise InputError(message, key="ud")
 
     def _copy(self, name: str, value: Any, place: np.ndarray) -> None:
         """Copy an argument (..., n) into its place in the motion of the whole batch."""
@@ -332,9 +323,7 @@ class RedundancyEvaluator(TaskEvaluator):
                 name, f"must fit the batch {batch} of the states", a.shape[:-1], "Repeat the states."
             )
         if a.dtype.kind == "O" or (a.dtype.kind == "c" and place.dtype.kind != "c"):
-            raise InputError(
-                f"`{name}` must be numbers of the type of the state, got {a.dtype}.", key=name, got=a.dtype
-            )
+            raise invalid(name, "must be numbers of the type of the state", a.dtype, shown=f"{a.dtype}")
         place[...] = a
 
     def table(self, states: np.ndarray, motion: np.ndarray, given: bool, members: Any) -> np.ndarray:
@@ -342,18 +331,13 @@ class RedundancyEvaluator(TaskEvaluator):
 
         `members` are the indices of the states in the batch; they select from a batch of weights.
         """
-        out = self._allocate(self._evaluator(states), members)
-        work = out._work
+        found = self._program.run(states)
+        work = self._work(found.T, found.K, members)
         work[_REQUEST] = self._requests[given]
-        work[_MOTION][:] = motion
-        if self.weighting.metric == INERTIA_METRIC:
-            self._check_inertia(states, work[_DYNAMICS])
-        self._run(work)
-        self._model.check_distances(self._rows, work[_ROWS], None)
-        if self.weighting.metric == INERTIA_METRIC or self._effort:
-            self._model.check_springs(work[_DYNAMICS], None)
-        check_finite("Coefficients", self._model.description.name, work[_ROWS])
-        check_finite("I*, P* or loads", self._model.description.name, work[_DYNAMICS])
+        work[_MOTION] = motion
+        if self.weighting.metric == lay.INERTIA_METRIC:
+            self._check_inertia(states, found)
+        self._launch(work)
         return work[-1]
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> RedundancyResolution:
@@ -363,9 +347,9 @@ class RedundancyEvaluator(TaskEvaluator):
             parts[1] = parts[4] = None
         if not self._effort:
             parts[6] = None
-        return RedundancyResolution(self.task, self.coordinates, parts)
+        return RedundancyResolution(self.rows, self.coordinates, parts)
 
-    def motion(self, arrays: Iterable[Any], count: int, dtype: np.dtype) -> np.ndarray:
+    def packed_motion(self, arrays: Iterable[Any], count: int, dtype: np.dtype) -> np.ndarray:
         """Return u̇ ü z ż (B, n) side by side, with zeros for None."""
         motion = np.zeros((count, self._motions.width), dtype)
         for (start, (size,)), a in zip(self._motions.places, arrays, strict=True):
@@ -373,68 +357,62 @@ class RedundancyEvaluator(TaskEvaluator):
                 motion[:, start : start + size] = a
         return motion
 
-    def _allocate(self, results: Any, members: Any = slice(None)) -> RedundancyResolution:
-        """Allocate results, computed from those of the rows and the dynamics."""
-        T, K, batch = results._rows, results._model, results._batch
+    def _work(self, T: np.ndarray, K: np.ndarray, members: Any = slice(None)) -> list[Any]:
+        """Return the arguments of the kernel; the last one receives the results."""
         if T.dtype.kind == "O":
-            raise InputError("resolve() requires a numeric configuration, got symbols.", key="configuration")
-        table = np.empty((len(T), self._layout.width), T.dtype)
-        out = self.results(table, batch)
-        motion = np.empty((len(T), self._motions.width), T.dtype)
+            message = "resolve_redundancy() requires a numeric configuration, got symbols."
+            raise InputError(message, key="configuration")
         damping, matrix = self._damping, self._matrix
         if len(matrix) > 1:
             matrix, damping = matrix[members], damping[members]
             if len(matrix) != len(T):
-                raise InputError(
-                    f"`weight` must have {len(T)} members, one for each state, got {len(matrix)}.",
-                    key="weight",
-                    got=len(matrix),
-                    batch=self.weighting.batch,
-                )
+                message = f"`criterion` must have {len(T)} members, one for each state, got {len(matrix)}."
+                raise InputError(message, key="criterion", got=len(matrix), batch=self.weighting.batch)
         if T.dtype != _REAL:
             matrix, damping = matrix.astype(T.dtype), damping.astype(T.dtype)
-        out._evaluator, out._results = self, results
-        out._motion = self._motions.split(motion, batch)
+        motion = np.empty((len(T), self._motions.width), T.dtype)
         scratch, pivots = np.empty(self._scratch, T.dtype), np.empty((len(T), 2))
-        out._work = [self._plan, None, T, K, matrix, motion, damping, scratch, pivots, table]
+        table = np.empty((len(T), self._layout.width), T.dtype)
+        return [self._plan, None, T, K, matrix, motion, damping, scratch, pivots, table]
+
+    def _allocate(self, results: Results) -> RedundancyResolution:
+        """Allocate results, computed from those of the rows and the dynamics."""
+        work = self._work(results._rows, results._model)
+        out = self.results(work[-1], results._batch)
+        out._evaluator, out._results, out._work = self, results, work
+        out._motion = self._motions.split(work[_MOTION], results._batch)
         return out
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
         _, _, T, K, _, _, _, _, pivots, table = work
         known = np.isfinite(T).all(axis=1)
-        if self.weighting.metric == INERTIA_METRIC or self._effort:
+        if self.weighting.metric == lay.INERTIA_METRIC or self._effort:
             known &= np.isfinite(K).all(axis=1)
         weight_pivot, task_pivot = pivots.T
-        massless = ~(weight_pivot > PIVOT_SHARE_MIN)
+        massless = ~(weight_pivot > lay.PIVOT_SHARE_MIN)
         damped = self.results(table, (len(table),)).damped
-        dependent = ~(task_pivot > PIVOT_SHARE_MIN) & ~damped
+        dependent = ~(task_pivot > lay.PIVOT_SHARE_MIN) & ~damped
         bad = np.flatnonzero(known & (massless | dependent))
         if not bad.size:
             return
-        name = self._model.description.name
+        name = self._program.name
         if massless[bad].any():
             bad = np.flatnonzero(known & massless)
             least = float(np.nan_to_num(weight_pivot[bad]).min())
-            raise SingularError(
+            message = (
                 f"Some motion of '{name}' moves no mass here (relative pivot of I*: {least:.1e}), so the "
                 "minimum of the kinetic energy is not unique. Give the bodies mass and inertia, or use "
-                "weight='minimum norm'.",
-                share=least,
-                failed=[(int(i),) for i in bad],
+                "criterion='minimum norm'."
             )
+            raise SingularError(message, share=least, failed=[(int(i),) for i in bad])
         least = float(np.nan_to_num(task_pivot[bad]).min())
-        raise SingularError(
-            f"The task {', '.join(self.task)} of '{name}' is singular here: its rows are dependent or do not "
+        message = (
+            f"The task {', '.join(self.rows)} of '{name}' is singular here: its rows are dependent or do not "
             f"move (relative pivot {least:.1e}). Name fewer rows, move away from this configuration, or give "
-            "`damping`.",
-            names=self.task,
-            share=least,
-            failed=[(int(i),) for i in bad],
+            "`damping`."
         )
-
-    def __repr__(self) -> str:
-        return f"evaluator of {', '.join(self.coordinates)} for the task {', '.join(self.task)}"
+        raise SingularError(message, names=self.rows, share=least, failed=[(int(i),) for i in bad])
 
 
 _GIVEN_RATES = (
@@ -455,21 +433,26 @@ def resolve(
     wrt: str | Iterable[str] | None,
     failures: str,
 ) -> RedundancyResolution:
-    """Compute the motion of the coordinates for a motion of a task; see `Configuration.resolve`."""
-    names = names_of(task, "task")
+    """Compute the motion of the coordinates for a task; see `Configuration.resolve_redundancy`."""
+    names = names_of(task, "of")
     order = 1 + (motion["udd"] is not None)
-    f = RedundancyEvaluator(c._model, names, weight, law, damping, wrt, order=order)
-    P, M = len(f.task), len(f.coordinates)
+    f, model = None, c._model
+    if isinstance(weight, str) and isinstance(law, str) and damping is None:
+        coordinates = None if wrt is None else names_of(wrt, "wrt")
+        key = RedundancyEvaluator, names, weight, law, None, coordinates, False, order
+        f = model.prepared(key, lambda: RedundancyEvaluator(model, *key[1:]))
+    f = f or RedundancyEvaluator(model, names, weight, law, damping, wrt, False, order)
+    P, M = len(f.rows), len(f.coordinates)
     _check_motion(motion, f.weighting.consistent)
     sizes = {"ud": P, "udd": P, "uddd": P, "qd": M}
     given = {k: as_array(k, v, sizes[k]) for k, v in motion.items() if v is not None}
     for name, a in given.items():
         if a.dtype.kind == "O":
             raise InputError(f"`{name}` must be numbers, got symbols.", key=name)
-    null_motion = NullSpaceMotion(secondary, M)
+    null_motion = NullSpaceMotion(secondary, M, f.weighting.metric != lay.UNIT_METRIC)
     shapes = {k: a.shape[:-1] for k, a in given.items()}
     shape = broadcast_batches(
-        configuration=c.batch, weight=f.weighting.batch, **shapes, **null_motion.batches
+        configuration=c.batch, criterion=f.weighting.batch, **shapes, **null_motion.batches
     )
     if f.weighting.batch and f.weighting.batch != shape:
         whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
@@ -493,8 +476,8 @@ def resolve(
         out.qddd = scatter(jerks, good).reshape(*shape, M)
     out._coefficients = lambda: _coefficients(c, f, names, wrt, good, out.damping)
     treatment: Literal["raise", "mask"] = "mask" if failures == "mask" else "raise"
-    out._dynamics = lambda: c.dynamics(wrt, failures=treatment)
-    out._efforts = lambda qd, qdd: c.inverse_dynamics(qd, qdd, wrt, failures=treatment)
+    out._dynamics = lambda: c.dynamics(wrt=wrt, failures=treatment)
+    out._efforts = lambda qd, qdd: c.inverse_dynamics(qd, qdd, wrt=wrt, failures=treatment)
     return out
 
 
@@ -504,9 +487,8 @@ def _check_motion(motion: dict[str, Any], consistent: bool) -> None:
         if consistent:
             raise InputError(_GIVEN_RATES, key="qd")
         if motion["ud"] is not None or motion["udd"] is None:
-            raise InputError(
-                "With `qd`, give `udd`, the acceleration of the task, instead of `ud`.", key="udd"
-            )
+            message = "With `qd`, give `udd`, the acceleration of the task, instead of `ud`."
+            raise InputError(message, key="udd")
     elif motion["ud"] is None:
         raise InputError("`ud`, the task velocity, must be given. Use zeros for a task at rest.", key="ud")
     if motion["uddd"] is not None and motion["udd"] is None:
@@ -546,7 +528,7 @@ class _ResolutionProblem:
 
     def part(self, members: Any) -> _ResolutionProblem:
         """Return the problem of some members, with a flat batch."""
-        flat = {k: a.reshape(-1, a.shape[-1])[members] for k, a in self.given.items()}
+        flat = {k: one_batch_axis(a)[members] for k, a in self.given.items()}
         states = self.c._states[members]
         null_motion = self.null_motion.part(self.c.batch, members)
         c = self.c._at_states((len(states),), states)
@@ -569,13 +551,13 @@ class _ResolutionProblem:
         if null_motion and udd is not None:
             rates = qd
             if rates is None:  # ż depends on the rates
-                first = f.motion([ud, udd, z, None], len(c._states), dtype)
+                first = f.packed_motion([ud, udd, z, None], len(c._states), dtype)
                 table = f.table(_contiguous(c._states, dtype), first, False, self.members)
                 rates = f.results(table, (len(first),)).qd
             moved = ahead and (lambda: ahead(rates))
             zd = null_motion.derivative(c, self.wrt, self.names, rates, moved, step)
             dtype = np.result_type(dtype, zd)
-        motion = f.motion([ud, udd, z, zd], len(c._states), dtype)
+        motion = f.packed_motion([ud, udd, z, zd], len(c._states), dtype)
         return f.table(_contiguous(c._states, dtype), motion, qd is not None, self.members)
 
     def _ahead(self, qd: np.ndarray) -> tuple[Any, float]:
@@ -623,7 +605,7 @@ def _coefficients(
     c: Any, f: RedundancyEvaluator, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
 ) -> Coefficients:
     """Compute `RedundancyResolution.coefficients`, NaN for unsolved members."""
-    P, M, batch = len(f.task), len(f.coordinates), c.batch
+    P, M, batch = len(f.rows), len(f.coordinates), c.batch
     G = np.full((*batch, M, P), np.nan, c._states.dtype)
     H = np.full((*batch, M, P, P), np.nan, c._states.dtype)
     solved = c._at_states((int(good.sum()),), c._states[good.reshape(-1)])
@@ -631,10 +613,10 @@ def _coefficients(
     weighting = f.weighting
     Q: np.ndarray = np.eye(M)
     power = None
-    if weighting.metric == INERTIA_METRIC:
-        d = solved.dynamics(wrt)
+    if weighting.metric == lay.INERTIA_METRIC:
+        d = solved.dynamics(wrt=wrt)
         Q, power = d.I, d.P
-    elif weighting.metric != UNIT_METRIC:
+    elif weighting.metric != lay.UNIT_METRIC:
         Q = np.broadcast_to(weighting.matrix, (*batch, M, M))[good]
     scaling = np.broadcast_to(f.scaling, (prod(batch), P))[good.reshape(-1)]
     limits = weighting.largest, weighting.near

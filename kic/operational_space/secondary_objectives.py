@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from kic.configuration import Configuration
 from kic.errors import InputError, SingularError, invalid, short_repr
-from kic.numerics.arguments import mapping, names_of
+from kic.numerics.arguments import is_function, mapping, names_of
 from kic.numerics.arrays import is_scalar, numbers, ordinary, reals
+from kic.numerics.tolerances import EPS
 from kic.operational_space.ellipsoids import manipulability
+from kic.operational_space.pose import RowEvaluator, RowMotion
+from kic.transfer.compiled_model import CompiledModel
 
 
 class Objective(ABC):
     """A function h of the configuration that null-space motion decreases or increases.
 
-    Its rates are z = ∓gain · ∂h/∂q. Only their null-space part takes effect. The gain has the unit that turns
-    the gradient into rates.
+    Its rates are z = ∓gain · ∂h/∂q, projected orthogonally on the null space of the task. The gain has the
+    unit that turns the gradient into rates.
 
     Parameters
     ----------
@@ -33,11 +37,11 @@ class Objective(ABC):
         self.gain = float(ordinary("gain", found))
 
     @abstractmethod
-    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+    def rates(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
         """Return the rates z (..., M) at a configuration."""
 
     @abstractmethod
-    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+    def derivative(self, c: Any, wrt: Any, of: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Return the time derivative ż (..., M) for rates (..., M) of the coordinates."""
 
 
@@ -58,28 +62,29 @@ class _QuadraticObjective(Objective):
         found = c.coefficients(self.names, order=order, wrt=wrt)
         if len(found.rows) != len(self.names):
             several = next(n for n, r in zip(self.names, (*found.rows, ""), strict=False) if n != r)
-            raise InputError(
-                f"'{several}' has several rows. Name single rows, such as '{found.rows[0]}'.",
-                key=self._argument,
-                name=several,
-            )
+            message = f"'{several}' has several rows. Name single rows, such as '{found.rows[0]}'."
+            raise InputError(message, key=self._argument, name=several)
         quasi = found.quasi.intersection(found.rows)
         if quasi:
-            raise InputError(
-                f"`{self._argument}` must name rows with a value, got '{min(quasi)}'.", key=self._argument
-            )
+            message = f"`{self._argument}` must name rows with a value, got '{min(quasi)}'."
+            raise InputError(message, key=self._argument)
         return found
 
     def _difference(self, c: Any, u: Any) -> np.ndarray:
         """Return x − x₀ (..., P); for cut joints, defined up to full turns, the smaller angle."""
         return c._model.rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
 
-    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+    def rates(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
         """Return z = −gain · Gᵀ k (x − x₀), (..., M)."""
         u = self._coefficients(c, wrt, 1)
-        return -self.gain * np.einsum("...pn,p,...p->...n", u.G, self._stiffness, self._difference(c, u))
+        return self._slope(u.G, self._difference(c, u))
 
-    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+    def _slope(self, G: np.ndarray, difference: np.ndarray) -> np.ndarray:
+        """Return z (..., M) for the Jacobian (..., P, M) of the rows and differences x − x₀ (..., P)."""
+        z: np.ndarray = ((-self.gain * self._stiffness * difference)[..., None, :] @ G)[..., 0, :]
+        return z
+
+    def derivative(self, c: Any, wrt: Any, of: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Return ż (..., M) for rates (..., M)."""
         u, k = self._coefficients(c, wrt, 2), self._stiffness
         curvature = np.einsum("...pmn,...m,p,...p->...n", u.H, qd, k, self._difference(c, u))
@@ -102,39 +107,35 @@ class JointLimits(_QuadraticObjective):
     --------
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> away = kic.JointLimits({"joint4": (-3.07, -0.07)}, gain=2.0)
-    >>> c.resolve("flange", [0.0, 0.0, 0.0], secondary=away).qd.shape
+    >>> c.resolve_redundancy("flange", [0.0, 0.0, 0.0], secondary=away).qd.shape
     (7,)
     """
 
     _argument = "limits"
 
     def __init__(
-        self, limits: Mapping[str, Any], gain: Any = 1.0, weights: Mapping[str, float] | None = None
+        self, limits: Mapping[str, Any], *, gain: Any = 1.0, weights: Mapping[str, float] | None = None
     ) -> None:
         super().__init__(limits, gain)
         pairs = [reals(pair) for pair in limits.values()]
         for name, pair in zip(limits, pairs, strict=True):
             if pair is None or pair.shape != (2,) or not pair[0] < pair[1]:
-                raise InputError(
+                message = (
                     f"Limits of '{name}' must be finite and increasing (lower, upper), got "
-                    f"{short_repr(limits[name])}.",
-                    key="limits",
-                    name=name,
-                    got=limits[name],
+                    f"{short_repr(limits[name])}."
                 )
+                raise InputError(message, key="limits", name=name, got=limits[name])
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
         w = np.ones(len(a))
         for name, value in ({} if weights is None else mapping("weights", weights, "weights by row")).items():
             found = reals(value)
             if name not in self.names or found is None or found.ndim or found < 0:
-                raise InputError(
+                message = (
                     f"`weights` must be non-negative numbers for rows with limits, got {short_repr(name)}: "
-                    f"{short_repr(value)}.",
-                    key="weights",
-                    name=name,
-                    got=value,
+                    f"{short_repr(value)}."
                 )
+                raise InputError(message, key="weights", name=name, got=value)
             w[self.names.index(name)] = found
         self._stiffness = w / np.ptp(a, axis=1) ** 2 / len(a)
 
@@ -152,14 +153,15 @@ class PreferredConfiguration(_QuadraticObjective):
     Examples
     --------
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
-    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.PreferredConfiguration({"joint3": 0.5}))
+    >>> bent = kic.PreferredConfiguration({"joint3": 0.5})
+    >>> r = c.resolve_redundancy("flange", [0.0, 0.0, 0.0], secondary=bent)
     >>> bool(r.qd[2] > 0)
     True
     """
 
     _argument = "values"
 
-    def __init__(self, values: Mapping[str, Any], gain: Any = 1.0) -> None:
+    def __init__(self, values: Mapping[str, Any], *, gain: Any = 1.0) -> None:
         super().__init__(values, gain)
         for k, (name, value) in enumerate(values.items()):
             found = reals(value)
@@ -181,18 +183,18 @@ class Manipulability(Objective):
     Examples
     --------
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
-    >>> r = c.resolve("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
+    >>> r = c.resolve_redundancy("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
     >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)
     True
     """
 
-    def __init__(self, of: str | Iterable[str] | None = None, gain: Any = 1.0) -> None:
+    def __init__(self, of: str | Iterable[str] | None = None, *, gain: Any = 1.0) -> None:
         super().__init__(gain)
         self.of = None if of is None else names_of(of)
 
-    def _parts(self, c: Any, wrt: Any, task: tuple[str, ...], order: int) -> tuple[Any, ...]:
+    def _parts(self, c: Any, wrt: Any, of: tuple[str, ...], order: int) -> tuple[Any, ...]:
         """Return the coefficients, the right inverse of G, w, and the gradient of log w."""
-        u = c.coefficients(task if self.of is None else self.of, order=order, wrt=wrt)
+        u = c.coefficients(of if self.of is None else self.of, order=order, wrt=wrt)
         w, R = manipulability(u.G)
         bad = np.isfinite(u.G).all(axis=(-2, -1)) & np.isnan(w)
         if bad.any():
@@ -204,14 +206,14 @@ class Manipulability(Objective):
             )
         return u, R, w, np.einsum("...np,...pmn->...m", R, u.H)
 
-    def rates(self, c: Any, wrt: Any, task: tuple[str, ...]) -> np.ndarray:
+    def rates(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
         """Return z = gain · ∂w/∂q, (..., M)."""
-        _, _, w, slope = self._parts(c, wrt, task, 2)
+        _, _, w, slope = self._parts(c, wrt, of, 2)
         return self.gain * w[..., None] * slope
 
-    def derivative(self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
+    def derivative(self, c: Any, wrt: Any, of: tuple[str, ...], qd: np.ndarray) -> np.ndarray:
         """Return ż (..., M) for rates (..., M)."""
-        u, R, w, slope = self._parts(c, wrt, task, 3)
+        u, R, w, slope = self._parts(c, wrt, of, 3)
         dG = np.einsum("...pmn,...m->...pn", u.H, qd)
         N = np.eye(len(u.columns)) - R @ u.G
         dR = N @ np.swapaxes(dG, -1, -2) @ np.swapaxes(R, -1, -2) @ R - R @ dG @ R
@@ -224,31 +226,32 @@ class Manipulability(Objective):
 class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
-    An array (..., M) holds rates z, a tuple z with ż and z̈.
+    An array (..., M) holds rates z, a tuple z with ż and z̈. In a metric Q other than 1, the null-space part
+    N z of the rates of objectives need not decrease them. With `projected` it is their orthogonal projection
+    P z = (1 − G⁺ G) z, which always does, and which N does not change.
     """
 
-    def __init__(self, given: Any, size: int) -> None:
+    def __init__(self, given: Any, size: int, projected: bool = False) -> None:
         self.size = size
         self.parts: list[Any] = []
-        several = isinstance(given, list) and any(isinstance(g, Objective) or callable(g) for g in given)
+        several = isinstance(given, list) and any(isinstance(g, Objective) or is_function(g) for g in given)
         for one in given if several else [given]:
             if one is None:
                 continue
-            if isinstance(one, Objective) or callable(one):
+            if isinstance(one, Objective) or is_function(one):
                 self.parts.append(one)
                 continue
             arrays = one if isinstance(one, tuple) and one and not is_scalar(one[0]) else (one,)
             if len(arrays) > 3:
-                raise InputError(
-                    f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}.",
-                    key="secondary",
-                    got=len(arrays),
-                )
+                message = f"`secondary` must hold at most the three arrays (z, ż, z̈), got {len(arrays)}."
+                raise InputError(message, key="secondary", got=len(arrays))
             self.parts.append([_numbers(a, size) for a in arrays])
+        self._projected = projected and any(not isinstance(part, list) for part in self.parts)
 
     def part(self, batch: tuple[int, ...], members: Any) -> NullSpaceMotion:
         """Return the motion for some members of a batch, with a flat batch."""
         made = NullSpaceMotion(None, self.size)
+        made._projected = self._projected
         for one in self.parts:
             if isinstance(one, list):
                 shape = (*batch, self.size)
@@ -275,20 +278,28 @@ class NullSpaceMotion:
         """True if a part is a callable, which may have no derivative."""
         return any(not isinstance(part, list | Objective) for part in self.parts)
 
-    def rates(self, c: Any, wrt: Any, task: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
+    def rates(self, c: Any, wrt: Any, of: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
         """Return z (..., M) at a configuration, which is a (complex) time step ahead of given arrays."""
+        z = self._slope(c, wrt, of)
+        if self._projected:
+            z = _null_part(c.coefficients(of, order=1, wrt=wrt).G, z)[0]
+        for part in self.parts:
+            if isinstance(part, list):
+                z = z + sum(a * (step if k else 1.0) for k, a in enumerate(part[:2]))
+        return z
+
+    def _slope(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
+        """Return the rates (..., M) of objectives and functions, without projection."""
         z = np.zeros((*c.batch, self.size), c.state.dtype)
         for part in self.parts:
             if isinstance(part, Objective):
-                z = z + part.rates(c, wrt, task)
-            elif isinstance(part, list):
-                z = z + sum(a * (step if k else 1.0) for k, a in enumerate(part[:2]))
-            else:
+                z = z + part.rates(c, wrt, of)
+            elif not isinstance(part, list):
                 z = z + _numbers(part(c), self.size)
         return z
 
     def derivative(
-        self, c: Any, wrt: Any, task: tuple[str, ...], qd: np.ndarray, moved: Any, step: complex = 0.0
+        self, c: Any, wrt: Any, of: tuple[str, ...], qd: np.ndarray, moved: Any, step: complex = 0.0
     ) -> np.ndarray:
         """Return ż (..., M) for rates q̇.
 
@@ -297,23 +308,110 @@ class NullSpaceMotion:
         zd = np.zeros((*c.batch, self.size), np.result_type(c.state, qd))
         for part in self.parts:
             if isinstance(part, Objective):
-                zd = zd + part.derivative(c, wrt, task, qd)
-            elif isinstance(part, list):
-                zd = zd + sum((a * (step if k else 1.0) for k, a in enumerate(part[1:])), np.zeros(self.size))
-            else:
+                zd = zd + part.derivative(c, wrt, of, qd)
+            elif not isinstance(part, list):
                 zd = zd + _callable_derivative(part, moved)
+        if self._projected:
+            u = c.coefficients(of, order=2, wrt=wrt)
+            z, multiplier = _null_part(u.G, self._slope(c, wrt, of))
+            rate = np.einsum("...m,...pmn->...pn", qd, u.H)
+            # d(P z) = P ż − P Ġᵀ l − G⁺ Ġ P z with l of z
+            bent = zd - np.einsum("...pn,...p->...n", rate, multiplier)
+            zd = _null_part(u.G, bent)[0] - _row_part(u.G, np.einsum("...pn,...n->...p", rate, z))
+        for part in self.parts:
+            if isinstance(part, list):
+                zd = zd + sum((a * (step if k else 1.0) for k, a in enumerate(part[1:])), np.zeros(self.size))
         return zd
+
+
+def _null_part(G: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the orthogonal projection P z (..., M) on the null space of G, and l = (G Gᵀ)⁻¹ G z (..., P)."""
+    multiplier = _solve(G, np.einsum("...pn,...n->...p", G, z))
+    return z - np.einsum("...pn,...p->...n", G, multiplier), multiplier
+
+
+def _row_part(G: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return G⁺ y (..., M) for y (..., P)."""
+    return np.einsum("...pn,...p->...n", G, _solve(G, y))
+
+
+def _solve(G: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return (G Gᵀ)⁻¹ y (..., P).
+
+    Where the task is singular, ε keeps the result finite; damping or an error follows there.
+    """
+    size = np.sqrt((np.abs(G) ** 2).sum(axis=-1))
+    size = np.where(size > 0, size, 1.0)
+    unit = G / size[..., None]
+    A = unit @ np.swapaxes(unit, -1, -2) + EPS * np.eye(G.shape[-2])
+    solution: np.ndarray = np.linalg.solve(A, (y / size)[..., None])[..., 0] / size
+    return solution
+
+
+class NullSpaceRates:
+    """Rates z of null-space motion at one state, for control loops: of one or several objectives.
+
+    Rows of quadratic objectives are prepared; others are evaluated at a configuration.
+    """
+
+    def __init__(self, model: CompiledModel, given: Any, of: tuple[str, ...], wrt: Any) -> None:
+        self._model, self._of, self._wrt = model, of, wrt
+        self._size = model.transfer_for(wrt).size
+        self._prepared: list[tuple[_QuadraticObjective, RowEvaluator]] = []
+        # of objectives whose rows are coordinates: z = offset − slopes · q
+        self._offset, self._slopes = np.zeros(self._size), np.zeros(self._size)
+        labels = list(model.transfer_for(wrt).labels)
+        self._others: list[Any] = []
+        self._last: dict[int, RowMotion] = {}
+        for one in given if isinstance(given, list) else [] if given is None else [given]:
+            if isinstance(one, _QuadraticObjective):
+                one.rates(self._configuration(model.reference_state[0]), wrt, of)  # checks the rows
+                if set(one.names) <= set(labels) and not model.rows(one.names, 1).layout.rows.angles:
+                    k = [labels.index(name) for name in one.names]
+                    self._slopes[k] += one.gain * one._stiffness
+                    self._offset[k] += one.gain * one._stiffness * one._rest
+                else:
+                    self._prepared.append((one, RowEvaluator(model, one.names, wrt)))
+            elif isinstance(one, Objective) or is_function(one):
+                self._others.append(one)
+            else:
+                message = (
+                    "`secondary` must be kic.JointLimits, kic.Manipulability, kic.PreferredConfiguration, a "
+                    f"function of the configuration, or a list of these; got {short_repr(one)}."
+                )
+                raise InputError(message, key="secondary", got=one)
+
+    def __bool__(self) -> bool:
+        return bool(self._prepared or self._others or self._slopes.any())
+
+    def __call__(self, state: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return z (M,) at a state (S,) and coordinates (M,)."""
+        z: np.ndarray = self._offset - self._slopes * q
+        for k, (objective, rows) in enumerate(self._prepared):
+            self._last[k] = now = rows(state, out=self._last.get(k))
+            z += objective._slope(now.G, -rows.error(now, objective._rest, ()))
+        if self._others:
+            c = self._configuration(state)
+            for one in self._others:
+                z += (
+                    one.rates(c, self._wrt, self._of)
+                    if isinstance(one, Objective)
+                    else _numbers(one(c), self._size)
+                )
+        return z
+
+    def _configuration(self, state: np.ndarray) -> Configuration:
+        return Configuration(self._model, (), np.array(state[None]))
 
 
 def _numbers(value: Any, size: int) -> np.ndarray:
     a = numbers("secondary", value)
     if a.ndim == 0 or a.shape[-1] != size or a.dtype.kind == "O":
-        raise InputError(
+        message = (
             f"`secondary` must be rates (..., {size}), kic.JointLimits, kic.Manipulability, "
-            f"kic.PreferredConfiguration, a callable, or a list of these; got {short_repr(value)}.",
-            key="secondary",
-            got=a.shape,
+            f"kic.PreferredConfiguration, a callable, or a list of these; got {short_repr(value)}."
         )
+        raise InputError(message, key="secondary", got=a.shape)
     if not np.isfinite(a).all():
         raise invalid("secondary", "must be finite", value)
     return a
@@ -322,9 +420,8 @@ def _numbers(value: Any, size: int) -> np.ndarray:
 def _callable_derivative(function: Any, moved: Any) -> np.ndarray:
     """Return the time derivative of a callable by a complex step."""
     if moved is None:
-        raise InputError(
-            "Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈).", key="secondary"
-        )
+        message = "Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈)."
+        raise InputError(message, key="secondary")
     ahead, h = moved()
     try:
         z = np.asarray(function(ahead))

@@ -9,35 +9,35 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import GIVEN_METRIC, INERTIA_METRIC, PIVOT_SHARE_MIN, UNIT_METRIC, WANT_INERTIA
+from kic.kernels import layout as lay
 from kic.kinematics.outputs import Rows
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import ordinary, real_array, reals
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, row_scales
+from kic.transfer.program import Program
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
 Law = Literal["consistent", "instantaneous"]
 Damping = float | tuple[float, float] | None
-_WEIGHTS = {"minimum norm": UNIT_METRIC, "minimum kinetic energy": INERTIA_METRIC}
+_WEIGHTS = {"minimum norm": lay.UNIT_METRIC, "minimum kinetic energy": lay.INERTIA_METRIC}
 _LAWS = ("consistent", "instantaneous")
 
 
 class Weighting:
-    """Validated weight, acceleration law and damping; see `Configuration.resolve`."""
+    """Validated weight, acceleration law and damping; see `Configuration.resolve_redundancy`."""
 
     def __init__(self, weight: Weight, law: Law, damping: Damping, size: int) -> None:
-        self.metric = GIVEN_METRIC
+        self.metric = lay.GIVEN_METRIC
         self.matrix = np.zeros((0, 0))
         self.batch: tuple[int, ...] = ()
         if isinstance(weight, str):
             if weight not in _WEIGHTS:
-                raise InputError(
-                    f"`weight` must be {' or '.join(map(repr, _WEIGHTS))}, or a symmetric matrix "
-                    f"({size}, {size}), got {weight!r}.",
-                    key="weight",
-                    got=weight,
+                message = (
+                    f"`criterion` must be {' or '.join(map(repr, _WEIGHTS))}, or a symmetric matrix ({size}, "
+                    f"{size}), got {weight!r}."
                 )
+                raise InputError(message, key="criterion", got=weight)
             self.metric = _WEIGHTS[weight]
         else:
             self.matrix = _metric(weight, size)
@@ -48,28 +48,25 @@ class Weighting:
 
 def _metric(weight: Any, size: int) -> np.ndarray:
     """Return a weight (..., M, M), checked to be symmetric and positive definite."""
-    Q = real_array("weight", weight, size, size)
+    Q = real_array("criterion", weight, size, size)
     diagonal = np.einsum("...nn->...n", Q)
     if not (diagonal > 0).all():
-        raise InputError(
-            f"`weight` must be positive definite, got {diagonal.min():g} on its diagonal. A coordinate "
-            "without weight leaves the motion undetermined; give it a small weight.",
-            key="weight",
-            got=diagonal.min(),
-            least=float(diagonal.min()),
+        message = (
+            f"`criterion` must be positive definite, got {diagonal.min():g} on its diagonal. A coordinate "
+            "without weight leaves the motion undetermined; give it a small weight."
         )
+        raise InputError(message, key="criterion", got=diagonal.min(), least=float(diagonal.min()))
     scale = np.sqrt(diagonal)
     scaled = Q / scale[..., :, None] / scale[..., None, :]
     if (np.abs(scaled - np.swapaxes(scaled, -1, -2)) > 1e-12).any():
-        raise InputError("`weight` must be symmetric. Give (Q + Qᵀ) / 2.", key="weight")
+        raise InputError("`criterion` must be symmetric. Give (Q + Qᵀ) / 2.", key="criterion")
     least = np.linalg.eigvalsh(scaled).min(initial=1.0)
-    if not least > PIVOT_SHARE_MIN:
-        raise InputError(
-            f"`weight` must be positive definite, got a smallest eigenvalue of {least:.1e} after scaling its "
-            "diagonal to 1. Increase the weight of the motion that costs nothing.",
-            key="weight",
-            least=float(least),
+    if not least > lay.PIVOT_SHARE_MIN:
+        message = (
+            f"`criterion` must be positive definite, got a smallest eigenvalue of {least:.1e} after scaling "
+            "its diagonal to 1. Give the unweighted direction a positive weight."
         )
+        raise InputError(message, key="criterion", least=float(least))
     return Q
 
 
@@ -79,12 +76,11 @@ def _damping(damping: Any) -> tuple[float, float]:
         return 0.0, 0.0
     a = reals(damping)
     if a is None or a.shape not in ((), (2,)) or not (a > 0).all():
-        raise InputError(
-            "`damping` must be a positive number λ, or two: the largest λ and the manipulability below "
-            f"which damping sets in; got {short_repr(damping)}.",
-            key="damping",
-            got=damping,
+        message = (
+            "`damping` must be a positive number λ, or two: the largest λ and the manipulability below which "
+            f"damping sets in; got {short_repr(damping)}."
         )
+        raise InputError(message, key="damping", got=damping)
     ordinary("damping", a)
     return (float(a), 0.0) if a.ndim == 0 else (float(a[0]), float(a[1]))
 
@@ -167,13 +163,12 @@ def task_scaling(
     task = row_scales(tree, list(rows.source), model.length)
     task = (task if rows.select is None else task[rows.select]) ** 2
     lengths = column_scales(tree, model.length)
-    if weighting.metric == INERTIA_METRIC:
-        query = model.query(model.identity, want=WANT_INERTIA)
-        K = model.identity.evaluate(query, model.reference_state).K
-        I = query.dynamics.split(K, ())[0].real
+    if weighting.metric == lay.INERTIA_METRIC:
+        of_tree = Program(model.identity, masses=model.masses, loads=model.loads, want=lay.WANT_INERTIA)
+        I = of_tree.run(model.reference_state, batch=()).model[0].real
         return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
     columns = model.transfer_for(wrt).coordinate_scale
-    if weighting.metric == UNIT_METRIC:
+    if weighting.metric == lay.UNIT_METRIC:
         return task[None] / np.mean(columns**2)
     diagonal = np.einsum("bnn->bn", weighting.matrix.reshape(prod(weighting.batch), size, size))
     return task / np.mean(diagonal * columns**2, axis=-1)[:, None]

@@ -1,4 +1,4 @@
-"""`animate`: animations of a motion, to scale and in real time."""
+"""`Configuration.animate`: animations of a motion, to scale and in real time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Animation:
         seconds = len(self) / self.fps
         return f"<Animation of {len(self)} frames, {seconds:.1f} s; use save(file)>"
 
-    def save(self, file: str | Path, dpi: float = _SCREEN_DPI) -> Path:
+    def save(self, file: str | Path, *, dpi: float = _SCREEN_DPI) -> Path:
         """Save the animation as gif or mp4, depending on the suffix of the file; mp4 requires ffmpeg.
 
         Parameters
@@ -187,61 +187,23 @@ def animate(
     view: ViewName | None = None,
     progress: bool | None = None,
 ) -> Animation:
-    """Animate a motion.
-
-    Parameters
-    ----------
-    motion : Simulation, SampledMotion, TrackingResult or Configuration
-        A `Simulation` is interpolated at the times of the frames. Of another object with `t` and
-        `configuration`, the nearest samples are shown. A batch of configurations (F,) has one per frame.
-    fps : float
-        Frames per second: 1, 2, 4, 5, 10, 20, 25 or 50, which all players show evenly.
-    speed : float
-        Simulated time per second; 0.1 shows slow motion. Ignored for a batch.
-    trace : str or list of str
-        Points, frames, centres of mass and bodies whose curves are drawn as they move.
-    view : str or (2,) floats, optional
-        As in `draw`.
-    progress : bool, optional
-        Show a progress bar while saving; by default at a terminal, if it takes long.
-
-    Returns
-    -------
-    Animation
-        With a method `save`; notebooks play it.
-
-    Raises
-    ------
-    InputError
-        If `motion` has another type, has no batch shape (F,) or no valid member; if `fps` or `speed` is
-        invalid; if there are more than 3000 frames.
-
-    Examples
-    --------
-    >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 50, endpoint=False)})
-    >>> film = kic.animate(turn, trace="tip")
-    >>> film.save("four-bar.gif")  # doctest: +SKIP
-    """
+    """Animate a motion; see `Configuration.animate`."""
     import_optional("matplotlib", "plot", "Pictures need Matplotlib")
-    if not isinstance(fps, int | float | np.number) or fps not in RATES:
-        raise invalid("fps", f"must be one of {', '.join(map(str, RATES))}", fps)
-    frames, t = _frames(motion, fps, positive("speed", speed))
+    frames, t = motion_frames(motion, fps, positive("speed", speed))
     scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
-        scene.description.part(name, *PLACED)
+        scene.description._part(name, *PLACED)
     values = {name: np.stack([scene.shown.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 
 
-def _frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.ndarray | None]:
+def motion_frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.ndarray | None]:
     """Return the configurations to show and their times, if known."""
+    if not isinstance(fps, int | float | np.number) or fps not in RATES:
+        raise invalid("fps", f"must be one of {', '.join(map(str, RATES))}", fps)
     t, configurations = getattr(motion, "t", None), getattr(motion, "configuration", motion)
-    if not isinstance(configurations, Configuration):
-        raise invalid(
-            "motion", "must be a simulation, a trajectory on a mechanism or a batch of configurations", motion
-        )
     if len(configurations.batch) != 1:
-        raise invalid("motion", "must have a batch shape (F,)", configurations.batch)
+        raise invalid("configuration", "must have a batch shape (F,)", configurations.batch)
     if t is None:
         _check_count(len(configurations.ok))
         return configurations, None
@@ -258,8 +220,7 @@ def _frames(motion: Any, fps: float, speed: float) -> tuple[Configuration, np.nd
 
 def _check_count(count: int) -> None:
     if count > FRAMES_MAX:
-        raise InputError(
-            f"A motion must have at most {FRAMES_MAX} frames, got {count}. Reduce `fps` or increase `speed`.",
-            key="motion",
-            frames=count,
+        message = (
+            f"A motion must have at most {FRAMES_MAX} frames, got {count}. Reduce `fps` or increase `speed`."
         )
+        raise InputError(message, key="configuration", frames=count)

@@ -101,8 +101,10 @@ class KinematicDiagram:
         self.placement = JointPlacement(model, size, normal, down)
         self.points = {p.name: p for p in self.description.points}
         closed = not model.tree.open
-        driven = self.description.named_coordinates if self.description.coordinates or not closed else ()
-        driven = driven if self.description.actuators is None else self.description.actuators
+        driven = (
+            self.description._moving_parts if self.description._given("coordinates") or not closed else ()
+        )
+        driven = driven if (actuators := self.description._given("actuators")) is None else actuators
         self.driven = frozenset(name.partition(".")[0] for name in driven)
         # distances that are drawn, and their ends
         self.rods = tuple(d for d in self.description.distances if d.fixed or d.name in self.driven)
@@ -220,11 +222,25 @@ class KinematicDiagram:
         grounded = GROUND in joint.bodies
         carrier = slide.slider if slide is not None else second if second != GROUND else first
         directions, direction_bodies = self.placement.directions(joint)
+        base = self._base_below(joint) if grounded else None
+        if base is not None:
+            self._add("anchor", "", GROUND, [base, place], (GROUND, GROUND), grounded=True)
+            self._add("rod", "", GROUND, [base, place], (GROUND, GROUND), bodies=(GROUND, GROUND))
+            grounded = False
         self._add(
             joint.type, joint.name, carrier, [place], (carrier,),
             direction_bodies=direction_bodies, directions=directions, driven=joint.name in self.driven,
             grounded=grounded, bodies=joint.bodies,
         )  # fmt: skip
+
+    def _base_below(self, joint: Joint) -> np.ndarray | None:
+        """Return the origin of a ground frame with the joint on its z axis: the base of an imported arm."""
+        for frame in self.description.frames:
+            away = np.array(joint.at or frame.origin) - np.array(frame.origin)
+            height = float(away @ frame.axes[2])
+            if frame.body == GROUND and height > self.size and np.linalg.norm(away) < 1.01 * height:
+                return np.array(frame.origin)
+        return None
 
     def _add_couplings(self) -> None:
         """Add pitch circles of wheels, and belts; couplings with general ratios are ties between joints."""

@@ -1,4 +1,4 @@
-"""`draw`: scale drawings of a mechanism in one or several configurations."""
+"""`Configuration.draw`: scale drawings of a mechanism in one or several configurations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, names_of
-from kic.numerics.arrays import broadcast_batches, real_array
+from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.diagram import Mark
@@ -44,7 +44,7 @@ class MechanismPicture(Picture):
     Examples
     --------
     >>> c = kic.load("four-bar").at({"A": 1.0})
-    >>> picture = kic.draw(c, names=True).velocity([2.0], "tip").forces(c.joint_forces([2.0]))
+    >>> picture = c.draw(names=True).velocity([2.0], of="tip").forces(c.joint_forces([2.0]))
     """
 
     def __init__(self, scene: Scene, canvas: Canvas, names: bool) -> None:
@@ -57,7 +57,7 @@ class MechanismPicture(Picture):
         self._marks: list[Mark] = []
         self._paint()
 
-    def velocity(self, qd: Any, of: str | Iterable[str] | None = None, scale: float | None = None) -> Self:
+    def velocity(self, qd: Any, *, of: str | Iterable[str] | None = None, scale: float | None = None) -> Self:
         """Add velocities of points, or of reference points of bodies, as arrows with their scale.
 
         Velocities of all drawn members of a batch are shown.
@@ -75,15 +75,15 @@ class MechanismPicture(Picture):
         Examples
         --------
         >>> m = kic.load("four-bar")
-        >>> one = kic.draw(m.at({"A": 1.0})).velocity([2.0])
-        >>> other = kic.draw(m.at({"A": 2.0})).velocity([2.0], scale=one.scales["velocity"])
+        >>> one = m.at({"A": 1.0}).draw().velocity([2.0])
+        >>> other = m.at({"A": 2.0}).draw().velocity([2.0], scale=one.scales["velocity"])
         """
         names, motion = self._motion(of, 1)
         unit, values = f"{self._units.length}/{self._units.time}", motion.velocity(self._rates("qd", qd))
         return self._arrows(("v =", unit, GREEN), names, values, scale)
 
     def acceleration(
-        self, qd: Any, qdd: Any, of: str | Iterable[str] | None = None, scale: float | None = None
+        self, qd: Any, qdd: Any, *, of: str | Iterable[str] | None = None, scale: float | None = None
     ) -> Self:
         """Add accelerations G q̈ + q̇ᵀ H q̇ of points, or of reference points of bodies.
 
@@ -101,7 +101,7 @@ class MechanismPicture(Picture):
         unit = f"{self._units.length}/{self._units.time}²"
         return self._arrows(("a =", unit, PURPLE), names, values, scale)
 
-    def forces(self, of: JointForces | Wrench | None = None, scale: float | None = None) -> Self:
+    def forces(self, of: JointForces | Wrench | None = None, *, scale: float | None = None) -> Self:
         """Add joint forces, exerted by the first body on the second, or the applied forces of the model.
 
         Parameters
@@ -133,16 +133,15 @@ class MechanismPicture(Picture):
                 force = right[..., None] * view.right + up[..., None] * view.up
             force = self._drawn_members("forces", force)
             if not np.isfinite(force).all():
-                raise InputError(
+                message = (
                     f"The force in '{wrench.name}' is not determined by the rigid-body model and cannot be "
-                    "drawn. Use joint_forces(split='minimum norm').",
-                    key="of",
-                    joint=wrench.name,
+                    "drawn. Use joint_forces(criterion='minimum norm')."
                 )
+                raise InputError(message, key="of", joint=wrench.name)
             vectors.append(force)
         return self._forces(starts, vectors, scale)
 
-    def ellipsoid(self, ellipsoid: Ellipsoid, scale: float | None = None) -> Self:
+    def ellipsoid(self, ellipsoid: Ellipsoid, *, scale: float | None = None) -> Self:
         """Add an ellipsoid of `Configuration.ellipsoid` at its point; for a batch the first and the last.
 
         Parameters
@@ -160,15 +159,14 @@ class MechanismPicture(Picture):
         """
         if not isinstance(ellipsoid, Ellipsoid):
             raise invalid("ellipsoid", "must be a result of Configuration.ellipsoid", ellipsoid)
-        owners = {row.rpartition(".")[0] for row in ellipsoid.task}
-        letters = [row.rpartition(".")[2] for row in ellipsoid.task]
+        owners = {row.rpartition(".")[0] for row in ellipsoid.rows}
+        letters = [row.rpartition(".")[2] for row in ellipsoid.rows]
         if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
-            raise InputError(
+            message = (
                 "`ellipsoid` must have two or three rows x, y, z of one point, frame, centre of mass or "
-                f"body, got {', '.join(ellipsoid.task)}.",
-                key="ellipsoid",
-                task=ellipsoid.task,
+                f"body, got {', '.join(ellipsoid.rows)}."
             )
+            raise InputError(message, key="ellipsoid", names=ellipsoid.rows)
         if not np.isfinite(self._drawn_members("ellipsoid", ellipsoid.semi_axes)).all():
             raise InputError(
                 f"The {ellipsoid.kind} ellipsoid is unbounded, since the task is singular, and cannot be "
@@ -195,7 +193,7 @@ class MechanismPicture(Picture):
             *(EllipsoidOverlay(kind, unit, colour, at[k], centre[k], image[k], given) for k in ends)
         )
 
-    def trace(self, of: str | Iterable[str], along: Configuration | None = None) -> Self:
+    def trace(self, of: str | Iterable[str], *, along: Configuration | None = None) -> Self:
         """Add curves of points through all members of a batch, such as a coupler curve.
 
         Parameters
@@ -240,12 +238,8 @@ class MechanismPicture(Picture):
         batch = self._scene.configuration.batch
         given, width = value.shape[:-core], value.shape[-core:]
         if broadcast_batches(**{what: given, "configuration": batch}) != batch:
-            raise InputError(
-                f"`{what}` must have the batch {batch} of the configuration, got {given}.",
-                key=what,
-                got=given,
-            )
-        whole = np.broadcast_to(value, (*batch, *width)).reshape(-1, *width)
+            raise invalid(what, f"must have the batch {batch} of the configuration", given, shown=f"{given}")
+        whole = one_batch_axis(np.broadcast_to(value, (*batch, *width)), core)
         return whole[self._scene.members]
 
     def _rates(self, name: str, value: Any) -> np.ndarray:
@@ -260,7 +254,7 @@ class MechanismPicture(Picture):
                 raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.", key="of")
             return names
         for name in names_of(of):
-            description.part(name, *PLACED)
+            description._part(name, *PLACED)
         return names_of(of)
 
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
@@ -284,15 +278,14 @@ class MechanismPicture(Picture):
         """Add the forces of the model at their points."""
         description = self._scene.description
         if not description.forces:
-            raise InputError(
-                f"'{description.name}' has no forces. Pass the result of joint_forces() to draw joint "
-                "forces.",
-                key="of",
+            message = (
+                f"'{description.name}' has no forces. Pass the result of joint_forces() to draw joint forces."
             )
+            raise InputError(message, key="of")
         starts, vectors = [], []
         for force in description.forces:
             starts.append(self._drawn_positions(force.point))
-            turn = self._scene.displacements[description.point(force.point).body][:, :3, :3]
+            turn = self._scene.displacements[description._point(force.point).body][:, :3, :3]
             f = np.broadcast_to(np.array(force.force, float), (len(turn), 3))
             vectors.append(np.einsum("nij,nj->ni", turn, f) if force.axes == "body" else f)
         return self._forces(starts, vectors, scale)
@@ -350,45 +343,7 @@ def draw(
     view: ViewName | None = None,
     ax: Any = None,
 ) -> MechanismPicture:
-    """Draw a mechanism to scale with standard kinematic symbols.
-
-    Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
-    across the view are to scale. Actuators are vermilion: those of the mechanism, or else its coordinates. A
-    revolute joint is drawn at its `at`; spatial joints with a common position are offset along their axes. A
-    distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
-
-    Parameters
-    ----------
-    configuration : Configuration or Mechanism
-        A configuration, or a batch; a mechanism is drawn in its reference configuration. The
-        first and the last member of a batch are drawn in full, at most ten
-        evenly spaced members between them are faded. Failed members are left out.
-    names : bool
-        Label joints, points and (in italics) bodies.
-    view : str or (2,) floats, optional
-        "top", "front" (x to the right) or "side"; or azimuth about the vertical, measured from x, and
-        elevation of the viewer in degrees. Up is opposite to gravity, or z. By default chosen automatically.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default a new figure with the width of a journal column.
-
-    Returns
-    -------
-    MechanismPicture
-        With methods `save`, `velocity`, `acceleration`, `forces`, `ellipsoid` and `trace`; notebooks display
-        it.
-
-    Raises
-    ------
-    InputError
-        If no member is valid, the numbers are not real, or the view is invalid.
-
-    Examples
-    --------
-    >>> m = kic.load("four-bar")
-    >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
-    >>> picture = kic.draw(turn).trace("tip")
-    >>> picture.save("four-bar.svg")  # doctest: +SKIP
-    """
+    """Draw a configuration; see `Configuration.draw`."""
     if isinstance(configuration, Mechanism):
         configuration = configuration.at()
     instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kic.errors import InputError, invalid
-from kic.io.files import atomic_write
+from kic.io.files import atomic_write, file_name
 from kic.numerics.arrays import reals
 from kic.numerics.optional import import_optional
 
@@ -21,8 +21,8 @@ INK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 COLUMN = 3.5
 # bounds of the width of a plot in inches; narrower plots have no room for labels
 WIDTH_MIN, WIDTH_MAX = 2.0, 40.0
-# dots per inch, finer than any printing press
-DPI_MAX = 2400
+# dots per inch: labels are legible, and no printing press is finer
+DPI_MIN, DPI_MAX = 10, 2400
 FORMATS = ("png", "svg", "pdf")
 STYLE = {
     "font.size": 8.0,
@@ -93,24 +93,24 @@ def check_width(width: Any) -> float:
 
 def check_target(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any) -> tuple[Path, str]:
     """Return the path and the format of a file to save after checking its suffix and `dpi`."""
-    path = Path(file)
+    path = Path(file_name(file, "file"))
     kind = path.suffix.lower().removeprefix(".")
     if kind not in formats:
-        raise InputError(
-            f"{what} is saved as {', '.join(formats[:-1])} or {formats[-1]}; `file` must end in one, "
-            f"got {path.name!r}.",
-            key="file",
-            got=path.name,
-            formats=formats,
+        message = (
+            f"{what} is saved as {', '.join(formats[:-1])} or {formats[-1]}; `file` must end in one, got "
+            f"{path.name!r}."
         )
+        raise InputError(message, key="file", got=path.name, formats=formats)
     a = reals(dpi)
-    if a is None or a.ndim or not 0 < a <= DPI_MAX:
-        raise invalid("dpi", f"must be a positive number of at most {DPI_MAX}", dpi)
+    if a is None or a.ndim or not DPI_MIN <= a <= DPI_MAX:
+        raise invalid("dpi", f"must be a number from {DPI_MIN} to {DPI_MAX}", dpi)
     return path, kind
 
 
 class Picture:
     """Figure made by kic; notebooks display it and `save` writes it to a file.
+
+    The figure is not registered with pyplot: use `save`, because ``plt.savefig`` writes another figure.
 
     Attributes
     ----------
@@ -122,14 +122,14 @@ class Picture:
     def __init__(self, figure: Any, axes: Any) -> None:
         self.figure, self.axes = figure, axes
 
-    def save(self, file: str | Path, dpi: float = 200) -> Path:
+    def save(self, file: str | Path, *, dpi: float = 200) -> Path:
         """Save the picture as png, svg or pdf, depending on the suffix of the file.
 
         Parameters
         ----------
         file : str or Path
         dpi : float
-            Dots per inch of a png.
+            Dots per inch of a png, 10 to 2400.
 
         Returns
         -------

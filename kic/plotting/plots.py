@@ -67,12 +67,11 @@ def draw_plots(
         raise InputError("A plot must have at least one panel, got none.", key="panels")
     crowded = [panel for panel in panels if len(panel.lines) > LINES_MAX]
     if crowded:
-        raise InputError(
+        message = (
             f"A panel must have at most {LINES_MAX} lines, got {len(crowded[0].lines)} in "
-            f"'{crowded[0].label}'. Name fewer.",
-            key="panels",
-            got=len(crowded[0].lines),
+            f"'{crowded[0].label}'. Name fewer."
         )
+        raise InputError(message, key="panels", got=len(crowded[0].lines))
     heights = [max(PANEL_HEIGHT_MIN, NAME_HEIGHT * (len(panel.lines) + 1)) for panel in panels]
     with style():
         figure = new_figure(check_width(width), sum(heights) + TIME_AXIS_HEIGHT)
@@ -225,9 +224,10 @@ def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
 
     Raise `InputError` if the batch has several members and `member` is None, or `member` does not exist.
     """
-    index = () if member is None else tuple(np.atleast_1d(np.asarray(member)).tolist())
+    given = () if member is None else member if isinstance(member, tuple | list | np.ndarray) else (member,)
+    index = tuple(np.atleast_1d(given)) if isinstance(given, np.ndarray) else tuple(given)
     fits = len(index) == len(batch) and all(
-        isinstance(i, int) and -n <= i < n for i, n in zip(index, batch, strict=True)
+        isinstance(i, int | np.integer) and -n <= i < n for i, n in zip(index, batch, strict=True)
     )
     if not fits:
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
-from kic.errors import InputError
+from kic.errors import InputError, invalid
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
 from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.planar_symbols import PlanarSymbols
@@ -74,25 +74,19 @@ class Scene:
         self.model.require_real("A drawing", "Draw the configuration without it.")
         states = configuration._states
         if states.dtype != np.float64:
-            raise InputError(
-                f"`configuration` must hold real numbers, got {states.dtype}.",
-                key="configuration",
-                got=states.dtype,
-            )
+            raise invalid("configuration", "must hold real numbers", states.dtype, shown=f"{states.dtype}")
         good = np.flatnonzero(configuration.ok)
         if not len(good):
             cause = "an empty batch" if not configuration.ok.size else "no valid member"
-            raise InputError(
-                f"`configuration` must have a valid member, got {cause} of '{configuration.name}'.",
-                key="configuration",
-            )
+            message = f"`configuration` must have a valid member, got {cause} of '{configuration.name}'."
+            raise InputError(message, key="configuration")
         self.members = good[evenly_spaced(len(good), most)]
         self.description = self.model.description
         # indexing copies: the kernels require contiguous members
         self.shown = Configuration(self.model, (len(self.members),), states[self.members])
         # of every body, including ground, in the drawn members
         self.displacements = {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4))}
-        self.displacements |= {b.name: self.shown.displacement(b.name) for b in self.description.bodies}
+        self.displacements |= {b.name: self.shown._displacement(b.name) for b in self.description.bodies}
         self.normal = self.model.tree.planar_normal
         # positions of sliding pairs and fixed joints do not depend on the size of symbols
         self._placement = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))

@@ -71,13 +71,11 @@ def view_of(
         return _best(vertical, places)
     if isinstance(requested, str):
         if requested not in NAMED_VIEWS:
-            raise InputError(
+            message = (
                 f"`view` must be one of {', '.join(map(repr, NAMED_VIEWS))} or (azimuth, elevation) in "
-                f"degrees, got {requested!r}.",
-                key="view",
-                got=requested,
-                views=tuple(NAMED_VIEWS),
+                f"degrees, got {requested!r}."
             )
+            raise InputError(message, key="view", got=requested, views=tuple(NAMED_VIEWS))
         angles = NAMED_VIEWS[requested]
     else:
         pair = reals(requested)

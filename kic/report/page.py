@@ -12,6 +12,8 @@ from pathlib import Path
 from kic.configuration import Configuration
 from kic.io.toml import written
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import instance, names_of, text
+from kic.numerics.arrays import check_order
 from kic.numerics.display import Table, html
 from kic.report.plots import Plot, closure_condition_plots, coordinate_plots, point_curves
 from kic.report.ranges import CoordinateRange, coordinate_ranges
@@ -85,59 +87,20 @@ _TOML = re.compile(
 def report_page(
     configuration: Configuration,
     of: str | Sequence[str] = (),
+    *,
     order: int = 1,
     wrt: str | Iterable[str] | None = None,
     source: str | None = None,
     repeat: str = "",
 ) -> str:
-    """Return the report on a configuration as one self-contained HTML page.
-
-    The page contains a drawing, all tables of the report, plots over each coordinate moved alone, curves of
-    the requested points, the mobility and the model file. It has no script, needs no network and supports
-    light pages, dark pages and print. Pictures require the extra ``plot``.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        A single configuration.
-    of : str or sequence of str
-        Outputs, as in `Configuration.coefficients`; none by default.
-    order : {1, 2, 3}
-        Highest order of the coefficients.
-    wrt : str or list of str, optional
-        Coordinates of the coefficients and the dynamics; by default those of the mechanism.
-    source : str, optional
-        Text of the model file; by default the output of `kic.save`.
-    repeat : str
-        Command that reproduces the page, shown at its end.
-
-    Returns
-    -------
-    str
-        HTML, to be encoded in UTF-8.
-
-    Raises
-    ------
-    UnknownNameError, InputError
-        If an output or coordinate does not exist, `order` is out of range, or `configuration` is a batch.
-    SingularError
-        If the coordinates cannot drive the mechanism.
-    MissingExtraError
-        If Matplotlib is not installed.
-
-    Examples
-    --------
-    >>> page = kic.report_page(kic.load("four-bar").at({"A": 1.2}), of="tip")
-    >>> page[:15], "<script" in page
-    ('<!doctype html>', False)
-    """
+    """Return the report page; see `Configuration.to_html`."""
     from kic import __version__
 
+    of, order, repeat = names_of(of), check_order(order), text("repeat", repeat)
     mechanism = _mechanism(configuration)
     full_report = report(mechanism, configuration, of, order, wrt)
     prose, *chapters = full_report.chapters()
-    names = [of] if isinstance(of, str) else list(of)
-    rows = list(configuration.coefficients(names, 1).rows) if names else []
+    rows = list(configuration.coefficients(of, order=1).rows) if of else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
     pictured = {"Mobility": closure_condition_plots(mechanism, configuration)}
     gap = "A large gap between independent and redundant conditions indicates a reliable mobility."
@@ -145,8 +108,8 @@ def report_page(
         figures = _figures(pictured.get(title, []), title)
         sections.append((title, _tables([*parts, gap] if figures else parts) + figures))
     sections += _moving(configuration, rows)
-    text = written(mechanism) if source is None else source
-    sections.append(("Model file", f'<pre tabindex="0"><code>{_highlighted(text)}</code></pre>'))
+    shown = written(mechanism) if source is None else text("source", source)
+    sections.append(("Model file", f'<pre tabindex="0"><code>{_highlighted(shown)}</code></pre>'))
     made = f"Made by kic {escape(__version__)}."
     made += f" Reproduce with: <code>{escape(repeat)}</code>" * bool(repeat)
     return _page(mechanism.name, mechanism.title, sections, made)
@@ -154,7 +117,7 @@ def report_page(
 
 def _mechanism(configuration: Configuration) -> Mechanism:
     """Return the mechanism of a configuration."""
-    description = configuration._model.description
+    description = instance("configuration", configuration, Configuration)._model.description
     assert isinstance(description, Mechanism)  # for the type checker
     return description
 
@@ -206,8 +169,8 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
     from kic.plotting.draw import draw
 
     mechanism = _mechanism(configuration)
-    driven = ", ".join(mechanism.actuator_names)
-    kind = "the coordinates" if mechanism.actuators is None else "actuators"
+    driven = ", ".join(mechanism.actuators)
+    kind = "the coordinates" if mechanism._given("actuators") is None else "actuators"
     caption = f"Configuration of this report. Vermilion: {kind} {driven or 'none'}."
     picture = draw(configuration, names=True)
     plot = Plot(picture, caption, f"Drawing of {mechanism.name}: {summary(mechanism)}")
@@ -221,7 +184,7 @@ def _moving(configuration: Configuration, rows: list[str]) -> list[tuple[str, st
     if not spans:
         return []
     if rows and len(spans) > MOVED_COORDINATES_MAX:
-        G = configuration.coefficients(rows, 1).G
+        G = configuration.coefficients(rows, order=1).G
         influence = abs(G).max(axis=0)
         spans = sorted(spans, key=lambda s: -influence[configuration.coordinates.index(s.name)])
     shown, rest = spans[:MOVED_COORDINATES_MAX], [span.name for span in spans[MOVED_COORDINATES_MAX:]]

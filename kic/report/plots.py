@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration
 from kic.description.parts import Point
-from kic.description.units import row_unit
+from kic.description.units import effort_unit, energy_unit, row_unit
 from kic.errors import KicError
 from kic.mechanism import Mechanism
 from kic.numerics.display import largest_of
@@ -23,7 +24,7 @@ PANEL_SIZE, CURVE_SIZE = (3.15, 2.0), (4.0, 3.6)
 LEFT, RIGHT, BELOW, ABOVE = 0.52, 0.06, 0.42, 0.16
 # line styles, distinguishable without colours
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
-LINES_MAX = 6
+PANEL_LINES_MAX = 6
 # limit of the ordinate in medians of |y|, which cuts off poles at singular configurations
 ORDINATE_MAX_FACTOR = 8.0
 # relative to the largest value of a unit: smaller changes are round-off; with an axis from zero, invisible
@@ -42,11 +43,12 @@ class Plot:
 
 
 def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mechanism) -> list[Plot]:
-    """Plot outputs, effective inertias and the holding effort over one coordinate.
+    """Plot outputs, effective inertias and holding efforts over one coordinate.
 
     There is one plot for each unit of the rows that change, then of the inertias I*_kk, then of the holding
-    effort −Tᴸ of the coordinate, if masses and loads are given. Rows without a value are ignored. In an open
-    chain a coordinate changes the inertia of the preceding ones, not its own.
+    effort −Tᴸ of the coordinate, if masses and loads are given. Efforts, rates and powers of declared
+    actuators follow, for a slow motion. Rows without a value are ignored. In an open chain a coordinate
+    changes the inertia of the preceding ones, not its own.
     """
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
@@ -64,7 +66,32 @@ def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mech
     plots += _panels_by_unit(span, inertia, per, "effective inertia", from_zero=True)
     effort = {span.name: -dynamics.load[:, names.index(span.name)]}
     per = {span.name: f"{u.force} {u.length}" if turns[span.name] else u.force}
-    return plots + _panels_by_unit(span, effort, per, "holding effort")
+    plots += _panels_by_unit(span, effort, per, "holding effort")
+    return plots + _actuator_plots(span, mechanism)
+
+
+def _actuator_plots(span: CoordinateRange, mechanism: Mechanism) -> list[Plot]:
+    """Plot holding efforts, rates and powers of actuators that are not the coordinates."""
+    c, m = span.configuration, mechanism
+    if m.actuators == m.coordinates:
+        return []
+    try:
+        names, efforts = static_efforts(c, failures="mask")
+        rates = c.coefficients(names, order=1, failures="mask").G[..., c.coordinates.index(span.name)]
+    except KicError:  # the report prints the reason
+        return []
+    plots = []
+    for what, values, units in (
+        ("holding effort", efforts, {q: effort_unit(m, q) for q in names}),
+        (f"rate per rate of {span.name}", rates, {q: f"{row_unit(m, q)}/{span.unit}" for q in names}),
+        (
+            f"power per rate of {span.name}",
+            efforts * rates,
+            {q: f"{energy_unit(m)}/{span.unit}" for q in names},
+        ),
+    ):
+        plots += _panels_by_unit(span, dict(zip(names, values.T, strict=True)), units, what)
+    return plots
 
 
 def _panels_by_unit(
@@ -74,7 +101,7 @@ def _panels_by_unit(
     what: str,
     from_zero: bool = False,
 ) -> list[Plot]:
-    """Return one panel for each unit among the lines that change, at most `LINES_MAX` lines in each.
+    """Return one panel for each unit among the lines that change, at most `PANEL_LINES_MAX` lines in each.
 
     With an axis from zero, lines whose change is not visible are left out.
     """
@@ -84,9 +111,15 @@ def _panels_by_unit(
         size = max(map(largest_of, alike.values()))
         share = VISIBLE_CHANGE_RTOL if from_zero else CHANGE_RTOL
         own = {name: y for name, y in alike.items() if _changes(y, size, share)}
-        first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[:LINES_MAX]
+        first = sorted(own, key=lambda name: -float(np.ptp(own[name][np.isfinite(own[name])])))[
+            :PANEL_LINES_MAX
+        ]
         shown = {name: (np.degrees(y) if unit == "°" else y) for name, y in own.items() if name in first}
-        more = f" and {len(own) - LINES_MAX} more with smaller changes" if len(own) > LINES_MAX else ""
+        more = (
+            f" and {len(own) - PANEL_LINES_MAX} more with smaller changes"
+            if len(own) > PANEL_LINES_MAX
+            else ""
+        )
         if shown:
             quantity = (
                 what if what and len(shown) > 1 else " of ".join(filter(None, (what, ", ".join(shown))))
@@ -177,7 +210,7 @@ def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: 
     of a spatial mechanism have a top and a front view.
     """
     points = list(dict.fromkeys(name.partition(".")[0] for name in names))
-    points = [name for name in points if isinstance(mechanism.part(name), Point)]
+    points = [name for name in points if isinstance(mechanism._part(name), Point)]
     plots = []
     for name in points:
         curves = {span.name: span.configuration.value(name) for span in spans}

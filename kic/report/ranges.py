@@ -77,9 +77,9 @@ def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.nd
     model = mechanism._model
     if model.is_open_chain:
         return mechanism.at(path)
-    middle, names = len(path) // 2, mechanism.coordinate_names
+    middle, names = len(path) // 2, mechanism.coordinates
     down, up = (
-        mechanism.path(dict(zip(names, half.T, strict=True)), configuration, failures="mask")
+        mechanism.path(dict(zip(names, half.T, strict=True)), near=configuration, failures="mask")
         for half in (path[middle::-1], path[middle:])
     )
     states = np.concatenate([down.state[:0:-1], up.state])

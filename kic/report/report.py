@@ -19,6 +19,8 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
+from kic.numerics.arguments import names_of
+from kic.numerics.arrays import one_batch_axis
 from kic.numerics.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.numerics.rotations import vector_from_matrix
 
@@ -50,7 +52,7 @@ def dynamics_or_reason(
 ) -> tuple[Dynamics | None, str | None]:
     """Return the dynamics, or None and the reason why they are not available."""
     try:
-        return configuration.dynamics(wrt), None
+        return configuration.dynamics(wrt=wrt), None
     except KicError as error:
         return None, str(error)
 
@@ -63,7 +65,7 @@ def gravity_load(
         return dynamics.load
     weightless = replace(mechanism, gravity=(0.0, 0.0, 0.0))
     same = Configuration(weightless._model, configuration.batch, configuration._states)
-    return dynamics.load - same.dynamics(wrt).load
+    return dynamics.load - same.dynamics(wrt=wrt).load
 
 
 def other_loads(mechanism: Mechanism) -> list[str]:
@@ -92,7 +94,7 @@ class ReportBuilder:
         self.mechanism, self.configuration, self.output, self.wrt = mechanism, configuration, output, wrt
         self.names = configuration.coordinates
         self.units = coordinate_units(mechanism)
-        places = [getattr(part, key, None) for part in mechanism.parts.values() for key in ("at", "com")]
+        places = [getattr(part, key, None) for part in mechanism._parts.values() for key in ("at", "com")]
         # largest reference length, the scale of round-off
         self.size = max((abs(x) for place in places if place for x in place), default=0.0)
 
@@ -125,7 +127,7 @@ class ReportBuilder:
     def bodies(self) -> None:
         """Write masses, current centres of mass and rotations of bodies."""
         bodies = self.mechanism.bodies
-        poses = [self.configuration.displacement(body.name) for body in bodies]
+        poses = [self.configuration._displacement(body.name) for body in bodies]
         nowhere = np.full(3, np.nan)
         centres = [
             nowhere if b.com is None else pose[:3, :3] @ b.com + pose[:3, 3]
@@ -174,12 +176,12 @@ class ReportBuilder:
             cells, heads = [list(line) for line in zip(lengths, ends, strict=True)], [f"length ({unit})"]
             self.output.texts("distances", [d.name for d in distances], [*heads, "between"], cells)
         contacts.add_contacts(self.output, self.mechanism.contacts)
-        couplings.add_couplings(self.output, self.mechanism.terms)
+        couplings.add_couplings(self.output, self.mechanism._terms)
         list_motors(self.output, self.mechanism.motors)
 
     def _description(self, name: str) -> str:
         """Return a description of an output for its caption."""
-        part = self.mechanism.part(name)
+        part = self.mechanism._part(name)
         if isinstance(part, Point):
             return f"point of {part.body}"
         if isinstance(part, Frame):
@@ -220,7 +222,7 @@ class ReportBuilder:
             output.say(f"\nD = ∂H/∂q of {name}: D[u, q] is ∂H[u]/∂q; {_ZEROS_OMITTED}")
             labels = [f"{row}, {q}" for row in c.rows for q in c.columns]
             per = [f"{u}/{one}³" if one else "" for u in rows for _ in c.columns]
-            planes = c.D.reshape(-1, *c.D.shape[-2:])
+            planes = one_batch_axis(c.D, 2)
             output.planes("D", labels, c.columns, c.columns, planes, per, max(largest_of(c.D), self.size))
 
     def dynamics(self, planes: bool) -> None:
@@ -274,7 +276,7 @@ class ReportBuilder:
     def _actuators(self, top: float) -> None:
         """Write the static efforts of the declared actuators, unless they are the coordinates."""
         mechanism = self.mechanism
-        if mechanism.actuators is None or mechanism.actuator_names == mechanism.coordinate_names:
+        if mechanism.actuators == mechanism.coordinates:
             return
         try:
             names, efforts = static_efforts(self.configuration)
@@ -296,8 +298,8 @@ def report(
 ) -> Summary:
     """Return a report on a mechanism in one configuration: parts, positions, coefficients, dynamics.
 
-    Arguments are those of `report_page`. P* of more than six coordinates is included from order 2. If the
-    dynamics are not available, such as without masses, the report contains the reason.
+    Arguments are those of `Configuration.to_html`. P* of more than six coordinates is included from order 2.
+    If the dynamics are not available, such as without masses, the report contains the reason.
 
     Examples
     --------
@@ -326,7 +328,7 @@ def report(
         parts.setdefault(name.partition(".")[0], []).append(name)
     for part, names in parts.items():
         output.chapter(f"Coefficients of {part}")
-        builder.coefficients(part, names, configuration.coefficients(names, order, chosen))
+        builder.coefficients(part, names, configuration.coefficients(names, order=order, wrt=chosen))
     output.chapter("Dynamics")
     builder.dynamics(order > 1)
     return output
@@ -353,7 +355,7 @@ def report_data(
     """
     chosen = _checked_coordinates(configuration, wrt)
     names = _unique_names(of)
-    rows = configuration.coefficients(names, order, chosen) if names else None
+    rows = configuration.coefficients(names, order=order, wrt=chosen) if names else None
     units = coordinate_units(mechanism)
     data: dict[str, Any] = {
         "name": mechanism.name,
@@ -367,7 +369,7 @@ def report_data(
         "phi": plain_lists(coordinate_values(configuration)),
         "gravity": list(mechanism.gravity),
         "points": {p.name: plain_lists(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: plain_lists(configuration.displacement(b.name)) for b in mechanism.bodies},
+        "poses": {b.name: plain_lists(configuration._displacement(b.name)) for b in mechanism.bodies},
         "frames": {f.name: plain_lists(configuration.pose(f.name).as_matrix()) for f in mechanism.frames},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
@@ -377,12 +379,18 @@ def report_data(
     dynamics, why = dynamics_or_reason(configuration, chosen)
     columns = list(configuration.coordinates)
     if chosen is not None:
-        columns = list(configuration.coefficients(chosen, 1, chosen).columns)
+        columns = list(configuration.coefficients(chosen, order=1, wrt=chosen).columns)
     data |= {"wrt": columns, "wrt_units": [row_unit(mechanism, q) for q in columns]}
     data |= dict.fromkeys(("I", "P", "load", "gravity_load", "damping"))
     if dynamics is not None:
         data |= {key: plain_lists(getattr(dynamics, key)) for key in ("I", "P", "load", "damping")}
         data["gravity_load"] = plain_lists(gravity_load(mechanism, configuration, dynamics, chosen))
+    data |= {"actuators": list(mechanism.actuators), "static_efforts": None}
+    try:
+        names_of_efforts, efforts = static_efforts(configuration)
+        data["static_efforts"] = dict(zip(names_of_efforts, efforts.tolist(), strict=True))
+    except KicError:  # without masses, or of forces and moments together
+        pass
     return data | {"dynamics_left_out": why}
 
 
@@ -391,9 +399,9 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + _count(mechanism.dof, "degree of freedom", "degrees of freedom")]
     counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
-    for kind in ("points", "frames", "couplings", "fixed_distances", "contacts", "motors"):
+    for kind in ("points", "frames", "couplings", "_fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
-            counts.append(_count(len(parts), kind[:-1].replace("_", " ")))
+            counts.append(_count(len(parts), kind[:-1].replace("_", " ").strip()))
     cuts = mechanism.cuts
     counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
@@ -412,12 +420,12 @@ def plain_lists(a: np.ndarray | None) -> Any:
     return exact.tolist()
 
 
-def _unique_names(of: str | Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([of] if isinstance(of, str) else of))
+def _unique_names(of: str | Iterable[str], argument: str = "of") -> list[str]:
+    return list(dict.fromkeys(names_of(of, argument)))
 
 
 def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the outputs of a report without `of`: the last moving point, else the last body.
+    """Return the outputs of a report without `of`: the last moving point, else the end of the arm.
 
     Points that only hold a spring have the lowest priority. A body without reference point has its angular
     velocity as output.
@@ -430,7 +438,35 @@ def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
     if points:
         return (points[-1],)
     body = mechanism.bodies[-1]
+    if len(mechanism.joints) == len(mechanism.bodies) and (trunk := _trunk(mechanism)):
+        body = next(one for one in mechanism.bodies if one.name == trunk[-1])
+    if frames := [frame.name for frame in mechanism.frames if frame.body == body.name]:
+        return (frames[-1],)
     return (body.name,) if body.reference else tuple(f"{body.name}.{w}" for w in ("wx", "wy", "wz"))
+
+
+def _trunk(mechanism: Mechanism) -> list[str]:
+    """Return the bodies between ground and all ends of a tree; none if they are less than half of a chain.
+
+    An arm ends at the hand that carries its fingers.
+    """
+    chains: dict[str, list[str]] = {GROUND: []}
+    front = [GROUND]
+    while front:
+        found = {
+            end: body
+            for body in front
+            for joint in mechanism.joints
+            if body in joint.bodies
+            for end in joint.bodies
+            if end not in chains
+        }
+        chains |= {end: [*chains[body], end] for end, body in found.items()}
+        front = list(found)
+    carriers = {body for chain in chains.values() for body in chain[:-1]}
+    ends = [chain for body, chain in chains.items() if body not in carriers and chain]
+    common = [bodies[0] for bodies in zip(*ends, strict=False) if len(set(bodies)) == 1]
+    return common if 2 * len(common) >= max(map(len, ends)) else []
 
 
 def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] | None) -> list[str] | None:
@@ -439,13 +475,11 @@ def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] 
     Raise an error for a batch or for names that are not coordinates.
     """
     if configuration.batch:
-        raise InputError(
-            f"`configuration` must be a single configuration, got a batch {configuration.batch}.",
-            key="configuration",
-            got=configuration.batch,
-        )
+        message = f"`configuration` must be a single configuration, got a batch {configuration.batch}."
+        raise InputError(message, key="configuration", got=configuration.batch)
+    configuration._require_solved("The report")
     if wrt is None:
         return None
-    names = _unique_names([wrt] if isinstance(wrt, str) else list(wrt))
-    configuration.coefficients(names, 1, names)  # raises for invalid coordinates
+    names = _unique_names(wrt, "wrt")
+    configuration.coefficients(names, order=1, wrt=names)  # raises for invalid coordinates
     return names

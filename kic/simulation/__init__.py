@@ -1,5 +1,6 @@
 """Simulation: motion in time under efforts, voltages and prescribed motions.
 
 Read `coordinates` (equations of motion in one set of coordinates), `integration` (steps, switching of
-coordinates, events), `change_points` (passage through change points) and `result` in this order.
+coordinates, events), `change_points` (passage through change points), `sampling` (sampled controllers) and
+`result` in this order.
 """

@@ -41,7 +41,7 @@ GAP_SHARE = 0.25
 SAMPLES_PER_SIDE = 8
 # largest distance of the search for a change point, and its steps
 SEARCH_MAX = 1.5
-STEP_FIRST, STEP_MAX, STEP_MIN = 1e-2, 0.1, 1e-5
+STEP_FIRST, CHANGE_POINT_STEP_MAX, CHANGE_POINT_STEP_MIN = 1e-2, 0.1, 1e-5
 # step of difference quotients
 DIFFERENCE_STEP = 1e-5
 # distance from which the place of a change point is extrapolated
@@ -64,7 +64,7 @@ OFFSET_ATOL = 1e-13
 class _Line:
     """Samples on a line across the change point."""
 
-    # (n,): signed distances of the samples from the center of the branch, negative before the change point
+    # (n,): signed distances of the samples from the centre of the branch, negative before the change point
     places: np.ndarray
     states: np.ndarray  # (n, S): closed states
     tables: dict[Evaluator, Results] = field(default_factory=dict)  # results of evaluators at the samples
@@ -81,7 +81,7 @@ class Branch:
 
     `center` (M,) has the scaled coordinates of the change point, to within a small share of the gap. One
     unit along `direction` (M,) moves the mechanism by one. Quantities are interpolated within the distance
-    `gap` from the center, from samples on a line up to the distance `half_width`. `error` is the estimated
+    `gap` from the centre, from samples on a line up to the distance `half_width`. `error` is the estimated
     relative error.
     """
 
@@ -121,7 +121,7 @@ class Branch:
         line = self._across(x, s)
         weights, table = _weights(line.places, s), line.table(evaluator)
         rows, model = (np.ascontiguousarray((weights @ part)[None]) for part in (table._rows, table._model))
-        return table._layout.results((), rows, model)
+        return table._tables.results((), rows, model)
 
     def _place(self, x: np.ndarray) -> float:
         return float(self._normal @ (x / self._chart.position_scale - self._center))
@@ -139,9 +139,8 @@ class Branch:
         state = self._chart.close_stepwise(x, start, near)[0]
         if state is None:
             names = ", ".join(self._chart.names)
-            raise ConfigurationError(
-                f"the loops do not close for {names} near a change point", values=x.copy()
-            )
+            message = f"the loops do not close for {names} near a change point"
+            raise ConfigurationError(message, values=x.copy())
         return state
 
     def _at(self, place: float, offset: np.ndarray | float = 0.0) -> np.ndarray:
@@ -194,7 +193,7 @@ class Branch:
         return slopes / along
 
     def _error(self) -> float:
-        """Estimate the relative error at the center by leaving out the outermost samples."""
+        """Estimate the relative error at the centre by leaving out the outermost samples."""
         line, chart = self._line, self._chart
         inner = np.abs(line.places) < self.half_width * (1 - 1e-9)
         apart = _weights(line.places, 0.0)
@@ -212,9 +211,9 @@ class Branch:
 
     def _meets(self, line: _Line) -> bool:
         """Return True if interpolated configurations on a line across the change point close."""
-        limit, chart = RESIDUAL_FACTOR * self._chart.closure_limit, self._chart
+        chart = self._chart
         return all(
-            chart.residual(chart.normalized(_weights(line.places, s) @ line.states)) <= limit
+            chart.residual(chart.normalized(_weights(line.places, s) @ line.states)) <= RESIDUAL_FACTOR
             for s in self._root(line) + self.gap * np.array([-0.5, 0.0, 0.5])
         )
 
@@ -307,7 +306,7 @@ def _search(
     """Find the place where the closure loses rank on a line, and a closed state near it with its place."""
     begin, s, state, step = start / chart.position_scale, 0.0, near, STEP_FIRST
     margin, root = float(chart.closure_margin(state[None])[0]), np.inf
-    while step >= STEP_MIN:
+    while step >= CHANGE_POINT_STEP_MIN:
         x, known = (chart.position_scale * (begin + place * d) for place in (s + step, s))
         there = chart.close_stepwise(x, known, state)[0]
         if there is None:
@@ -323,7 +322,7 @@ def _search(
         root = s + left
         if left <= EXTRAPOLATION_MAX:
             break
-        step = min(left / 2, STEP_MAX)
+        step = min(left / 2, CHANGE_POINT_STEP_MAX)
     # accept a place beyond the last closed state only if it is near
     return (root, s, state) if root - s <= EXTRAPOLATION_MAX * 2 else None
 

@@ -16,10 +16,10 @@ import numpy as np
 from kic.dynamics.drive_train import DriveTrain
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, contact_force_check, remarks
 from kic.errors import SingularError
-from kic.evaluator import Evaluator
-from kic.kernels.layout import KIND, PRISMATIC
+from kic.evaluator import PARTS, Tables
+from kic.kernels import layout as lay
 from kic.numerics.linalg import null_space
-from kic.simulation.coordinates import Chart
+from kic.simulation.coordinates import Chart, DrivenMotion
 from kic.simulation.events import crossings
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import ALL_SETS_QUICK_MAX, ranking
@@ -30,10 +30,10 @@ CHECK_SHARES = np.array([1 / 3, 2 / 3, 1.0])
 
 
 class ContactMonitor:
-    """Monitor of the closed contacts of a mechanism; `names` are the coordinates at which efforts act."""
+    """Monitor of the closed contacts of a mechanism; `names` are the rows at which efforts act."""
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
-        closed = model.description.closed_contacts
+        closed = model.description._closed_contacts
         self._model, self._names = model, names
         self._check = contact_force_check(closed)
         self._rows = tuple(row for contact in closed for row in contact.rows)
@@ -42,6 +42,10 @@ class ContactMonitor:
         self._evaluators: Any = None
         # last time at which the margin was evaluated, and the margin
         self._known: tuple[float, float] | None = None
+
+    def forget(self) -> None:
+        """Discard the last margin, because efforts have changed."""
+        self._known = None
 
     def broken(self, chart: Chart, begin: float, end: float, at: Any) -> float | None:
         """Return the time within a step at which a contact constraint is first violated, or None.
@@ -82,9 +86,9 @@ class ContactMonitor:
 
     def loads(self, chart: Chart, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return loads (R,) of the contacts, their free directions (R, k), and the scale of loads."""
-        sample = chart.sample(t, y)
-        state, v, a = sample["state"], sample["v"], sample["a"]
-        closed, opened = self._evaluate(chart, state)
+        now, driven = chart.driven(t, y)
+        v, a = now.v, driven.a
+        closed, opened = self._evaluate(chart, now.state)
         columns = self._open_coordinates
         G = np.concatenate([closed[name].G for name in columns])
         H = np.concatenate([closed[name].H for name in columns])
@@ -92,9 +96,9 @@ class ContactMonitor:
         E = np.concatenate([opened[name].G for name in self._names])
         R = np.concatenate([opened[name].G for name in self._rows])
         inertia, velocity_terms = opened.I @ acceleration, (opened.P @ rate) @ rate + opened.damping @ rate
-        given = E.T @ sample["effort"]
+        given = E.T @ np.concatenate([driven.effort, driven.prescribed])
         if chart.motion.train is not None:
-            given = given + self._motors(chart.motion.train, closed, opened, sample)
+            given = given + self._motors(chart.motion.train, closed, opened, v, driven)
         needed = inertia + velocity_terms - opened.load - given
         size = float(max(np.abs(x).max(initial=0.0) for x in (inertia, velocity_terms, opened.load, given)))
         U, s, V = np.linalg.svd(R.T, full_matrices=True)
@@ -102,12 +106,13 @@ class ContactMonitor:
         load = V[:rank].T @ ((U[:, :rank].T @ needed) / s[:rank])
         return load, V[rank:].T, max(size, float(np.abs(load).max(initial=0.0))) or 1.0
 
-    def _motors(self, train: DriveTrain, closed: Any, opened: Any, sample: dict[str, Any]) -> np.ndarray:
+    def _motors(
+        self, train: DriveTrain, closed: Any, opened: Any, v: np.ndarray, driven: DrivenMotion
+    ) -> np.ndarray:
         """Return generalized forces of the motors on the open mechanism, less rotor inertia and damping."""
-        v, a = sample["v"], sample["a"]
         G, H = (np.concatenate([getattr(closed[joint], x) for joint in train.joints]) for x in "GH")
-        speed, acceleration = train.ratios @ (G @ v), train.ratios @ (G @ a + (H @ v) @ v)
-        net = sample["torque"] - train.rotor_torques(speed, acceleration)
+        speed, acceleration = train.ratios @ (G @ v), train.ratios @ (G @ driven.a + (H @ v) @ v)
+        net = driven.motor_state.torque - train.rotor_torques(speed, acceleration)
         turns = np.concatenate([opened[joint].G for joint in train.joints])
         return np.asarray((train.ratios @ turns).T @ net)
 
@@ -122,8 +127,8 @@ class ContactMonitor:
         coordinates = tuple(dict.fromkeys((*self._open_coordinates, *shafts)))
         self._evaluators = (
             chart,
-            Evaluator(self._model, coordinates, 2, False, chart.names),
-            Evaluator(self._open_model, outputs, 1, True, self._open_coordinates),
+            Tables(self._model, coordinates, 2, (), chart.names),
+            Tables(self._open_model, outputs, 1, PARTS, self._open_coordinates),
         )
         return self._evaluators[1](state), self._evaluators[2](state)
 
@@ -134,5 +139,5 @@ class ContactMonitor:
             return tree.columns
         closing = self._open_model.closure(()).rows(state[None])[1][0]
         null = null_space(closing, self._open_model.dof)
-        picks = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 1, ALL_SETS_QUICK_MAX).picks[0]
+        picks = ranking(null[None], tree.cols[:, lay.KIND] <= lay.PRISMATIC, 1, ALL_SETS_QUICK_MAX).picks[0]
         return tuple(tree.columns[n] for n in picks)

@@ -1,336 +1,1076 @@
-"""Controllers as functions of time and state, for open and closed mechanisms.
+"""Controllers: functions of time and of measured coordinates, for open and closed mechanisms.
 
-=======================  ============================  ================================================
-`computed_torque`        f(t, state, qd) → efforts     follow a trajectory of any rows by exact linearization
-`computed_voltage`       f(t, state, qd, current) → V  the same by the voltages of motors
-`pd_gravity`             f(t, state, qd) → efforts     PD control with compensation of static loads
-`resolved_rate`          f(t, state) → q̇               rates that move rows along a trajectory
-`resolved_acceleration`  f(t, state, qd) → q̈           accelerations that move rows along a trajectory
-`resolved_jerk`          f(t, state, qd, qdd) → q⃛      jerks that move rows along a trajectory
-=======================  ============================  ================================================
+==========================  ==============================================================================
+`ComputedTorque`            follow a trajectory of as many rows as degrees of freedom, exactly linearized
+`ComputedVoltage`           the same by the voltages of motors
+`OperationalSpaceControl`   follow poses or rows, with null-space motion: joint limits, preferred values
+`Impedance`                 stiffness, damping and, with a force sensor, inertia at poses or rows
+`Admittance`                the same for a stiff machine: measured forces displace its reference
+`HybridForcePosition`       motion along some rows and contact forces along others
+`GravityCompensation`       balance static loads, with springs and dampers towards a reference
+`LQR`                       linear quadratic regulator about an equilibrium
+`ResolvedRate`              rates of the coordinates that move rows along a trajectory
+`ResolvedAcceleration`      accelerations that do
+`ResolvedJerk`              jerks that do
+==========================  ==============================================================================
 
-States (..., S) are closed, as in `Configuration.state`. Rates and results are of the coordinates (..., M),
-the mechanism's own or those of `wrt`. Beyond its ends a trajectory rests. Gains are numbers, (P,) or (P, P)
-arrays for the P coordinates of the trajectory. Errors of angles known modulo full turns take the shorter way.
-The functions have no memory and are thread-safe. Those of efforts and voltages can be passed to
-`kic.simulate` unchanged: ``effort=computed_torque(…)``.
+Each is called as ``control(t, measured)``. `measured` is a pair (q, qd) of the coordinates and their rates,
+(M,) each, or an object with these attributes. A simulation passes such objects to ``effort=`` and
+``voltage=``, which take controllers unchanged. Force sensors return forces of the environment on the
+mechanism. If `measured` has no closed `state` (S,), it is found near
+that of the last call, the first one near the reference configuration; see `start`. Angular
+velocities among the coordinates have a rotation vector in q.
+
+Results are of the coordinates (M,), the mechanism's own or those of `wrt`. Beyond its ends a trajectory
+rests. Gains are numbers, (P,) or (P, P) arrays for the P rows of the reference, at least 0 or positive
+semidefinite. Errors of angles known modulo full turns take the shorter way; those of orientations are
+rotation vectors. A controller serves one loop at a time: it reuses memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from kic.errors import InputError, SingularError, invalid
+from kic.configuration import Configuration
+from kic.errors import InputError, SingularError, invalid, short_repr
+from kic.evaluator import Efforts, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import instance, names_of
+from kic.numerics.arguments import at_least, instance, is_function, names_of, positive
 from kic.numerics.arrays import reals
+from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
 from kic.numerics.tolerances import CONDITION_MAX
+from kic.operational_space.pose import RowEvaluator, RowMotion
+from kic.operational_space.redundancy import RedundancyEvaluator
+from kic.operational_space.secondary_objectives import NullSpaceRates
+from kic.simulation.reference import Desired, Reference, held
 from kic.trajectory.trajectory import Motion, Trajectory
 
+__all__ = [
+    "LQR",
+    "Admittance",
+    "ComputedTorque",
+    "ComputedVoltage",
+    "Control",
+    "GravityCompensation",
+    "HybridForcePosition",
+    "Impedance",
+    "OperationalSpaceControl",
+    "ResolvedAcceleration",
+    "ResolvedJerk",
+    "ResolvedRate",
+]
 
-class Control:
-    """Controller: a function of time and state, or of time and the snapshot that `kic.simulate` provides.
+_Names = str | Iterable[str] | None
+# a function of time and measurement that returns forces of the environment
+ForceSensor = Callable[[float, Any], Any]
+# largest effort at a coordinate without actuator that counts as zero, as a share of all efforts
+IDLE_EFFORT_RTOL = 1e-9
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Control(ABC):
+    """Controller: a function of time and of measured coordinates.
 
     Attributes
     ----------
     gives : str
         Kind of the result: "efforts", "voltages", "rates", "accelerations" or "jerks".
     coordinates : tuple of str
-        Names of the M coordinates of rates and, except for voltages, of results.
+        Names of the M coordinates of measurements.
+    actuators : tuple of str
+        Names of the coordinates of results other than voltages; all, except for `LQR` with `actuators`.
+    rows : tuple of str
+        Names of the P rows that are controlled; empty without a reference.
     """
 
-    def __init__(self, gives: str, coordinates: tuple[str, ...], law: Callable[..., np.ndarray]) -> None:
-        self.gives, self.coordinates, self._law = gives, coordinates, law
+    gives = "efforts"
+    rows: tuple[str, ...] = ()
 
-    def __call__(self, t: Any, state: Any, *rates: Any) -> np.ndarray:
-        """Return (..., M) at a time, for a closed state (..., S) and rates (..., M) as the law takes them."""
-        if not rates and hasattr(state, "state"):  # a snapshot of a run
-            currents = (state.current,) if self.gives == "voltages" else ()
-            return self._law(t, state.state, state.qd, *currents)
-        return self._law(t, state, *rates)
+    def __init__(self, mechanism: Mechanism, *, wrt: _Names = None) -> None:
+        instance("mechanism", mechanism, Mechanism)
+        self._mechanism, self._model = mechanism, mechanism._model
+        self._wrt = None if wrt is None else names_of(wrt, "wrt")
+        transfer = self._model.transfer_for(self._wrt)
+        self.coordinates: tuple[str, ...] = transfer.labels
+        self.actuators = self.coordinates
+        self._size = (transfer.size,)
+        # coordinates of a tree without balls are its state
+        own = self._wrt is None and self._model.is_open_chain and transfer.permutation is None
+        self._is_state = own and self._model.tree.state_size == transfer.size
+        self._position: PositionSolver | None = None
+        self._near: np.ndarray = self._model.reference_state[0]
 
-    def check(self, gives: str, coordinates: tuple[str, ...]) -> None:
-        """Raise InputError for a controller of another kind, or in other coordinates."""
-        if self.gives != gives:
-            raise InputError(
-                f"The controller must give {gives}, got one that gives {self.gives}.",
-                key="effort",
-                got=self.gives,
-                expected=gives,
-            )
+    @abstractmethod
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return the result (M,) at a time, for measured coordinates and rates."""
+
+    def start(self, *, near: Configuration | None = None) -> None:
+        """Clear all memory, and set the configuration near which the next closed state is sought."""
+        c = self._mechanism.at() if near is None else instance("near", near, Configuration)
+        if c.batch or c._model.description != self._mechanism:
+            raise invalid("near", f"must be one configuration of '{self._mechanism.name}'", c)
+        self._near = c.state
+
+    def check(
+        self, gives: str, coordinates: tuple[str, ...], actuators: tuple[str, ...] | None = None
+    ) -> None:
+        """Raise InputError for a controller of another kind, or for other coordinates or actuators."""
+        coordinates = names_of(coordinates, "coordinates", 0)
+        if self.gives != instance("gives", gives, str):
+            message = f"The controller must give {gives}, got one that gives {self.gives}."
+            raise InputError(message, key="effort", got=self.gives, expected=gives)
         if self.coordinates != coordinates:
-            raise InputError(
+            message = (
                 f"The controller must be in the coordinates {', '.join(coordinates)}, got "
-                f"{', '.join(self.coordinates)}. Give both the same `wrt`.",
-                key="effort",
-                got=self.coordinates,
+                f"{', '.join(self.coordinates)}. Give both the same `wrt`."
             )
+            raise InputError(message, key="effort", got=self.coordinates)
+        if actuators is not None and self.actuators != names_of(actuators, "actuators", 0):
+            message = (
+                f"The controller must give {gives} at {', '.join(actuators)}, got one that gives them at "
+                f"{', '.join(self.actuators)}. Give LQR and simulate the same `actuators`; with other "
+                "controllers leave it out."
+            )
+            raise InputError(message, key="actuators", got=self.actuators, expected=actuators)
+
+    def _pair(self, t: Any, measured: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return measured coordinates and rates, and check the time."""
+        if not isinstance(t, float) or t != t:
+            a = reals(t)
+            if a is None or a.ndim:
+                raise invalid("t", "must be one time", t)
+        try:
+            q, qd = measured[:2] if isinstance(measured, tuple) else (measured.q, measured.qd)
+            q, qd = np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise self._unknown_measurement(measured) from error
+        if q.shape != self._size or qd.shape != self._size:
+            raise self._unknown_measurement(measured)
+        return q, qd
+
+    def _measurement(self, t: Any, measured: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return coordinates, rates and the closed state of a measurement."""
+        q, qd = self._pair(t, measured)
+        state = getattr(measured, "state", None)
+        if state is None:
+            if self._is_state:
+                return q, qd, q
+            if self._position is None:
+                self._position = PositionSolver(self._model, self._wrt)
+            state = self._near = self._position(self._near, q)
+        return q, qd, state
+
+    def _unknown_measurement(self, measured: Any) -> InputError:
+        return InputError(
+            f"`measured` must be (q, qd), or have attributes q and qd, {self._size[0]} real numbers each for "
+            f"{', '.join(self.coordinates)}; got {short_repr(measured)}.",
+            key="measured",
+            got=measured,
+        )
 
     def __repr__(self) -> str:
-        return f"controller that gives {self.gives} of {', '.join(self.coordinates)}"
+        return f"controller that gives {self.gives} of {', '.join(self.actuators)}"
 
 
-__all__ = [
-    "computed_torque",
-    "computed_voltage",
-    "pd_gravity",
-    "resolved_acceleration",
-    "resolved_jerk",
-    "resolved_rate",
-]
+def _gain(name: str, value: Any, size: int) -> np.ndarray:
+    """Return a matrix (P, P) of gains, whose symmetric part is positive semidefinite."""
+    a = reals(value)
+    if a is None or a.shape not in ((), (size,), (size, size)):
+        raise invalid(name, f"must be a number, ({size},) or ({size}, {size}) numbers", value)
+    a = a.copy() if a.ndim == 2 else a * np.eye(size)
+    if np.linalg.eigvalsh((a + a.T) / 2).min(initial=0.0) < -1e-9 * np.abs(a).max(initial=0.0):
+        raise invalid(
+            name, "must be at least 0, or a matrix with positive semidefinite symmetric part", value
+        )
+    return a
 
 
-def computed_torque(
-    mechanism: Mechanism,
-    trajectory: Trajectory,
-    kp: Any,
-    kd: Any,
-    wrt: str | Iterable[str] | None = None,
-) -> Control:
-    """Return the efforts that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
+def _gains(size: int, **values: Any) -> np.ndarray:
+    """Return the gains (P, 2P) of errors and of their rates side by side."""
+    return np.hstack([_gain(name, value, size) for name, value in values.items()])
 
-    T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 2-198) with the q̈ of `resolved_acceleration`.
+
+def _inverse_gain(name: str, value: Any, size: int) -> np.ndarray:
+    """Return the inverse (P, P) of a symmetric positive definite matrix of gains."""
+    a = _gain(name, value, size)
+    if (
+        np.abs(a - a.T).max(initial=0.0) > 1e-9 * np.abs(a).max(initial=0.0)
+        or not (np.linalg.eigvalsh(a) > 0).all()
+    ):
+        raise invalid(name, "must be positive, or symmetric and positive definite", value)
+    return np.linalg.inv(a)
+
+
+class _Sensor:
+    """Measured forces (P,), checked."""
+
+    def __init__(self, function: Any, size: int) -> None:
+        if not is_function(function):
+            raise invalid("sensor", "must be a function of (t, measured)", function)
+        self._function, self._size = function, size
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        f = reals(self._function(t, measured))
+        if f is None or f.shape != (self._size,):
+            raise invalid("sensor", f"must return {self._size} finite numbers at t = {t:g}", f)
+        return f
+
+
+class _RowControl(Control):
+    """Controller of rows towards a reference: by accelerations and forces at the rows.
+
+    Efforts are T = Gᵀ F + Nᵀ T₀ with F = Λ a + q̇ᵀ μ q̇ + p + J̄ᵀB q̇ + f for the accelerations a and the
+    forces f of `_law`. T₀ is the inverse dynamics of accelerations of the null space. Square tasks have
+    their inverse dynamics as F. Others have that of q̈ = J̄ (a − q̇ᵀ H q̇) + N z̈ as T, the same sum.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any,
+        wrt: _Names,
+        secondary: Any = None,
+        null_damping: float | None = None,
+        forces: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(mechanism, wrt=wrt)
+        model, size = self._model, len(self.coordinates)
+        self._reference = Reference(model, reference)
+        self._rows = RowEvaluator(model, (*self._reference.names, *forces), self._wrt)
+        self.rows = self._rows.labels
+        moved = self._reference.size
+        if len(set(self.rows)) < len(self.rows) or len(self.rows) - moved != len(forces):
+            raise InputError(
+                f"`reference` and `force` must name rows once, and `force` single rows; got "
+                f"{', '.join(self.rows)}.",
+                key="force" if forces else "reference",
+                got=self.rows,
+            )
+        if len(self.rows) > size:
+            raise InputError(
+                f"`reference` must have at most {size} rows, the degrees of freedom of '{mechanism.name}', "
+                f"got {len(self.rows)}: {', '.join(self.rows)}.",
+                key="reference",
+                got=len(self.rows),
+                dof=size,
+            )
+        square = len(self.rows) == size
+        # rows that are the coordinates have their inverse dynamics, and without orientations need no kernel
+        self._is_own = self.rows == self.coordinates
+        self._is_measured = self._is_own and not self._rows.turned
+        self._now, self._resolved = RowMotion() if self._is_measured else None, cast("Any", None)
+        if self._now is not None:
+            self._now.R, self._now.G = [], np.eye(size)
+        self._inverse = Efforts(model, self._wrt if self._is_own else self.rows) if square else None
+        self._null, self._null_damping = None, 0.0
+        if square and not (secondary is None and null_damping is None):
+            key = "null_damping" if secondary is None else "secondary"
+            message = f"`{key}` requires fewer rows than the {size} degrees of freedom. Leave it out."
+            raise InputError(message, key=key, dof=size)
+        if not square:
+            self._resolve = RedundancyEvaluator(
+                model, self.rows, "minimum kinetic energy", "instantaneous", None, self._wrt, True
+            )
+            from scipy.linalg.lapack import dposv
+
+            self._solve = dposv
+            null = NullSpaceRates(model, secondary, self.rows, self._wrt)
+            self._null = null if null else None
+            self._null_damping = 0.0 if null_damping is None else at_least("null_damping", null_damping, 0.0)
+            if self._null and not self._null_damping:
+                message = "`secondary` requires a positive `null_damping`, the rate at which rates follow it."
+                raise InputError(message, key="null_damping", got=null_damping)
+
+    @abstractmethod
+    def _law(
+        self, t: float, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return accelerations (P,) of the rows, and forces (P,) at them in addition, or None."""
+
+    def _desired(self, t: float, measured: Any) -> Desired:
+        """Return the desired motion of all rows."""
+        return self._reference(t)
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return efforts (M,) at a time, for measured coordinates and rates."""
+        q, qd, state = self._measurement(t, measured)
+        want, now = self._desired(t, measured), self._now
+        if self._is_measured and now is not None:
+            now.value, now.rate = q, qd
+        else:
+            self._now = now = self._rows(state, qd, now)
+        error = self._rows.error(now, want.q, want.R)
+        a, force = self._law(t, measured, want, error, want.qd - now.rate)
+        if self._inverse is None:
+            effort = self._redundant(q, qd, state, now.G, a)
+        else:
+            effort = self._inverse(state, now.rate, a)
+            if not self._is_own:
+                effort = effort.dot(now.G)
+        return effort if force is None else effort + force.dot(now.G)
+
+    def _redundant(
+        self, q: np.ndarray, qd: np.ndarray, state: np.ndarray, G: np.ndarray, a: np.ndarray
+    ) -> np.ndarray:
+        """Return efforts (M,) of accelerations (P,) of the rows, and of the null space."""
+        rates = qd
+        if self._null is not None:
+            want = self._null(state, q)
+            # the orthogonal projection is a descent direction of the objectives, N z need not be one
+            _, multiplier, singular = self._solve(G.dot(G.T), G.dot(want))
+            if not singular:  # otherwise the resolution below raises an error
+                want = want - multiplier.dot(G)
+            rates = qd - want
+        z = -self._null_damping * rates
+        if self._resolved is None:
+            self._resolved = self._resolve(state, None, a, None, z, qd)
+        else:
+            self._resolve._refill(state, a, qd, z, self._resolved)
+        return self._resolved.effort.copy()
+
+
+class OperationalSpaceControl(_RowControl):
+    """Efforts that make errors of a pose or of rows decay, with motion of the null space (Khatib 1987).
+
+    T = Gᵀ F + Nᵀ T₀ with F = Λ (ÿ_d + kd ė + kp e) + q̇ᵀ μ q̇ + p. Errors decay as ë + kd ė + kp e = 0,
+    whatever moves in the null space. T₀ has the inverse dynamics of accelerations d (z − q̇), where z are the
+    rates of the secondary objectives, projected orthogonally on the null space: its rates follow them, and
+    the objectives decrease.
 
     Parameters
     ----------
     mechanism : Mechanism
         Open or closed.
-    trajectory : Trajectory
-        As many rows with values as degrees of freedom: the coordinates, or others.
+    reference : Trajectory or dict
+        At most as many rows as degrees of freedom: a trajectory; or a dict of rows, bodies and frames, each
+        with a trajectory, a constant value, or a function of time that returns value, rate and acceleration.
+        The value of a body or frame is a pose: a `RigidTransform` as `Configuration.pose` returns it, that
+        of a body relative to the reference configuration; or a pair of position (3,), the rows x, y, z of
+        the part, and rotation, as ``prepare("pose")`` returns `p` and `R`. Each may be a trajectory. A
+        constant pose may be an array (4, 4).
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the errors of positions (1/s²) and of rates (1/s).
+    secondary : objective or list of these, optional
+        `PreferredConfiguration`, `JointLimits` to keep away from limits, `Manipulability`; or a
+        function of the configuration that returns rates z (M,). By default the null space comes to rest.
+    null_damping : float, optional
+        The rate d (1/s), needed with `secondary`; by default 0, which leaves null-space motion undamped. A
+        preferred configuration of gain g is reached with critical damping if d = 4 g.
     wrt : str or list of str, optional
-        The coordinates of q̇ and of the efforts; by default the mechanism's own.
-
-    Returns
-    -------
-    Control
-        f(t, state, qd) → (..., M).
+        The coordinates of measurements and of efforts; by default the mechanism's own.
 
     Raises
     ------
     UnknownNameError, InputError, InertiaError
         For names, gains or numbers of rows that do not fit, or bodies without inertia.
     SingularError
-        From the function, where the rows cannot drive the mechanism.
+        From the call, where the task is singular.
+
+    Examples
+    --------
+    >>> m = kic.load("panda")
+    >>> c = m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> bent = kic.PreferredConfiguration({"joint3": 0.2}, gain=2.0)
+    >>> control = kic.controllers.OperationalSpaceControl(
+    ...     m, {"link7": c.pose("link7")}, kp=100.0, kd=20.0, secondary=bent, null_damping=8.0
+    ... )
+    >>> control(0.0, (c.phi, np.zeros(7))).shape
+    (7,)
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any,
+        kp: Any,
+        kd: Any,
+        *,
+        secondary: Any = None,
+        null_damping: float | None = None,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(mechanism, reference, wrt, secondary, null_damping)
+        self._gains = _gains(len(self.rows), kp=kp, kd=kd)
+
+    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
+        return want.qdd + self._gains.dot(np.concatenate((error, rate))), None
+
+
+class ComputedTorque(OperationalSpaceControl):
+    """Efforts that make errors e of a reference decay as ë + kd ė + kp e = 0.
+
+    T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (eq 2-198) with q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Open or closed.
+    reference : Trajectory or dict
+        As many rows as degrees of freedom, as in `OperationalSpaceControl`: the coordinates, or others.
+    kp, kd : float, (P,) or (P, P) array_like
+        Gains of the errors of positions (1/s²) and of rates (1/s).
+    wrt : str or list of str, optional
+        The coordinates of measurements and of efforts; by default the mechanism's own.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError
+        For names, gains or numbers of rows that do not fit, or bodies without inertia.
+    SingularError
+        From the call, where the rows cannot drive the mechanism.
 
     Examples
     --------
     >>> m = kic.load("five-bar")
     >>> go = kic.trajectory.quintic({"A": 1.2217, "E": 1.5708}, {"A": 1.5, "E": 1.7}, 0.5)
-    >>> f = kic.controllers.computed_torque(m, go, kp=100.0, kd=20.0)
-    >>> f(0.0, m.at().state, [0.0, 0.0]).shape
+    >>> control = kic.controllers.ComputedTorque(m, go, kp=100.0, kd=20.0)
+    >>> control(0.0, ([1.2217, 1.5708], [0.0, 0.0])).shape
     (2,)
     """
-    rows = _Rows(mechanism, trajectory, wrt, 2, dynamics=True)
-    p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
-    def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
-        return rows.effort(t, np.asarray(state), np.asarray(qd), p, d)[0]
-
-    return Control("efforts", rows.evaluator.coordinates, effort)
+    def __init__(self, mechanism: Mechanism, reference: Any, kp: Any, kd: Any, *, wrt: _Names = None) -> None:
+        super().__init__(mechanism, reference, kp, kd, wrt=wrt)
+        if self._inverse is None:
+            _check_square(mechanism, self.rows, len(self.coordinates))
 
 
-def computed_voltage(
-    mechanism: Mechanism,
-    trajectory: Trajectory,
-    kp: Any,
-    kd: Any,
-    gain: float = 0.0,
-    wrt: str | Iterable[str] | None = None,
-) -> Control:
-    """Return the motor voltages that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
+class Impedance(_RowControl):
+    """Efforts that give poses or rows a stiffness and a damping towards a reference (Hogan 1985).
 
-    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the required torques, rotors included. This is
-    exact without inductance. With inductance currents lag by L/(R + r), which should be short compared with
-    1/kd.
+    F = Λ ÿ_d + D ė + K e + q̇ᵀ μ q̇ + p, so that Λ ë + D ė + K e = −f for forces f of the environment. With
+    an apparent `inertia` M, which needs a force sensor, M ë + D ė + K e = −f.
 
     Parameters
     ----------
-    mechanism, trajectory, kp, kd
-        As in `computed_torque`; the mechanism must have as many motors as degrees of freedom.
-    gain : float
-        Gain r of the current loop, voltage per unit of current.
-    wrt
-        As in `computed_torque`.
+    mechanism, reference
+        As in `OperationalSpaceControl`.
+    stiffness, damping : float, (P,) or (P, P) array_like
+        K and D of the rows: force per position or moment per angle, and per rate.
+    inertia : float, (P,) or (P, P) array_like, optional
+        Apparent inertia M; by default Λ, which needs no sensor.
+    sensor : callable, optional
+        ``sensor(t, measured)`` returns the forces f (P,) of the environment on the mechanism at the
+        rows; needed with `inertia`.
+    secondary, null_damping, wrt
+        As in `OperationalSpaceControl`.
 
-    Returns
-    -------
-    Control
-        f(t, state, qd, current=None) → (..., K); torques for plain sources. Currents (..., K) are needed only
-        with `gain`, and are ignored where they are NaN.
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError, SingularError
+        As `OperationalSpaceControl`.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> soft = kic.controllers.Impedance(arm, {"tip.x": 1.0, "tip.y": 1.0}, stiffness=200.0, damping=20.0)
+    >>> soft(0.0, ([0.0, 1.5], [0.0, 0.0])).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any,
+        stiffness: Any,
+        damping: Any,
+        *,
+        inertia: Any = None,
+        sensor: ForceSensor | None = None,
+        secondary: Any = None,
+        null_damping: float | None = None,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(mechanism, reference, wrt, secondary, null_damping)
+        size = len(self.rows)
+        self._gains = _gains(size, stiffness=stiffness, damping=damping)
+        if (inertia is None) != (sensor is None):
+            key = "sensor" if sensor is None else "inertia"
+            raise InputError("`inertia` and `sensor` must be given together, or neither.", key=key)
+        self._mobility = None if inertia is None else _inverse_gain("inertia", inertia, size)
+        self._sensor = None if sensor is None else _Sensor(sensor, size)
+
+    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
+        force = self._gains.dot(np.concatenate((error, rate)))
+        if self._sensor is None:
+            return want.qdd, force
+        f = self._sensor(t, measured)
+        return want.qdd + self._mobility @ (force + f), -f
+
+
+class Admittance(OperationalSpaceControl):
+    """Efforts that follow a reference which measured forces displace, as an inertia on a spring and damper.
+
+    M δ̈ + D δ̇ + K δ = f for forces f of the environment. The rows follow the reference displaced by δ, of
+    orientations turned by the rotation vector δ, with errors ë + kd ė + kp e = 0. Forces are held from one
+    call to the next, and the equation is solved exactly between them.
+
+    Parameters
+    ----------
+    mechanism, reference
+        As in `OperationalSpaceControl`.
+    inertia, damping, stiffness : float, (P,) or (P, P) array_like
+        M, D and K of the rows.
+    kp, kd : float, (P,) or (P, P) array_like
+        Gains of the errors to the displaced reference, as in `OperationalSpaceControl`.
+    sensor : callable
+        ``sensor(t, measured)`` returns the forces f (P,) of the environment on the mechanism at the
+        rows.
+    secondary, null_damping, wrt
+        As in `OperationalSpaceControl`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError, SingularError
+        As `OperationalSpaceControl`; from the call also for times that decrease, because the controller has
+        memory: give it to a sampled simulation. `start` clears the memory.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> control = kic.controllers.Admittance(
+    ...     arm, {"tip.x": 1.0, "tip.y": 1.0}, inertia=1.0, damping=20.0, stiffness=100.0, kp=400.0, kd=40.0,
+    ...     sensor=lambda t, measured: [5.0, 0.0],
+    ... )
+    >>> control(0.0, ([0.0, 1.5], [0.0, 0.0])).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any,
+        inertia: Any,
+        damping: Any,
+        stiffness: Any,
+        kp: Any,
+        kd: Any,
+        *,
+        sensor: ForceSensor,
+        secondary: Any = None,
+        null_damping: float | None = None,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(
+            mechanism, reference, kp, kd, secondary=secondary, null_damping=null_damping, wrt=wrt
+        )
+        n = len(self.rows)
+        mobility = _inverse_gain("inertia", inertia, n)
+        K, D = _gain("stiffness", stiffness, n), _gain("damping", damping, n)
+        # rates of x = (δ, δ̇, f), with f held
+        self._rates = np.zeros((3 * n, 3 * n))
+        self._rates[:n, n : 2 * n] = np.eye(n)
+        self._rates[n : 2 * n] = np.hstack([-mobility @ K, -mobility @ D, mobility])
+        self._sensor, self._last = _Sensor(sensor, n), np.nan
+        self._x, self._step = np.zeros(3 * n), (0.0, np.eye(3 * n))
+
+    def start(self, *, near: Configuration | None = None) -> None:
+        """Clear all memory, and set the configuration near which the next closed state is sought."""
+        super().start(near=near)
+        self._last, self._x = np.nan, np.zeros_like(self._x)
+
+    def _desired(self, t: float, measured: Any) -> Desired:
+        want, n = self._reference(t), len(self.rows)
+        self._advance(float(t))
+        self._x[2 * n :] = self._sensor(t, measured)
+        moved, speed, later = self._x[:n], self._x[n : 2 * n], (self._rates @ self._x)[n : 2 * n]
+        R, qd, qdd = list(want.R), want.qd + speed, want.qdd + later
+        for k, places in enumerate(self._rows.turned.values()):
+            turn = matrix_from_quaternion(quaternion_from_vector(moved[places]).tolist())
+            w, wd = turning_rates(moved[places], speed[places], later[places])
+            carried = turn @ want.qd[places]
+            R[k] = turn @ R[k]
+            qd[places] = w + carried
+            qdd[places] = wd + turn @ want.qdd[places] + np.cross(w, carried)
+        return Desired(want.q + moved, R, qd, qdd)
+
+    def _advance(self, t: float) -> None:
+        """Integrate displacement and rate up to a time, with the last force."""
+        step, self._last = t - self._last, t
+        if step < 0:
+            self._last = t - step
+            raise InputError(
+                f"`t` must not decrease, because the controller has memory; got {t:g} after {self._last:g}. "
+                "Give simulate(controller=…, sample_time=…) in place of `effort`; before a second run call "
+                "start().",
+                key="t",
+                got=t,
+            )
+        if step > 0:
+            if abs(step - self._step[0]) > 1e-12 * max(abs(t), step):
+                from scipy.linalg import expm
+
+                self._step = step, expm(step * self._rates)
+            self._x = self._step[1] @ self._x
+
+
+class HybridForcePosition(_RowControl):
+    """Efforts that move some rows along a reference and press with given forces along others (Khatib 1987).
+
+    F = Λ a + q̇ᵀ μ q̇ + p + f. For the rows of the reference a = ÿ_d + kd ė + kp e. Those of the forces have
+    a = −kd_force u̇ and the forces f. Where contact holds the rows of the forces, the mechanism presses with
+    exactly f, at rest and in motion: the constraint force is −f.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism without the contact.
+    reference : Trajectory or dict
+        Motion of some rows, as in `OperationalSpaceControl`.
+    force : dict of str to float or callable
+        Forces by which the mechanism presses on the environment along other rows; numbers, or functions of
+        time.
+    kp, kd : float, (P,) or (P, P) array_like
+        Gains of the rows of the reference, as in `OperationalSpaceControl`.
+    kd_force : float
+        Damping (1/s) of the rows of the forces, for the approach to the contact.
+    gain : float
+        Gain of the feedback of measured forces: f + gain (f + s) for forces s of the sensor.
+    sensor : callable, optional
+        ``sensor(t, measured)`` returns the forces of the environment on the mechanism at the rows of
+        `force`, −f in steady contact; needed with `gain`.
+    secondary, null_damping, wrt
+        As in `OperationalSpaceControl`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError, SingularError
+        As `OperationalSpaceControl`; also for a row that has a reference and a force.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> control = kic.controllers.HybridForcePosition(
+    ...     arm, {"tip.y": 1.0}, {"tip.x": 10.0}, kp=100.0, kd=20.0  # a vertical wall
+    ... )
+    >>> control(0.0, ([0.0, 1.5], [0.0, 0.0])).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any,
+        force: Mapping[str, Any],
+        kp: Any,
+        kd: Any,
+        *,
+        kd_force: float = 0.0,
+        gain: float = 0.0,
+        sensor: ForceSensor | None = None,
+        secondary: Any = None,
+        null_damping: float | None = None,
+        wrt: _Names = None,
+    ) -> None:
+        if not isinstance(force, Mapping) or not force:
+            raise invalid("force", "must be a dict of rows and forces", force)
+        super().__init__(mechanism, reference, wrt, secondary, null_damping, names_of(force, "force"))
+        n = self._moved = self._reference.size
+        self._gains = _gains(n, kp=kp, kd=kd)
+        # time is the only argument of a function; numbers are constants
+        self._force = [(name, f if is_function(f) else _constant(name, f)) for name, f in force.items()]
+        self._kd_force, self._feedback = (at_least(*x, 0.0) for x in (("kd_force", kd_force), ("gain", gain)))
+        if (sensor is None) != (self._feedback == 0):
+            key = "sensor" if sensor is None else "gain"
+            raise InputError("`gain` and `sensor` must be given together, or neither.", key=key)
+        self._sensor = None if sensor is None else _Sensor(sensor, len(force))
+
+    def _desired(self, t: float, measured: Any) -> Desired:
+        want, none = self._reference(t), np.zeros(len(self.rows) - self._moved)
+        q, qd, qdd = (np.append(a, none) for a in (want.q, want.qd, want.qdd))
+        return Desired(q, want.R, qd, qdd)
+
+    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
+        n = self._moved
+        a, force = self._kd_force * rate, np.zeros(len(error))
+        a[:n] = want.qdd[:n] + self._gains.dot(np.concatenate((error[:n], rate[:n])))
+        for k, (name, f) in enumerate(self._force):
+            pressed = reals(f(t))
+            if pressed is None or pressed.shape != ():
+                raise invalid("force", f"must return a finite number for '{name}' at t = {t:g}", f(t))
+            force[n + k] = pressed
+        if self._sensor is not None:
+            force[n:] += self._feedback * (force[n:] + self._sensor(t, measured))
+        return a, force
+
+
+def _constant(name: str, value: Any) -> Callable[[float], float]:
+    a = reals(value)
+    if a is None or a.shape != ():
+        raise invalid("force", f"must be a number or a function of time for '{name}'", value)
+    number = float(a)
+    return lambda t: number
+
+
+class GravityCompensation(Control):
+    """Efforts that balance static loads, with springs and dampers towards a reference.
+
+    T = Gᵀ (kp e + kd ė) − Tᴸ. Without a reference the mechanism floats, T = −kd q̇ − Tᴸ. Where the reference
+    rests, the motion is stable for any inertia (Takegaki and Arimoto 1981).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Open or closed.
+    reference : Trajectory or dict, optional
+        As in `OperationalSpaceControl`, with any number of rows.
+    kp : float, (P,) or (P, P) array_like, optional
+        Stiffness of the reference, effort per position; given together with it.
+    kd : float, (P,) or (P, P) array_like
+        Damping, effort per rate: of the rows of the reference, or without one of the M coordinates.
+    wrt : str or list of str, optional
+        The coordinates of measurements and of efforts; by default the mechanism's own.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError
+        For names or gains that do not fit, or bodies without inertia.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> kic.controllers.GravityCompensation(arm)(0.0, ([0.0, 0.0], [0.0, 0.0])).tolist()
+    [19.62, 4.905]
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        reference: Any = None,
+        kp: Any = None,
+        kd: Any = 0.0,
+        *,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(mechanism, wrt=wrt)
+        self._inverse, self._rest = Efforts(self._model, self._wrt), np.zeros(self._size)
+        self._reference, self._now = cast("Reference | None", None), cast("RowMotion | None", None)
+        if (reference is None) != (kp is None):
+            key = "kp" if kp is None else "reference"
+            raise InputError("`reference` and `kp` must be given together, or neither.", key=key)
+        if reference is not None:
+            self._reference = Reference(self._model, reference)
+            self._rows = RowEvaluator(self._model, self._reference.names, self._wrt)
+            self.rows = self._rows.labels
+            self._kp = _gain("kp", kp, len(self.rows))
+        self._kd = _gain("kd", kd, len(self.rows or self.coordinates))
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return efforts (M,) at a time, for measured coordinates and rates."""
+        _, qd, state = self._measurement(t, measured)
+        effort: np.ndarray = self._inverse(state, self._rest, self._rest)
+        if self._reference is None:
+            return effort - self._kd @ qd
+        want, now = self._reference(t), self._rows(state, qd, self._now)
+        self._now = now
+        error = self._rows.error(now, want.q, want.R)
+        return effort + (self._kp @ error + self._kd @ (want.qd - now.rate)) @ now.G
+
+
+class LQR(Control):
+    """Linear quadratic regulator about rest: efforts T = T₀ − K x that minimize ∫ (xᵀ Q x + δTᵀ R δT) dt.
+
+    The states x are deviations of the coordinates and of their rates, as in `Configuration.state_space`
+    without motors, and T₀ holds the mechanism.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Open or closed.
+    Q : float, (2 M,) or (2 M, 2 M) array_like
+        Weight of the states.
+    R : float, (U,) or (U, U) array_like
+        Weight of the efforts.
+    near : Configuration, optional
+        Where the mechanism is to rest; by default the reference configuration. With fewer actuators
+        than coordinates it must be an equilibrium.
+    actuators : str or list of str, optional
+        The U coordinates at which efforts act; by default all. Give `Mechanism.simulate` the same.
+    sample_time : float, optional
+        Time for which efforts are held. By default the gain is that of continuous time.
+    wrt : str or list of str, optional
+        The coordinates of measurements and of efforts; by default the mechanism's own.
+
+    Attributes
+    ----------
+    K : (U, 2 M)
+        Gain.
+    state_space : StateSpace
+        The linear model, discrete with a `sample_time`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError, SingularError
+        As `Configuration.state_space`; also for weights that are not symmetric and positive, a mechanism that
+        the actuators cannot stabilize, and a configuration at which they cannot hold it.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> control = kic.controllers.LQR(arm, [100.0, 100.0, 1.0, 1.0], 0.01, near=arm.at([np.pi / 2, 0.0]))
+    >>> control.K.shape, control(0.0, ([np.pi / 2, 0.0], [0.0, 0.0])).round(12).tolist()
+    ((2, 4), [0.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        Q: Any,
+        R: Any,
+        *,
+        near: Configuration | None = None,
+        actuators: _Names = None,
+        sample_time: float | None = None,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(mechanism, wrt=wrt)
+        self.start(near=near)
+        c = mechanism.at() if near is None else near
+        acting = self.coordinates if actuators is None else names_of(actuators, "actuators", 1)
+        if len(set(acting)) < len(acting):
+            raise invalid("actuators", "must name each coordinate once", actuators)
+        if sample_time is not None:
+            positive("sample_time", sample_time)
+        for name in acting:
+            if name not in self.coordinates:
+                raise invalid("actuators", f"must be among {', '.join(self.coordinates)}", name)
+        self.actuators, places = acting, [self.coordinates.index(name) for name in acting]
+        rows = c.coefficients(self.coordinates, order=1, wrt=self._wrt)
+        if rows.quasi or rows.values is None:
+            message = (
+                f"LQR requires coordinates with values, got {', '.join(sorted(rows.quasi))}. Give `wrt`."
+            )
+            raise InputError(message, key="wrt", names=tuple(sorted(rows.quasi)))
+        self._q = rows.values
+        self._shortest = self._model.rows(self.coordinates, 1).layout.rows.shortest
+        rest = np.zeros(self._size)
+        effort = c.inverse_dynamics(rest, rest, wrt=self._wrt)
+        idle = [k for k in range(len(rest)) if k not in places]
+        if np.abs(effort[idle]).max(initial=0.0) > IDLE_EFFORT_RTOL * self._effort_size(c, effort):
+            k = max(idle, key=lambda k: abs(effort[k]))
+            raise InputError(
+                f"`near` must be an equilibrium that {', '.join(acting)} can hold; '{self.coordinates[k]}' "
+                f"requires an effort of {effort[k]:.6g}. Use find_equilibrium.",
+                key="near",
+                name=self.coordinates[k],
+                got=float(effort[k]),
+            )
+        self._effort = effort[places]
+        model = c.state_space(inputs=acting, wrt=self._wrt, motors=False)
+        try:
+            self.state_space = model if sample_time is None else model.discretize(sample_time)
+        except InputError as error:
+            raise invalid("sample_time", "must suit the linear model", sample_time, "Shorten it.") from error
+        weights = (
+            _weight("Q", Q, len(model.states), False),
+            _weight("R", R, len(acting), True),
+        )
+        self.K = _regulator(self.state_space.A, self.state_space.B, *weights, sample_time is not None)
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return efforts (U,) of the actuators at a time, for measured coordinates and rates."""
+        q, qd = self._pair(t, measured)
+        return self._effort - self.K @ np.concatenate((self._shortest(q - self._q), qd))
+
+    def _effort_size(self, c: Configuration, effort: np.ndarray) -> float:
+        """Return a magnitude of static efforts: the weight of the mechanism times its length, and T₀."""
+        weight = sum(b.mass or 0.0 for b in self._mechanism.bodies)
+        weight *= float(np.linalg.norm(self._mechanism.gravity))
+        return max(weight * self._model.length, float(np.abs(effort).max(initial=0.0)))
+
+
+def _weight(name: str, value: Any, size: int, definite: bool) -> np.ndarray:
+    """Return a symmetric weight that is positive definite, or at least semidefinite."""
+    a = _gain(name, value, size)
+    least, most = (float(f(np.linalg.eigvalsh((a + a.T) / 2))) for f in (np.min, np.max))
+    is_singular = definite and not least > 1e-12 * most
+    if np.abs(a - a.T).max() > 1e-9 * np.abs(a).max() or least < -1e-12 * most or is_singular:
+        kind = "definite" if definite else "semidefinite"
+        raise invalid(name, f"must be symmetric and positive {kind}", value)
+    return a
+
+
+def _regulator(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, discrete: bool) -> np.ndarray:
+    """Return the gain K (U, X) of the linear quadratic regulator."""
+    from scipy.linalg import solve_continuous_are, solve_discrete_are
+
+    try:
+        if discrete:
+            X = solve_discrete_are(A, B, Q, R)
+            return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A)
+        return np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))
+    except np.linalg.LinAlgError as error:
+        message = (
+            f"The Riccati equation has no stabilizing solution: the {B.shape[1]} inputs cannot stabilize the "
+            f"{len(A)} states, or `Q` weighs no unstable motion. Add inputs, or weigh all states"
+            f"{', or shorten `sample_time`' if discrete else ''}."
+        )
+        raise InputError(message, key="Q") from error
+
+
+class _TrajectoryControl(Control):
+    """Controller of the rows of a trajectory by derivatives of the coordinates, with constant gains."""
+
+    _order = 1
+
+    def __init__(
+        self, mechanism: Mechanism, trajectory: Trajectory, gains: dict[str, Any], wrt: _Names
+    ) -> None:
+        super().__init__(mechanism, wrt=wrt)
+        self._rows = _Rows(self._mechanism, trajectory, self._wrt, self._order)
+        self.rows = self._rows._labels
+        self._gains = [_gain(name, gain, trajectory.size) for name, gain in gains.items()]
+
+
+class ComputedVoltage(_TrajectoryControl):
+    """Motor voltages that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
+
+    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the required torques, rotors included. This is
+    exact without inductance. With inductance currents lag by L/(R + r), which should be short compared with
+    1/kd. The result is (K,): torques for plain sources.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism with as many motors as degrees of freedom.
+    trajectory : Trajectory
+        As many rows with values as degrees of freedom: the coordinates, or others.
+    kp, kd
+        As in `ComputedTorque`.
+    gain : float
+        Gain r of the current loop, voltage per unit of current. It needs ``measured.current`` (K,), whose
+        entries count where they are not NaN.
+    wrt
+        As in `ComputedTorque`.
 
     Raises
     ------
     InputError, UnknownNameError, InertiaError, SingularError
-        As `computed_torque`; for a mechanism whose motors cannot make any motion; from the function, if
-        `gain` is given and currents are not.
+        As `ComputedTorque`; for a mechanism whose motors cannot make any motion; from the call, if `gain` is
+        given and currents are not.
 
     Examples
     --------
     >>> arm = kic.load("puma560-motors")
     >>> go = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
-    >>> f = kic.controllers.computed_voltage(arm, go, kp=400.0, kd=40.0)
-    >>> run = kic.simulate(arm, arm.at([0.0] * 6), 0.1, voltage=f, method="LSODA")
+    >>> control = kic.controllers.ComputedVoltage(arm, go, kp=400.0, kd=40.0)
+    >>> run = arm.simulate(0.1, near=arm.at([0.0] * 6), voltage=control, method="LSODA")
     >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
     True
     """
-    rows = _Rows(mechanism, trajectory, wrt, 2, dynamics=True)
-    train = mechanism._model.drive_train
-    geared = mechanism.prepare(train.joints, 2, wrt=wrt)
-    p, d, r = rows.gain("kp", kp), rows.gain("kd", kd), reals(gain)
-    if r is None or r.shape != () or r < 0:
-        raise invalid("gain", "must be a number of at least 0", gain)
 
-    def voltage(t: Any, state: Any, qd: Any, current: Any = None) -> np.ndarray:
-        v, joints = np.asarray(qd), geared(np.asarray(state))
-        effort, qdd = rows.effort(t, np.asarray(state), v, p, d)
+    gives, _order = "voltages", 2
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        trajectory: Trajectory,
+        kp: Any,
+        kd: Any,
+        *,
+        gain: float = 0.0,
+        wrt: _Names = None,
+    ) -> None:
+        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd}, wrt)
+        self._inverse = Efforts(self._model, self._wrt)
+        self._train = self._model.drive_train
+        self._geared = Tables(self._model, self._train.joints, 2, (), self._wrt)
+        self._gain = at_least("gain", gain, 0.0)
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return voltages (K,) at a time, for measured coordinates, rates and currents."""
+        _, v, state = self._measurement(t, measured)
+        joints, train = self._geared(state), self._train
+        qdd = self._rows.accelerations(self._rows(t, state), v, *self._gains)
+        effort = self._inverse(state, v, qdd)
         parts = [joints[name] for name in train.joints]
         G, H = (
             np.concatenate([getattr(x, key) for x in parts], axis) for key, axis in (("G", -2), ("H", -3))
         )
-        shafts = train.shafts(Coefficients(train.joints, geared.coordinates, G, H))
+        shafts = train.shafts(Coefficients(train.joints, self._geared.coordinates, G, H))
         drive = train.drive(shafts, effort, None, v, qdd, None)
-        made = np.where(train.electrical, drive.voltage, drive.torque)
-        if not r:
+        made: np.ndarray = np.where(train.electrical, drive.voltage, drive.torque)
+        if not self._gain:
             return made
+        current = getattr(measured, "current", None)
         if current is None:
-            raise InputError("`gain` needs currents. Give now.current as the last argument.", key="gain")
-        return made + r * np.nan_to_num(drive.current - np.asarray(current))
-
-    return Control("voltages", rows.evaluator.coordinates, voltage)
+            raise InputError("`gain` requires currents. Give them as `measured.current`.", key="gain")
+        return made + self._gain * np.nan_to_num(drive.current - np.asarray(current))
 
 
-def pd_gravity(
-    mechanism: Mechanism,
-    trajectory: Trajectory,
-    kp: Any,
-    kd: Any,
-    wrt: str | Iterable[str] | None = None,
-) -> Control:
-    """Return the efforts of springs and dampers between rows and a trajectory, plus the static loads.
+class ResolvedRate(_TrajectoryControl):
+    """Rates that move rows along a trajectory: q̇ = G⁻¹ (ẏ_d + kp (y_d − y)).
 
-    T = Gᵀ (kp (y_d − y) + kd (ẏ_d − ẏ)) − Tᴸ. Where the trajectory rests, the motion is stable for any
-    inertia.
-
-    Parameters
-    ----------
-    mechanism, trajectory
-        As in `computed_torque`; here the trajectory may have any number of rows.
-    kp, kd : float, (P,) or (P, P) array_like
-        Stiffness and damping, effort per position and per rate.
-    wrt
-        As in `computed_torque`.
-
-    Returns
-    -------
-    Control
-        f(t, state, qd) → (..., M).
-
-    Examples
-    --------
-    >>> arm = kic.load("horn-two-link")
-    >>> stay = kic.trajectory.line([0.0, 0.0], [0.0, 0.0])
-    >>> kic.controllers.pd_gravity(arm, stay, 10.0, 1.0)(0.0, arm.at([0.0, 0.0]).state, [0.0, 0.0]).tolist()
-    [19.62, 4.905]
+    Parameters and errors as in `ComputedVoltage`; kp in 1/s.
     """
-    rows = _Rows(mechanism, trajectory, wrt, 1, dynamics=True, square=False)
-    p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
-    def effort(t: Any, state: Any, qd: Any) -> np.ndarray:
-        now = rows(t, state)
-        rate = now.desired.qd - np.einsum("...pn,...n->...p", now.G, np.asarray(qd))
-        force = _apply(p, now.error) + _apply(d, rate)
-        static = rows.inverse(np.asarray(state), np.zeros(now.G.shape[-1]), np.zeros(now.G.shape[-1]))
-        return np.einsum("...pn,...p->...n", now.G, force) + static
+    gives = "rates"
 
-    return Control("efforts", rows.evaluator.coordinates, effort)
+    def __init__(self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, *, wrt: _Names = None) -> None:
+        super().__init__(mechanism, trajectory, {"kp": kp}, wrt)
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return rates (M,) at a time, for measured coordinates."""
+        now = self._rows(t, self._measurement(t, measured)[2])
+        return self._rows.solve(now, now.desired.qd + self._gains[0] @ now.error)
 
 
-def resolved_rate(
-    mechanism: Mechanism, trajectory: Trajectory, kp: Any, wrt: str | Iterable[str] | None = None
-) -> Control:
-    """Return the rates that move rows along a trajectory: q̇ = G⁻¹ (ẏ_d + kp (y_d − y)).
+class ResolvedAcceleration(_TrajectoryControl):
+    """Accelerations that move rows along a trajectory: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
 
-    Parameters and errors as in `computed_torque`; kp in 1/s.
-
-    Returns
-    -------
-    Control
-        f(t, state) → (..., M).
+    Parameters and errors as in `ComputedVoltage`.
     """
-    rows = _Rows(mechanism, trajectory, wrt, 1)
-    p = rows.gain("kp", kp)
 
-    def rate(t: Any, state: Any) -> np.ndarray:
-        now = rows(t, state)
-        return rows.solve(now, now.desired.qd + _apply(p, now.error))
+    gives, _order = "accelerations", 2
 
-    return Control("rates", rows.evaluator.coordinates, rate)
+    def __init__(
+        self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, kd: Any, *, wrt: _Names = None
+    ) -> None:
+        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd}, wrt)
+
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return accelerations (M,) at a time, for measured coordinates and rates."""
+        _, qd, state = self._measurement(t, measured)
+        return self._rows.accelerations(self._rows(t, state), qd, *self._gains)
 
 
-def resolved_acceleration(
-    mechanism: Mechanism,
-    trajectory: Trajectory,
-    kp: Any,
-    kd: Any,
-    wrt: str | Iterable[str] | None = None,
-) -> Control:
-    """Return the accelerations that move rows along a trajectory: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
+class ResolvedJerk(_TrajectoryControl):
+    """Jerks that move rows along a trajectory, with e⃛ + ka ë + kd ė + kp e = 0.
 
-    Parameters and errors as in `computed_torque`.
-
-    Returns
-    -------
-    Control
-        f(t, state, qd) → (..., M).
+    q⃛ = G⁻¹ (y⃛_d + ka ë + kd ė + kp e − q̈ᵀ (H + 2Hᵀ) q̇ − D(q̇, q̇, q̇)). The call needs accelerations:
+    `measured` is (q, qd, qdd), or has an attribute qdd. Parameters and errors as in `ComputedVoltage`; kp in
+    1/s³, kd in 1/s², ka in 1/s.
     """
-    rows = _Rows(mechanism, trajectory, wrt, 2)
-    p, d = rows.gain("kp", kp), rows.gain("kd", kd)
 
-    def acceleration(t: Any, state: Any, qd: Any) -> np.ndarray:
-        return rows.accelerations(rows(t, state), np.asarray(qd), p, d)
+    gives, _order = "jerks", 3
 
-    return Control("accelerations", rows.evaluator.coordinates, acceleration)
+    def __init__(
+        self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, kd: Any, ka: Any, *, wrt: _Names = None
+    ) -> None:
+        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd, "ka": ka}, wrt)
 
-
-def resolved_jerk(
-    mechanism: Mechanism,
-    trajectory: Trajectory,
-    kp: Any,
-    kd: Any,
-    ka: Any,
-    wrt: str | Iterable[str] | None = None,
-) -> Control:
-    """Return the jerks that move rows along a trajectory, with e⃛ + ka ë + kd ė + kp e = 0.
-
-    q⃛ = G⁻¹ (y⃛_d + ka ë + kd ė + kp e − q̈ᵀ (H + 2Hᵀ) q̇ − D(q̇, q̇, q̇)). Parameters and errors as in
-    `computed_torque`; kp in 1/s³, kd in 1/s², ka in 1/s.
-
-    Returns
-    -------
-    Control
-        f(t, state, qd, qdd) → (..., M).
-    """
-    rows = _Rows(mechanism, trajectory, wrt, 3)
-    p, d, a = (rows.gain(name, gain) for name, gain in (("kp", kp), ("kd", kd), ("ka", ka)))
-
-    def jerk(t: Any, state: Any, qd: Any, qdd: Any) -> np.ndarray:
-        v, w, now = np.asarray(qd), np.asarray(qdd), rows(t, state)
+    def __call__(self, t: float, measured: Any) -> np.ndarray:
+        """Return jerks (M,) at a time, for measured coordinates, rates and accelerations."""
+        _, v, state = self._measurement(t, measured)
+        given = measured[2:] if isinstance(measured, tuple) else (getattr(measured, "qdd", None),)
+        w = reals(given[0]) if given else None
+        if w is None or w.shape != self._size:
+            raise self._unknown_measurement(measured)
+        now, (p, d, a) = self._rows(t, state), self._gains
         want = now.desired
-        rate = np.einsum("...pn,...n->...p", now.G, v)
-        acceleration = np.einsum("...pn,...n->...p", now.G, w) + _quadratic(now.H, v, v)
+        rate = want.qd - now.G @ v
+        acceleration = want.qdd - now.G @ w - _quadratic(now.H, v, v)
         bias = _quadratic(now.H, w, v) + 2 * _quadratic(now.H, v, w)
-        bias = bias + np.einsum("...plmn,...l,...m,...n->...p", now.D, v, v, v)
-        force = _apply(a, want.qdd - acceleration) + _apply(d, want.qd - rate) + _apply(p, now.error)
-        return rows.solve(now, want.qddd + force - bias)
-
-    return Control("jerks", rows.evaluator.coordinates, jerk)
+        bias = bias + np.einsum("plmn,l,m,n->p", now.D, v, v, v)
+        return self._rows.solve(now, want.qddd + a @ acceleration + d @ rate + p @ now.error - bias)
 
 
 class _RowState(NamedTuple):
@@ -344,80 +1084,36 @@ class _RowState(NamedTuple):
 
 
 class _Rows:
-    """Rows of a trajectory, prepared for evaluation."""
+    """Rows of a trajectory, with coefficients of an order."""
 
     def __init__(
-        self,
-        mechanism: Mechanism,
-        trajectory: Trajectory,
-        wrt: str | Iterable[str] | None,
-        order: int,
-        dynamics: bool = False,
-        square: bool = True,
+        self, mechanism: Mechanism, trajectory: Trajectory, wrt: tuple[str, ...] | None, order: int
     ) -> None:
-        instance("mechanism", mechanism, Mechanism)
         instance("trajectory", trajectory, Trajectory)
-        self.trajectory, self.names = trajectory, trajectory.names or mechanism.coordinate_names
-        wrt = None if wrt is None else names_of(wrt, "wrt")
-        self.evaluator = mechanism.prepare(self.names, order, wrt=wrt)
-        if dynamics:
-            self.inverse = mechanism.prepare_inverse_dynamics(wrt)
+        Reference(mechanism._model, trajectory, "trajectory")  # raises an error for rows without values
+        self._at, self._names = held(trajectory.pieces), trajectory.names or mechanism.coordinates
+        self._tables = Tables(mechanism._model, self._names, order, (), wrt)
+        rows = self._tables._program.outputs.rows  # type: ignore[union-attr]
+        self._labels, self._shortest = rows.labels, rows.shortest
+        coordinates = self._tables.coordinates
+        _check_square(mechanism, self._labels, len(coordinates), "trajectory")
+        self._are_coordinates = self._names == coordinates
 
-        table = self.evaluator.layouts[0]
-        assert table is not None  # for the type checker: there are rows
-        at = table.rows
-        self.labels, dof = at.labels, len(self.evaluator.coordinates)
-        wrong = [label for label, has in zip(at.labels, at.valued, strict=True) if not has]
-        if wrong:
-            raise InputError(
-                f"{', '.join(wrong)} have no values to control. Use a trajectory of other rows.",
-                key="trajectory",
-                names=tuple(wrong),
-            )
-        if len(at.labels) != trajectory.size or (square and trajectory.size != dof):
-            raise InputError(
-                f"The trajectory must have {dof if square else len(at.labels)} rows of "
-                f"'{mechanism.name}', got {trajectory.size} for {', '.join(at.labels)}.",
-                key="trajectory",
-                got=trajectory.size,
-            )
-        self.turns = at.turns
-        self.scaling = self.evaluator.scaling
-        self.are_coordinates = self.names == self.evaluator.coordinates
-
-    def gain(self, name: str, value: Any) -> np.ndarray:
-        """Return a matrix (P, P) of gains."""
-        a, size = reals(value), self.trajectory.size
-        if a is None or a.shape not in ((), (size,), (size, size)):
-            raise invalid(name, f"must be a number, ({size},) or ({size}, {size}) numbers", value)
-        return a if a.ndim == 2 else np.diag(np.broadcast_to(a, size))
-
-    def __call__(self, t: Any, state: Any) -> _RowState:
+    def __call__(self, t: float, state: np.ndarray) -> _RowState:
         """Return the rows at a state, and the trajectory at a time."""
-        r, desired = self.evaluator(np.asarray(state)), self.trajectory(t, beyond="hold")
-        parts = [r[name] for name in self.names]
+        r, desired = self._tables(state), Motion(*self._at(t))
+        parts = [r[name] for name in self._names]
         y, G = np.concatenate([x.value for x in parts], -1), np.concatenate([x.G for x in parts], -2)
         H, D = (
             None if getattr(parts[0], k) is None else np.concatenate([getattr(x, k) for x in parts], axis)
             for k, axis in (("H", -3), ("D", -4))
         )
-        error = desired.q - y
-        turn = np.where(self.turns, 2 * np.pi * np.round(np.real(error) / (2 * np.pi)), 0.0)
-        return _RowState(desired, error - turn, G, H, D)
+        return _RowState(desired, self._shortest(desired.q - y), G, H, D)
 
-    def accelerations(self, now: _RowState, v: np.ndarray, p: np.ndarray, d: np.ndarray) -> np.ndarray:
+    def accelerations(self, now: _RowState, v: np.ndarray, kp: np.ndarray, kd: np.ndarray) -> np.ndarray:
         """Return accelerations of the coordinates that make the errors decay."""
-        rate = now.desired.qd - np.einsum("...pn,...n->...p", now.G, v)
-        desired = now.desired.qdd + _apply(d, rate) + _apply(p, now.error)
+        desired = now.desired.qdd + kd @ (now.desired.qd - now.G @ v) + kp @ now.error
         return self.solve(now, desired - _quadratic(now.H, v, v))
-
-    def effort(
-        self, t: Any, state: Any, v: np.ndarray, p: np.ndarray, d: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return efforts at the coordinates, and their accelerations, that make the errors decay."""
-        now = self(t, state)
-        qdd = self.accelerations(now, v, p, d)
-        return self.inverse(state, v, qdd), qdd
 
     def solve(self, now: _RowState, u: np.ndarray) -> np.ndarray:
         """Return x of G x = u.
@@ -427,28 +1123,33 @@ class _Rows:
         SingularError
             If the rows cannot drive the mechanism.
         """
-        if self.are_coordinates:
+        if self._are_coordinates:
             return u
-        G = now.G
-        s = np.linalg.svd(self.scaling.scaled(G), compute_uv=False)
-        none = s[..., -1:] <= ERROR_FACTOR * self.scaling.error * len(self.labels)
-        share = np.where(none, 0.0, s[..., -1:]) / np.where(none, 1.0, s[..., :1])
-        least = float(np.min(share, initial=1.0))
-        condition = 1 / least if least > 0 else np.inf
+        scaling, G = self._tables.scaling, now.G
+        s = np.linalg.svd(scaling.scaled(G), compute_uv=False)
+        none = s[-1] <= ERROR_FACTOR * float(np.max(scaling.error)) * len(self._labels)
+        condition = np.inf if none else s[0] / s[-1]
         if not condition < CONDITION_MAX:
-            raise SingularError(
-                f"{', '.join(self.labels)} cannot drive {', '.join(self.evaluator.coordinates)} here "
+            message = (
+                f"{', '.join(self._labels)} cannot drive {', '.join(self._tables.coordinates)} here "
                 f"(condition {condition:.1e}). Plan the trajectory around this configuration, or use other "
-                "rows.",
-                names=self.labels,
-                condition=condition,
+                "rows."
             )
-        return np.linalg.solve(np.broadcast_to(G, (*u.shape[:-1], *G.shape[-2:])), u[..., None])[..., 0]
+            raise SingularError(message, names=self._labels, condition=condition)
+        return np.linalg.solve(G, u)
 
 
-def _apply(K: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("pq,...q->...p", K, x)
+def _check_square(mechanism: Mechanism, labels: tuple[str, ...], dof: int, key: str = "reference") -> None:
+    """Raise an error unless there are as many rows as degrees of freedom."""
+    if len(labels) != dof:
+        raise InputError(
+            f"`{key}` must have {dof} rows of '{mechanism.name}', got {len(labels)}: {', '.join(labels)}. "
+            "OperationalSpaceControl takes fewer.",
+            key=key,
+            got=len(labels),
+            dof=dof,
+        )
 
 
 def _quadratic(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.einsum("...pmn,...m,...n->...p", H, a, b)
+    return np.einsum("pmn,m,n->p", H, a, b)

@@ -21,31 +21,36 @@ from a smooth `Branch` instead (see `change_points`); not so in a chart with qua
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.errors import ConfigurationError, SingularError
-from kic.evaluator import Evaluator, MotionEvaluator, MotionTerms, PositionSolver
-from kic.kernels.layout import KIND, N_ENERGIES, PRISMATIC, STATE
+from kic.evaluator import PARTS, Accelerations, PositionSolver, Tables
+from kic.kernels import layout as lay
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
+from kic.simulation.lsoda import lsoda
 from kic.simulation.motion import NONE, Motion, Snapshot
-from kic.simulation.motor_circuits import MotorEquations
+from kic.simulation.motor_circuits import MotorEquations, matvec
 from kic.simulation.stages import EXPLICIT, NO_CONTROL, Control, Stages, Tableau, with_stages
+from kic.transfer.program import MotionTerms
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
 N_MOTOR_ENERGIES = 2
 # quantities of motors that are recorded at each sample
 MOTOR_ARRAYS = ("torque", "voltage", "current", "current_rate")
+# quantities of actuators that are recorded there, if these are not the user's coordinates
+ACTUATOR_ARRAYS = ("actuator_effort", "actuator_rate")
 # smallest part of the distance from the anchor that is closed in one Newton iteration
 PART_MIN = 1 / 64
 # a start is near a change point if the smallest singular value of the closure is below this share
@@ -58,35 +63,53 @@ NOT_FINITE = "the motion is no longer finite: it diverges. Check the last state.
 class DrivenMotion(NamedTuple):
     """Accelerations and the efforts and motor quantities that cause them."""
 
-    # (M,): efforts, those of prescribed motions included, and accelerations, in the chart
+    # (..., M): efforts, those of prescribed motions included, and accelerations, in the chart
     T: np.ndarray
     a: np.ndarray
-    effort: np.ndarray  # (M,): efforts at the user's coordinates
+    # (..., A): efforts of the actuators, by default those at the user's coordinates; (H,) or (0,): efforts of
+    # prescribed motions that are not among them
+    effort: np.ndarray
+    prescribed: np.ndarray
     shafts: Any
     motor_state: Any
     terms: MotionTerms
 
 
-class Evaluation(NamedTuple):
-    """Positions, state and rates at one time, with results at this configuration.
+class MotionSample(NamedTuple):
+    """Positions, rates and inputs of a motion at one time, or arrays of many times.
 
     Attributes
     ----------
-    x, v : (M,)
+    t : (...)
+        Times.
+    x, v : (..., M)
         Coordinates of the chart and their rates, with prescribed values.
-    state : (S,)
-        Closed state.
+    state : (..., S)
+        Closed states.
+    near : (..., M)
+        The user's coordinates at the anchor, from which angles modulo full turns continue.
+    current, accounts : (..., K), (..., E)
+        Currents of the motors, NaN without inductance, and energy accounts.
+    effort, voltage, second : (..., A), (..., K), (..., H)
+        Efforts of the actuators, voltages, and accelerations of prescribed coordinates.
     rows : Results or None
-        The user's coordinates, and joints of motors, if they are not coordinates of the chart.
+        The user's coordinates, actuators and joints of motors, if they are not coordinates of the chart.
     tensors : Results or None
         Interpolated dynamics inside a change point's gap, where the closure is singular.
     """
 
+    t: Any
     x: np.ndarray
-    state: np.ndarray
     v: np.ndarray
-    rows: Any
-    tensors: Any
+    state: np.ndarray
+    near: np.ndarray
+    current: np.ndarray = NONE
+    accounts: np.ndarray = NONE
+    effort: np.ndarray = NONE
+    voltage: np.ndarray = NONE
+    second: np.ndarray = NONE
+    rows: Any = None
+    tensors: Any = None
 
 
 class Chart:
@@ -125,6 +148,8 @@ class Chart:
         True if the global solver closes loops that Newton's method does not.
     branch : Branch or None
         Smooth branch through a change point near the anchor.
+    normalized : callable
+        Returns states with normalized quaternions.
     solved : Closure
         The rows that are solved: those of the chart, or rotations in place of angular velocities.
     """
@@ -133,29 +158,38 @@ class Chart:
         self, motion: Motion, names: tuple[str, ...], anchor_state: np.ndarray, q: np.ndarray
     ) -> None:
         model = motion.model
-        self.motion, self.names = motion, names
+        self.motion, self.names, self.normalized = motion, names, partial(normalized, model.tree)
         self.anchor_state, self.q = anchor_state.copy(), q.copy()
         self.is_full_state = model.is_open_chain and names == model.coordinates
         self._tree = model.tree
         self.is_users = names == motion.names
         self._wrt = None if self.is_full_state else names
-        self._motors = None if motion.train is None else MotorEquations(motion, motion.train, names)
+        self._motors = None if motion.train is None else MotorEquations(motion.train, names)
         outputs, order = () if self.is_users else motion.names, 1
+        # places of the actuators among the coordinates; None if their Jacobian varies
+        self._places: list[int] | None = None
+        if set(motion.actuators) <= set(names):
+            self._places = [names.index(name) for name in motion.actuators]
+        else:
+            outputs = tuple(dict.fromkeys((*outputs, *motion.actuators)))
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
-        self.evaluator = Evaluator(model, outputs, order, True, self._wrt, check_results=False)
-        self._forward = MotionEvaluator(model, True, self._wrt)
-        self._rows = (
-            Evaluator(model, outputs, order, False, self._wrt, check_results=False) if outputs else None
-        )
+        self.evaluator = Tables(model, outputs, order, PARTS, self._wrt, check_results=False)
+        self._forward = Accelerations(model, self._wrt)
+        self._rows = Tables(model, outputs, order, (), self._wrt, check_results=False) if outputs else None
         self._results: Any = None
+        # evaluator of the Jacobian of the actuators, if that varies
+        self._acting: Tables | None = None
+        self._acting_results: Any = None
+        if self._places is None:
+            self._acting = Tables(model, motion.actuators, 1, (), self._wrt, check_results=False)
         self._global_solver = None if self.is_full_state else PositionSolver(model, names)
         self._closure = model.closure(names)
         self._positions = None if self.is_full_state else model.positions(names)
         self._has_values = model.transfer(motion.names).holonomic
         # compiled Newton iteration of the rows that are solved
         self.solved = self._closure if self._positions is None else self._positions.closure
-        self._newton_local = (self._closure if self._positions is None else self._positions).newton_local
+        self._track = (self._closure if self._positions is None else self._positions).track
         self.use_global_solver = False
         # closure rows chosen at an anchor; None for the rows chosen in the reference configuration
         self._choice: np.ndarray | None = None
@@ -175,10 +209,10 @@ class Chart:
         self.held = np.array([names.index(motion.names[k]) for k in motion.held], dtype=np.intp)
         self.free = np.setdiff1d(np.arange(len(names)), self.held)
         n_currents = 0 if self._motors is None else int(self._motors.is_inductive.sum())
-        self.n_accounts = N_ENERGIES if self._motors is None else N_ENERGIES + N_MOTOR_ENERGIES
+        self.n_accounts = lay.N_ENERGIES if self._motors is None else lay.N_ENERGIES + N_MOTOR_ENERGIES
         self.rest = slice(self.n_positions + self.size, None)
         self._currents = slice(self.n_positions + self.size, self.n_positions + self.size + n_currents)
-        rows = self.evaluator.layouts[0]
+        rows = self.evaluator._program.outputs
         # the user's coordinates that are known modulo full turns
         self._turns = np.zeros(len(q), dtype=bool)
         if rows is not None and not self.is_users:
@@ -187,38 +221,63 @@ class Chart:
 
     @cached_property
     def _stages(self) -> Stages | None:
-        """Compiled stages; None if the shafts of motors are not coordinates, or the closure is not compiled.
-
-        In a chart other than the user's, user-defined efforts depend on the configuration, so that there are
-        no stages unless all efforts are zero or prescribed.
-        """
+        """Compiled stages; None if shafts of motors are not coordinates, or the closure is not compiled."""
         motion, closure = self.motion, None if self.is_full_state else self.solved
-        if not self._forward.is_compiled or not (closure is None or closure.compiled):
+        if not self._forward._program.is_compiled or not (closure is None or closure.compiled):
             return None
-        if self._forward.query.entry not in ("tree_motion", "motion_in_coordinates"):
+        if self._forward._program.queries[0].entry not in ("tree_motion", "motion_in_coordinates"):
             return None
         if self._motors is not None and self._motors.rows:
             return None
-        if not self.is_users:
-            effort = motion.constant_effort
-            if effort is None or np.delete(effort, motion.held).any() or callable(motion.voltage):
-                return None
         held = np.array([self.held, self._columns(self.held)], dtype=np.int64)
         n_unknowns = self._currents.stop + self.n_accounts
         return Stages(
-            motion, self._forward, closure, self._positions, self._motors, held, n_unknowns, self._now
-        )
+            motion, self._forward, closure, self._positions, self._motors, held, n_unknowns, self._inputs,
+            not self._has_constant_inputs,
+        )  # fmt: skip
 
-    def _now(self, x: np.ndarray, state: np.ndarray) -> Snapshot:
-        """Return the snapshot passed to user functions, at unknowns with prescribed values."""
-        v = x[self.n_positions : self.n_positions + self.size]
-        now = Evaluation(x[: self.n_positions], self.normalized(state), v, None, None)
-        return self._snapshot(now, x)[0]
+    @cached_property
+    def _has_constant_inputs(self) -> bool:
+        """True if efforts at the coordinates, and voltages, do not depend on time and state within a step."""
+        motion = self.motion
+        if motion.has_functions or self._places is not None:
+            return not motion.has_functions
+        acting = np.ones(len(motion.actuators), dtype=bool)
+        if motion.acts_at_coordinates:
+            acting[motion.held] = False
+        return not (motion.is_sampled or motion.efforts(0.0, None)[acting].any())
+
+    def _inputs(self, t: float, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return efforts (M,) at the coordinates, and voltages, at unknowns with prescribed values.
+
+        Prescribed coordinates have no efforts of their own, because kernels add what their motions need.
+        """
+        motion = self.motion
+        if not self._has_constant_inputs:
+            v = x[self.n_positions : self.n_positions + self.size]
+            state = self.normalized(state)
+            now = MotionSample(t, x[: self.n_positions], v, state, self.q, self._currents_of(x))
+            if motion.has_functions and not self.is_users:
+                now = self._with_rows(now)
+            now, G = self._with_inputs(now), None
+            if self._acting is not None:
+                self._acting_results = self._acting(state, out=self._acting_results)
+                G = self._acting.jacobian(self._acting_results)
+            T, voltage = self._at_coordinates(now, now.effort, G), now.voltage
+        else:
+            voltage = NONE if self._motors is None else motion.voltages(t, None)
+            T = np.zeros(self.size)
+            if self._places is not None:
+                T = self._at_coordinates(None, motion.efforts(t, None))
+        T[self.held] = 0.0
+        return T, None if self._motors is None else voltage
 
     def integrator(self, method: str) -> Any:
         """Return SciPy's integrator of a name, with compiled stages if possible."""
         if method in EXPLICIT and self.branch is None and self._stages is not None:
             return with_stages(method)
+        if method == "LSODA":
+            return lsoda()
         import scipy.integrate
 
         return getattr(scipy.integrate, method)
@@ -288,18 +347,10 @@ class Chart:
         """Array (S,) of the scales of states."""
         return state_scale(self._tree, self._closure.transfer.column_scale)
 
-    @property
-    def closure_limit(self) -> float:
-        """Residual, as a share of the characteristic length, at which a state counts as closed."""
-        return self._closure.limit
-
     def residual(self, state: np.ndarray) -> float:
-        """Return the largest residual of the closure rows at a state (S,)."""
-        return float(np.abs(self._closure.rows(state[None])[0][0, self._closure.transfer.size :]).max())
-
-    def closing_rows(self, states: np.ndarray) -> np.ndarray:
-        """Return the scaled first order (B, P, columns) of the closure rows at states (B, S)."""
-        return self._closure.rows(states)[1][:, self._closure.transfer.size :]
+        """Return the largest residual of the closure rows at a state (S,), as a share of its limit."""
+        rows = self._closure.rows(state[None])[0][0, self._closure.transfer.size :]
+        return float(np.abs(rows).max()) / self._closure.limit
 
     def first_order(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the scaled first order of the chart's rows (M, columns) and closure rows (P, columns)."""
@@ -315,23 +366,23 @@ class Chart:
 
     def closure_margin(self, states: np.ndarray) -> np.ndarray:
         """Return the smallest singular value (B,) of the closure over the largest, 0 at change points."""
-        sigma = np.linalg.svd(self.closing_rows(states), compute_uv=False)
+        closing = self._closure.rows(states)[1][:, self._closure.transfer.size :]
+        sigma = np.linalg.svd(closing, compute_uv=False)
         return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
 
     def tangent(self, rates: np.ndarray) -> np.ndarray | None:
         """Return scaled rates (columns,) of the tree at the anchor for scaled rates (M,) of the chart."""
-        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.size
-        null = null_space(G[first:], self.size)
+        own, closing = self.first_order(self.anchor_state)
+        null = null_space(closing, self.size)
         with suppress(np.linalg.LinAlgError):
-            tangent = null @ np.linalg.solve(G[:first] @ null, rates)
+            tangent = null @ np.linalg.solve(own @ null, rates)
             if tangent.any() and np.isfinite(tangent).all():
                 return np.asarray(tangent)
         return None
 
     def rates_of_tangent(self, tangent: np.ndarray) -> np.ndarray:
         """Return scaled rates (M,) of the chart at the anchor for scaled rates (columns,) of the tree."""
-        G, first = self._closure.rows(self.anchor_state[None])[1][0], self._closure.transfer.size
-        return np.asarray(G[:first] @ tangent)
+        return np.asarray(self.first_order(self.anchor_state)[0] @ tangent)
 
     def state_after(self, step: np.ndarray) -> np.ndarray:
         """Return the state (S,) after a scaled step (columns,) of the tree from the anchor."""
@@ -341,8 +392,8 @@ class Chart:
 
     def close_locally(self, x: np.ndarray, state: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) at coordinates by Newton's method from a near state, or None."""
-        states, converged = self._closure.newton_local(state[None], x[None], self._choice)
-        return states[0] if converged[0] else None
+        states, share = self._closure.track(state[None], x[None], self._choice)
+        return states[0] if share[0] == 1 else None
 
     def distance(self, a: np.ndarray, b: np.ndarray) -> float:
         """Return the largest scaled difference between two states (S,)."""
@@ -385,7 +436,7 @@ class Chart:
     def anchor(self, t: float, y: np.ndarray) -> None:
         """Make an accepted state the anchor, from which others are closed."""
         now = self.evaluate(t, y)
-        self.q = self._snapshot(now, y)[0].q.copy()
+        self.q = self._values_of(now).copy()
         self.anchor_state, self.anchor_position = now.state, now.x.copy()
         # also where a branch ends: states of steps before it may be on another one
         self._closed = self.anchor_position, self.anchor_state
@@ -401,25 +452,39 @@ class Chart:
             x[self._columns(held)] = value
         return x, v
 
-    def evaluate(self, t: float, y: np.ndarray) -> Evaluation:
+    def evaluate(self, t: float, y: np.ndarray, state: np.ndarray | None = None) -> MotionSample:
         """Return positions, closed state and rates of the chart, and results there.
 
-        The state is a copy.
+        The state is a copy. Results that no function of the user needs are left out if the state is given.
         """
         x, v = self.coordinates(t, y)
+        found, wanted = None, state is None or self.motion.has_functions
+        if state is None:
+            (known, closed), loops = self._closed, self._global_solver is not None and self.branch is None
+            state = closed if loops and np.array_equal(known, x) else self._states(x[None])[0]
+        now = MotionSample(t, x, v, state, self.q, self._currents_of(y), y[self._currents.stop :])
+        if self.branch is not None and self.branch.inside(x):
+            found = self.branch.evaluated(self.evaluator, x)
+            return now._replace(rows=found, tensors=found)
+        return self._with_rows(now) if wanted else now
+
+    def _with_rows(self, now: MotionSample) -> MotionSample:
+        """Return the motion with the rows that are no coordinates of the chart, if there are any."""
+        if self._rows is None:
+            return now
+        self._results = self._rows(now.state, out=self._results)
+        return now._replace(rows=self._results)
+
+    def _states(self, x: np.ndarray) -> np.ndarray:
+        """Return copies of the closed states (T, S) at positions (T, M)."""
         if self._global_solver is None:
-            state = self.normalized(x).copy()
-        elif self.branch is None:
-            known, closed = self._closed
-            state = closed if np.array_equal(known, x) else self._close_at(x)
-        else:
-            state = self.branch.state(x)
-            if self.branch.inside(x):
-                found = self.branch.evaluated(self.evaluator, x)
-                return Evaluation(x, state, v, found, found)
-        if self._rows is not None:
-            self._results = self._rows(state, self._results)
-        return Evaluation(x, state, v, self._results, None)
+            return self.normalized(x.copy())
+        if self.branch is not None:
+            return np.array([self.branch.state(one) for one in x])
+        states, share = self._track(self.anchor_state[None].repeat(len(x), 0), x, self._choice)
+        for k in np.flatnonzero(share != 1):
+            states[k] = self._close_at(x[k])
+        return states
 
     def integrated(self, y: np.ndarray) -> np.ndarray:
         """Return the integrated values and rates (2, H) of prescribed coordinates."""
@@ -449,14 +514,12 @@ class Chart:
     def _close_globally(self, x: np.ndarray) -> np.ndarray:
         """Return the closed state (S,) at positions x by the global solver from the anchor."""
         assert self._global_solver is not None  # for the type checker
-        if self._positions is None:
-            return self._global_solver(x, self.anchor_state)
-        return self._global_solver.at_positions(x, self.anchor_state)
+        return self._global_solver(self.anchor_state, x)
 
     @property
     def _has_long_slides(self) -> bool:
         """True if slides are far longer than the characteristic length, which scales all rows."""
-        slides = self._tree.cols[self._tree.cols[:, KIND] == PRISMATIC, STATE]
+        slides = self._tree.cols[self._tree.cols[:, lay.KIND] == lay.PRISMATIC, lay.STATE]
         return bool(
             (np.abs(self.anchor_state[slides]) > LONG_SLIDE_FACTOR * self._closure.transfer.length).any()
         )
@@ -495,8 +558,8 @@ class Chart:
         while part >= PART_MIN:
             share = min(1.0, done + part)
             target = (start + share * (x - start))[None]
-            closed, converged = self._newton_local(state, target, self._choice)
-            if not converged[0]:
+            closed, completed = self._track(state, target, self._choice)
+            if completed[0] != 1:
                 part /= 2
             elif share == 1.0:
                 return closed[0], share
@@ -521,11 +584,7 @@ class Chart:
         if not self.is_full_state:
             return held
         tree = self._tree
-        return np.array([tree.cols[tree.column[self.names[k]], STATE] for k in held], dtype=np.intp)
-
-    def normalized(self, state: np.ndarray) -> np.ndarray:
-        """Return a state (S,) with normalized quaternions."""
-        return normalized(self._tree, state)
+        return np.array([tree.cols[tree.column[self.names[k]], lay.STATE] for k in held], dtype=np.intp)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """Return the derivatives of the unknowns."""
@@ -535,10 +594,8 @@ class Chart:
             found = self._stages.derivatives(self.anchor_state, self._choice, t, y)
             if found is not None:
                 return found
-        now = self.evaluate(t, y)
+        now, solved = self.driven(t, y)
         x, v = now.x, now.v
-        snapshot, G = self._snapshot(now, y)
-        solved = self._accelerations(t, now, snapshot, G)
         rate = np.empty_like(y)
         rate[: self.n_positions] = self._position_rates(x, v)
         rate[self.n_positions : self.n_positions + self.size] = solved.a
@@ -548,7 +605,7 @@ class Chart:
             rate[self._currents] = motor_state.current_rate[self._motors.is_inductive]
             rate[-N_MOTOR_ENERGIES:] = motor_state.power, motor_state.heat
             spent = spent + self._motors.train.damping @ shafts.speed**2
-        rate[end : end + N_ENERGIES] = solved.T @ v, solved.terms.load_power, spent
+        rate[end : end + lay.N_ENERGIES] = solved.T @ v, solved.terms.load_power, spent
         if not np.isfinite(rate).all():
             raise SingularError(NOT_FINITE)
         return rate
@@ -556,142 +613,168 @@ class Chart:
     def snapshot(self, t: float, y: np.ndarray) -> Snapshot:
         """Return the snapshot that efforts and events receive."""
         now = self.evaluate(t, y)
-        snapshot = self._snapshot(now, y)[0]
+        snapshot = self.snapshot_of(now)
         if self._motors is None:
             return snapshot
-        shafts = self._motors.shafts(now.rows, now.v)
-        return replace(snapshot, current=self._motors.state(t, snapshot, shafts).current)
+        given, shafts = self.motion.voltages(t, snapshot), self._motors.shafts(now.rows, now.v)
+        return replace(snapshot, current=self._motors.state(given, now.current, shafts).current)
 
-    def sample(self, t: float, y: np.ndarray) -> dict[str, Any]:
-        """Return the quantities recorded at a sample; rates and accelerations follow in `motion_at`."""
-        known = self._compiled_sample(t, y)
-        if known is not None:
-            return known
-        now = self.evaluate(t, y)
-        x, state, v = now.x, now.state, now.v
-        snapshot, G = self._snapshot(now, y)
-        solved = self._accelerations(t, now, snapshot, G)
-        sample = {
-            "t": t,
-            "q": snapshot.q.copy(),
-            "effort": solved.effort.copy(),
-            "state": state.copy(),
-            "kinetic": v @ solved.terms.I @ v / 2,
-            "accounts": y[self._currents.stop :].copy(),
-            "v": v.copy(),
-            "a": solved.a,
-            "motion": self._motion_inside(x, v, solved.a),
-        }
-        if self._motors is None:
-            return sample | dict.fromkeys(MOTOR_ARRAYS, np.zeros(0))
-        sample["kinetic"] += self._motors.train.inertia @ solved.shafts.speed**2 / 2
-        return sample | {key: getattr(solved.motor_state, key) for key in MOTOR_ARRAYS}
+    def driven(self, t: float, y: np.ndarray) -> tuple[MotionSample, DrivenMotion]:
+        """Return the motion and its inputs at unknowns, and the accelerations with their causes."""
+        now = self._with_inputs(self.evaluate(t, y))
+        return now, self._accelerations(now)
 
-    def _compiled_sample(self, t: float, y: np.ndarray) -> dict[str, Any] | None:
-        """Return the quantities of `sample` from compiled stages.
+    def samples(self, times: Sequence[float], unknowns: Sequence[np.ndarray]) -> list[MotionSample]:
+        """Return the motion and its inputs at samples of a step, whose loops are closed together."""
+        x = np.array([self.coordinates(*at)[0] for at in zip(times, unknowns, strict=True)])
+        at_anchor = len(x) == 1 and np.array_equal(x[0], self.anchor_position) and self.branch is None
+        states = self.anchor_state[None].copy() if at_anchor else self._states(x)
+        made = []
+        for t, y, state in zip(times, unknowns, states, strict=True):
+            now, rows = self._with_inputs(self.evaluate(t, y, state)), None
+            if now.tensors is not None:
+                assert self.branch is not None  # for the type checker
+                rows = self.branch.evaluated(self._motion_evaluator, now.x)
+            made.append(now._replace(rows=rows))
+        return made
 
-        None in other charts than the user's, with motors, or where the stages cannot be computed.
-        """
-        stages, size = self._stages, self.size
-        if stages is None or self.branch is not None or self._motors is not None or not self.is_users:
-            return None
-        rate = stages.derivatives(self.anchor_state, self._choice, t, y)
-        if rate is None:
-            return None
-        x, state = stages.unknowns.copy(), self.normalized(stages.state.copy())
-        v, a = (z[self.n_positions : self.n_positions + size] for z in (x, rate))
-        effort, bias = stages.effort.copy(), stages.terms[size : 2 * size]
-        I = stages.terms[2 * size : -2].reshape(size, size)
-        effort[self.held] = I[self.held] @ a + bias[self.held]
-        return {
-            "t": t,
-            "q": self._now(x, state).q.copy(),
-            "effort": effort,
-            "state": state,
-            "kinetic": v @ I @ v / 2,
-            "accounts": y[self._currents.stop :].copy(),
-            "v": v,
-            "a": a,
-            "motion": None,
-        } | dict.fromkeys(MOTOR_ARRAYS, np.zeros(0))
-
-    def motion_at(self, states: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
-        """Return rates and accelerations (T, M) of the user's coordinates and of the tree's columns."""
-        return self._motion(self._motion_evaluator(states), v, a)
-
-    @cached_property
-    def _motion_evaluator(self) -> Evaluator:
-        """Evaluator of the second order of the user's coordinates and of the tree's columns."""
-        names = list(dict.fromkeys((*self.motion.names, *self._tree.columns)))
-        return Evaluator(self.motion.model, names, 2, False, self._wrt)
-
-    def _motion(self, r: Any, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
-        """Return rates and accelerations (..., M) of the user's coordinates and of the tree's columns."""
-        motion = {}
-        for first, second, names in (
-            ("qd", "qdd", self.motion.names),
-            ("rates", "second", self._tree.columns),
-        ):
+    def quantities(self, now: MotionSample) -> dict[str, np.ndarray]:
+        """Return the quantities recorded at samples."""
+        r, v = self._motion_evaluator(now.state) if now.tensors is None else now.rows, now.v
+        now = now._replace(rows=r)
+        solved, none = self._accelerations(now), np.zeros((*v.shape[:-1], 0))
+        found = {key: getattr(now, key) for key in ("t", "state", "accounts")}
+        found |= {"q": self._values_of(now), "effort": self.effort_of(now, solved)}
+        found |= dict.fromkeys((*MOTOR_ARRAYS, *ACTUATOR_ARRAYS), none)
+        if not self.motion.acts_at_coordinates:
+            found["actuator_effort"] = solved.effort
+            found["actuator_rate"] = matvec(self._jacobian(now, self.motion.actuators), v)
+        found["kinetic"] = np.einsum("...i,...ij,...j->...", v, solved.terms.I, v) / 2
+        if self._motors is not None:
+            found["kinetic"] = found["kinetic"] + solved.shafts.speed**2 @ self._motors.train.inertia / 2
+            found |= {key: getattr(solved.motor_state, key) for key in MOTOR_ARRAYS}
+        of_user, of_tree = ("qd", "qdd", self.motion.names), ("rates", "second", self._tree.columns)
+        for first, second, names in (of_user, of_tree):
             G = np.concatenate([r[name].G for name in names], axis=-2)
             H = np.concatenate([r[name].H for name in names], axis=-3)
-            motion[first] = np.einsum("...pn,...n->...p", G, v)
+            found[first] = np.einsum("...pn,...n->...p", G, v)
             bias = np.einsum("...pmn,...m,...n->...p", H, v, v)
-            motion[second] = np.einsum("...pn,...n->...p", G, a) + bias
-        return motion
+            found[second] = np.einsum("...pn,...n->...p", G, solved.a) + bias
+        return found
 
-    def _motion_inside(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray] | None:
-        """Return `motion_at` at a sample so near a change point that it is interpolated, else None."""
-        if self.branch is None or not self.branch.inside(x):
-            return None
-        return self._motion(self.branch.evaluated(self._motion_evaluator, x), v, a)
+    @cached_property
+    def _motion_evaluator(self) -> Tables:
+        """Evaluator of the second order of the user's coordinates, of joints of motors, and of the tree."""
+        shafts = () if self._motors is None else self._motors.rows
+        names = list(
+            dict.fromkeys((*self.motion.names, *self.motion.actuators, *shafts, *self._tree.columns))
+        )
+        return Tables(self.motion.model, names, 2, (), self._wrt)
 
-    def _snapshot(self, now: Evaluation, y: np.ndarray) -> tuple[Snapshot, Any]:
-        """Return the snapshot for the user, and the Jacobian (G) of the user's coordinates if they differ."""
-        x, state, v, r = now.x, now.state, now.v, now.rows
-        motion = self.motion
-        current = NONE if self._motors is None else self._motors.currents(y[self._currents])
+    def _currents_of(self, y: np.ndarray) -> np.ndarray:
+        """Return the currents (K,) among unknowns."""
+        return NONE if self._motors is None else self._motors.currents(y[self._currents])
+
+    def tables(self, names: tuple[str, ...]) -> Tables:
+        """Return an evaluator of rows in this chart, for `results`."""
+        return Tables(self.motion.model, names, 1, (), self._wrt, check_results=False)
+
+    def results(self, now: MotionSample, tables: Tables) -> Any:
+        """Return the results of an evaluator."""
+        if now.tensors is None:
+            return tables(now.state)
+        assert self.branch is not None  # for the type checker
+        return self.branch.evaluated(tables, now.x)
+
+    def _values_of(self, now: MotionSample) -> np.ndarray:
+        """Return the user's coordinates (..., M)."""
+        names, states = self.motion.names, now.state.reshape(-1, now.state.shape[-1])
         if not self.is_users:
-            G = np.concatenate([r[name].G for name in motion.names])
-            q = np.concatenate([r[name].value for name in motion.names])
+            q = np.concatenate([now.rows[name].value for name in names], axis=-1)
             if not self._has_values:
-                q = motion.model.coordinate_values(motion.names, state[None])[0]
-            turns = np.round((self.q - q) / (2 * np.pi))
-            return Snapshot(np.where(self._turns, q + 2 * np.pi * turns, q), G @ v, state, current), G
+                q = self.motion.model.coordinate_values(names, states).reshape(q.shape)
+            turns = np.round((now.near - q) / (2 * np.pi))
+            return np.where(self._turns, q + 2 * np.pi * turns, q)
         # in the user's chart the coordinates are the unknowns; those of orientations are rotation vectors
-        q = phi_of(self._tree, state[None])[0] if self.is_full_state else x
-        if self._positions is not None:
-            q = self._positions.values(x)
-        return Snapshot(q, v, state, current), None
+        if self.is_full_state:
+            return phi_of(self._tree, states).reshape(now.v.shape)
+        return now.x if self._positions is None else self._positions.values(now.x)
 
-    def _accelerations(self, t: float, now: Evaluation, snapshot: Snapshot, G: Any) -> DrivenMotion:
+    def _jacobian(self, now: MotionSample, names: tuple[str, ...]) -> np.ndarray:
+        """Return the Jacobian (G) of the user's coordinates, or of actuators, in this chart."""
+        return np.concatenate([now.rows[name].G for name in names], axis=-2)
+
+    def _at_coordinates(
+        self, now: MotionSample | None, effort: np.ndarray, G: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the efforts (..., M) in the chart of efforts (..., A) of the actuators: T_q = Gᵀ T.
+
+        Prescribed motions take the place of efforts at their coordinates.
+        """
+        motion = self.motion
+        if motion.acts_at_coordinates and motion.held.size:
+            effort = effort.copy()
+            effort[..., motion.held] = 0.0
+        if self._places is None:
+            if G is None:
+                assert now is not None  # for the type checker: only constant Jacobians need no motion
+                G = self._jacobian(now, motion.actuators)
+            return matvec(np.swapaxes(G, -1, -2), effort)
+        T = np.zeros((*effort.shape[:-1], self.size))
+        T[..., self._places] = effort
+        return T
+
+    def effort_of(self, now: MotionSample, driven: DrivenMotion) -> np.ndarray:
+        """Return the efforts (..., M) at the user's coordinates; NaN where these drive nothing."""
+        if self.motion.acts_at_coordinates:
+            return driven.effort
+        if self.is_users:
+            return driven.T
+        transposed = np.swapaxes(self._jacobian(now, self.motion.names), -1, -2)
+        try:
+            return np.asarray(np.linalg.solve(transposed, driven.T[..., None])[..., 0])
+        except np.linalg.LinAlgError:
+            return np.full(driven.T.shape, np.nan)
+
+    def snapshot_of(self, now: MotionSample) -> Snapshot:
+        """Return the snapshot for functions of the user."""
+        rates = now.v if self.is_users else self._jacobian(now, self.motion.names) @ now.v
+        return Snapshot(self._values_of(now), rates, now.state, now.current)
+
+    def _with_inputs(self, now: MotionSample) -> MotionSample:
+        """Return the motion at one time with its inputs; functions of the user are called."""
+        motion, t = self.motion, now.t
+        snapshot = self.snapshot_of(now) if motion.has_functions else None
+        effort, second = motion.efforts(t, snapshot), motion.given(t)[2] if self.held.size else NONE
+        voltage = NONE if self._motors is None else motion.voltages(t, snapshot)
+        return now._replace(effort=effort, voltage=voltage, second=second)
+
+    def _accelerations(self, now: MotionSample) -> DrivenMotion:
         """Return accelerations, efforts and motor quantities, prescribed motions included."""
         motion, held, free, v = self.motion, self.held, self.free, now.v
-        effort = motion.efforts(t, snapshot)
-        T = effort if G is None else G.T @ effort
+        effort, T = now.effort, self._at_coordinates(now, now.effort)
         terms, shafts, motor_state = self._terms(now, T), None, None
         if not held.size and self._motors is None and not np.isnan(terms.acceleration).any():
-            return DrivenMotion(T, terms.acceleration, effort, shafts, motor_state, terms)
-        I, h = terms.I, terms.bias
+            return DrivenMotion(T, terms.acceleration, effort, NONE, shafts, motor_state, terms)
+        I, h, a = terms.I, terms.bias, np.empty(v.shape)
         if self._motors is not None:
             train, shafts = self._motors.train, self._motors.shafts(now.rows, v)
-            motor_state = self._motors.state(t, snapshot, shafts)
-            I = I + train.reflected(shafts.N)
-            h = h + shafts.N.T @ (train.rotor_torques(shafts.speed, shafts.bias) - motor_state.torque)
-        if not held.size:
-            return DrivenMotion(T, self._solve(I, T - h), effort, shafts, motor_state, terms)
-        effort = effort.copy()
-        effort[motion.held] = 0.0
-        T = effort.copy() if G is None else G.T @ effort
-        a = np.empty(self.size)
-        a[held] = motion.given(t)[2]
-        part = I[free]
-        a[free] = self._solve(part[:, free], T[free] - h[free] - part[:, held] @ a[held])
+            motor_state = self._motors.state(now.voltage, now.current, shafts)
+            net = train.rotor_torques(shafts.speed, shafts.bias) - motor_state.torque
+            I, h = I + train.reflected(shafts.N), h + matvec(np.swapaxes(shafts.N, -1, -2), net)
+        a[..., held] = now.second
+        part = I[..., free, :]
+        net = T[..., free] - h[..., free] - matvec(part[..., held], a[..., held])
+        a[..., free] = self._solve(part[..., free], net)
         # coordinates of the chart are independent, so a prescribed one takes only its own effort
-        effort[motion.held] = I[held] @ a + h[held] - T[held]
-        T[held] += effort[motion.held]
-        return DrivenMotion(T, a, effort, shafts, motor_state, terms)
+        prescribed = matvec(I[..., held, :], a) + h[..., held] - T[..., held]
+        T[..., held] += prescribed
+        if motion.acts_at_coordinates:
+            effort = effort.copy()
+            effort[..., motion.held], prescribed = prescribed, NONE
+        return DrivenMotion(T, a, effort, prescribed, shafts, motor_state, terms)
 
-    def _terms(self, now: Evaluation, T: np.ndarray) -> MotionTerms:
+    def _terms(self, now: MotionSample, T: np.ndarray) -> MotionTerms:
         """Return the terms of the equations of motion, with accelerations due to efforts T (M,) if known."""
         v, r = now.v, now.tensors
         if r is None:
@@ -705,8 +788,15 @@ class Chart:
         """Return accelerations for a mass matrix (I*), which must be positive definite."""
         if not net.size:  # all coordinates are prescribed
             return net
-        _, a, failed = self._cholesky(I, net)
+        if net.ndim > 1:
+            return np.array([self._solve(*member) for member in zip(I, net, strict=True)])
+        # the checks of SciPy's wrapper cost more than the solution
+        from scipy.linalg.lapack import dposv
+
+        _, a, failed = dposv(I, net)
         if failed:
+            if not (np.isfinite(I).all() and np.isfinite(net).all()):
+                return np.full(net.shape, np.nan)
             raise SingularError(
                 f"I* of '{self.motion.model.description.name}' in {', '.join(self.names)} is singular: "
                 "some motion moves no mass. Give mass and inertia to every body that moves.",
@@ -714,31 +804,19 @@ class Chart:
             )
         return np.asarray(a)
 
-    @cached_property
-    def _cholesky(self) -> Any:
-        """Cholesky solver of LAPACK; the checks of SciPy's wrapper cost more than the solution."""
-        from scipy.linalg.lapack import dposv
-
-        return dposv
-
     def _position_rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the derivatives of the position unknowns."""
         if self._positions is not None:
             return self._positions.rates(x, v)
         if not self.is_full_state:
             return v
-        tree = self._tree
-        order = tree.to_coordinates
-        columns = v
-        if order is not None:
-            columns = np.empty_like(v)
-            columns[order] = v
-        return state_rates(tree, x, columns)
+        order = self._tree.to_coordinates
+        return state_rates(self._tree, x, v if order is None else v[np.argsort(order)])
 
 
 def state_scale(tree: Tree, columns: np.ndarray) -> np.ndarray:
     """Return scales (S,) of states from scales (M,) of the tree's columns; 1 for quaternions."""
-    scale, places = np.ones(tree.state_size), tree.cols[:, STATE]
+    scale, places = np.ones(tree.state_size), tree.cols[:, lay.STATE]
     scale[places[places >= 0]] = columns[places >= 0]
     return scale
 
@@ -748,9 +826,8 @@ def normalized(tree: Tree, states: np.ndarray) -> np.ndarray:
     if not tree.balls:
         return states
     states = states.copy()
-    for n in tree.balls:
-        place = tree.cols[n, STATE]
-        q = states[..., place : place + 4]
+    for _, place in tree.ball_slices:
+        q = states[..., place]
         q /= np.sqrt(np.einsum("...i,...i->...", q, q))[..., None]
     return states
 
@@ -759,12 +836,9 @@ def state_rates(tree: Tree, state: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Return rates (..., S) of states from rates (..., M) of the tree's columns: ½ ω q for quaternions."""
     if not tree.balls:
         return rates
-    slopes = np.empty_like(state)
-    for n in range(tree.size):
-        place = tree.cols[n, STATE]
-        if n in tree.balls:
-            turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., n : n + 3] / 2], axis=-1)
-            slopes[..., place : place + 4] = product(turn, state[..., place : place + 4])
-        elif place >= 0:
-            slopes[..., place] = rates[..., n]
+    slopes, (columns, entries) = np.empty_like(state), tree.single_columns
+    slopes[..., entries] = rates[..., columns]
+    for part, place in tree.ball_slices:
+        turn = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., part] / 2], axis=-1)
+        slopes[..., place] = product(turn, state[..., place])
     return slopes

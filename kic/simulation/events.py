@@ -66,12 +66,11 @@ class Limit:
         Raise `InputError` if it is beyond the limit by more than rounding.
         """
         if self(0.0, now) > LIMIT_RTOL * max(1.0, abs(self.bound)):
-            raise InputError(
+            message = (
                 f"The motion starts beyond {self.__name__}, at {self.read(now):.9g}; the limit is "
-                f"{self.bound:.9g}. Start within the limits.",
-                key="start",
-                name=self.__name__,
+                f"{self.bound:.9g}. Start within the limits."
             )
+            raise InputError(message, key="near", name=self.__name__)
 
 
 class Events:
@@ -127,14 +126,12 @@ class Events:
             if len(times) <= 2 * INTERVALS or len(unresolved) > REFINE_ALL * len(checked):
                 divided, level = set(range(len(checked))), level + 1
             if 2 * len(times) > EVALUATIONS_MAX:
-                raise SimulationError(
+                message = (
                     f"The event '{self.name(which)}' varies too fast: {len(times)} evaluations between t = "
                     f"{begin:.9g} and t = {end:.9g}, one step of the integrator, do not resolve it. Give an "
-                    "event that varies more slowly, or a smaller `rtol`, which shortens the steps.",
-                    key="events",
-                    time=begin,
-                    evaluations=len(times),
+                    "event that varies more slowly, or a smaller `rtol`, which shortens the steps."
                 )
+                raise SimulationError(message, key="events", time=begin, evaluations=len(times))
             old, times, checks = times, [begin], checked
             checked = list[bool]()
             for k, t in enumerate(middles):
@@ -209,22 +206,17 @@ def _value(event: Event, t: float, now: Snapshot) -> float:
     got = event(t, now.copy())
     a = as_numbers(got)
     if a is None or a.dtype != np.float64 or a.size != 1:
-        raise InputError(
+        message = (
             f"The event '{getattr(event, '__name__', event)}' must return a real number, got "
-            f"{short_repr(got)} at t = {t:.9g}.",
-            key="events",
-            got=got,
-            time=t,
+            f"{short_repr(got)} at t = {t:.9g}."
         )
+        raise InputError(message, key="events", got=got, time=t)
     if np.isnan(a).any():
-        raise SimulationError(
+        message = (
             f"The event '{getattr(event, '__name__', event)}' returned nan at t = {t:.9g}, where q = "
-            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. Events must be numbers.",
-            key="events",
-            time=t,
-            q=now.q,
-            qd=now.qd,
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. Events must be numbers."
         )
+        raise SimulationError(message, key="events", time=t, q=now.q, qd=now.qd)
     return float(a.reshape(()))
 
 

@@ -3,8 +3,8 @@
 Method. The equations of motion are integrated in independent coordinates (see `coordinates`), so loops
 close exactly and no stabilization is needed. `Integration.run` alternates three tasks:
 
-1. Take one step of a SciPy integrator. If the loops do not close within the step, switch to other
-   coordinates or repeat with a shorter step.
+1. Take one step of a SciPy integrator, at most to the next sample of a sampled controller. If the loops do
+   not close within the step, switch to other coordinates or repeat with a shorter step.
 2. Process the accepted step: locate events, contact violations and change points on the dense output, and
    record the samples requested within it.
 3. Measure how well the coordinates drive the mechanism. If this falls below `CHART_SWITCH_RATIO` of its
@@ -17,63 +17,39 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, Literal
 
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import ConfigurationError, SimulationError, SingularError
-from kic.kernels.layout import KIND, PRISMATIC
+from kic.errors import ConfigurationError, KicError, SimulationError, SingularError
+from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
 from kic.numerics.linalg import decomposition, min_singular_value, null_space
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor
-from kic.simulation.coordinates import Chart
+from kic.simulation.coordinates import Chart, MotionSample
 from kic.simulation.events import Events, crossings
 from kic.simulation.motion import NONE, Motion
 from kic.simulation.result import Simulation
+from kic.simulation.sampling import Sampler
+from kic.simulation.stages import EXPLICIT
 from kic.transfer.input_selection import ALL_SETS_QUICK_MAX, GOOD, ranking
 
 
-class SampleRecorder:
-    """Samples of the motion at the requested times, grouped by chart."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[Chart, list[dict[str, Any]]]] = []
-
-    @property
-    def t(self) -> list[float]:
-        """List of the times of the samples."""
-        return [sample["t"] for _, samples in self._kept for sample in samples]
-
-    @property
-    def last(self) -> float:
-        """Time of the last sample."""
-        return float(self._kept[-1][1][-1]["t"])
-
-    def keep(self, chart: Chart, sample: dict[str, Any]) -> None:
-        """Append a sample of a chart."""
-        if not self._kept or self._kept[-1][0] is not chart:
-            self._kept.append((chart, []))
-        self._kept[-1][1].append(sample)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return all samples as arrays, the time axis first."""
-        parts = []
-        for chart, samples in self._kept:
-            keys = [key for key in samples[0] if key != "motion"]
-            part = {key: np.array([sample[key] for sample in samples]) for key in keys}
-            state, v, a = part["state"], part.pop("v"), part.pop("a")
-            # near change points the motion was interpolated when the sample was taken
-            regular = np.array([sample["motion"] is None for sample in samples])
-            motion = chart.motion_at(state[regular], v[regular], a[regular])
-            for key, values in motion.items():
-                part[key] = np.empty((len(samples), *values.shape[1:]))
-                part[key][regular] = values
-                for k in np.flatnonzero(~regular):
-                    part[key][k] = samples[k]["motion"][key]
-            parts.append(part)
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+def _arrays(samples: list[tuple[Chart, MotionSample]]) -> dict[str, np.ndarray]:
+    """Return the quantities of samples, evaluated chart by chart, as arrays with the time axis first."""
+    parts = list[dict[str, np.ndarray]]()
+    for (_, inside), group in groupby(samples, lambda one: (id(one[0]), one[1].tensors is not None)):
+        (chart, *_), some = zip(*group, strict=True)
+        if inside:
+            found = [chart.quantities(one) for one in some]
+            parts.append({key: np.array([one[key] for one in found]) for key in found[0]})
+        else:
+            columns = zip(*(one[:-2] for one in some), strict=True)
+            parts.append(chart.quantities(MotionSample(*map(np.array, columns))))
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 # drive quality below this share of its initial value triggers a search for better coordinates
@@ -93,11 +69,13 @@ DEAD_CENTRE_MIN = 0.03
 PRESCRIBED_RTOL, PRESCRIBED_TOLERANCE_FACTOR = 1e-2, 100.0
 # a change point is searched for if a singular value of the closure vanishes within this many steps
 LOOKAHEAD_STEPS = 1.5
+# relative change of a singular value after which the singular vectors are computed again
+TRACKED_RTOL = 0.05
 # distance below which a run starts at a change point
 CHANGE_POINT_ATOL = 1e-7
 # scaled change over the remaining time below which the mechanism is at rest, and the share of the remaining
 # time that the first step from rest takes
-REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
+AT_REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
 def _least(a: np.ndarray) -> float:
@@ -135,7 +113,7 @@ class Start:
 
 
 class Integration:
-    """One run of `simulate`: the current chart, its unknowns, and everything recorded along the way."""
+    """One run: the current chart, its unknowns, and everything recorded along the way."""
 
     def __init__(
         self,
@@ -147,11 +125,12 @@ class Integration:
         settings: Settings,
         bar: Bar,
         contacts: ContactMonitor | None,
+        sampler: Sampler | None = None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
         self.start, self.events, self.settings, self.bar = start, events, settings, bar
-        self.contacts = contacts
-        self.samples, self.event_hits = SampleRecorder(), list[tuple[float, int]]()
+        self.contacts, self.sampler = contacts, sampler
+        self.samples, self.event_hits = list[tuple[Chart, MotionSample]](), list[tuple[float, int]]()
         self.steps, self.charts, self.next_sample = 0, 1, 0
         self.t, self.chart = float(times[0]), Chart(motion, motion.names, start.state, start.q)
         rest = np.concatenate([start.current, np.zeros(self.chart.n_accounts)])
@@ -167,6 +146,10 @@ class Integration:
         self.ahead = np.inf
         # singular value decomposition of the closure rows at an anchor, and the anchor
         self._decomposed: tuple[Any, np.ndarray] | None = None
+        # decomposition whose singular values are tracked, and its chart
+        self._tracked: tuple[Any, Chart] | None = None
+        # time at which the coordinates were last compared with others
+        self._compared = self.t
 
     def run(self, before: Simulation | None) -> Simulation:
         """Integrate to the last time, or until the run stops, and return the simulation."""
@@ -174,13 +157,15 @@ class Integration:
         try:
             stopped = self._integrate()
         except KeyboardInterrupt:
-            if not self.samples.t:
+            if not self.samples:
                 raise
             self._keep_last()
-            stopped = f"interrupted, the last sample is at t = {self.samples.last:.6g}"
+            stopped = f"interrupted, the last sample is at t = {self.samples[-1][1].t:.6g}"
         except Exception as error:
             self._keep_last()
-            run = self._result(before, str(error)) if self.samples.t else before
+            run = self._result(before, str(error)) if self.samples else before
+            if isinstance(error, KicError):
+                error.place_in_time(self.t)
             if isinstance(error, SimulationError):
                 raise SimulationError(error.message, **{**error.numbers, "simulation": run}) from None
             with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
@@ -192,16 +177,18 @@ class Integration:
 
     def _result(self, before: Simulation | None, stopped: str) -> Simulation:
         with _ignore_overflow():
-            arrays = self.samples.arrays()
+            arrays = _arrays(self.samples)
         result = Simulation(
             self.mechanism,
             self.motion.names,
             arrays,
-            tuple(self.event_hits),
-            stopped,
-            self.steps,
-            self.charts,
-            tuple(self.change_points),
+            events=tuple(self.event_hits),
+            stopped=stopped,
+            steps=self.steps,
+            charts=self.charts,
+            change_points=tuple(self.change_points),
+            actuators=self.motion.actuators,
+            control=None if self.sampler is None else self.sampler.samples,
         )
         return result if before is None else before.joined(result)
 
@@ -211,8 +198,12 @@ class Integration:
             self.chart.seek_branch_at_start(self.start.rates, self.start.qd)
         self._choose_first_chart()
         self.events.check(self.chart.snapshot(self.t, self.y))
+        if self.sampler is not None:
+            self.sampler.act(self.chart, self.t, self.y)
         with _ignore_overflow():
-            self._keep([self.chart.sample(self.t, self.y)])
+            self._keep(self.chart.samples([self.t], [self.y]))
+            if np.isfinite(self.y @ self.y):  # a motion that diverges ends the run instead
+                self.chart(self.t, self.y)  # raises errors of the start
         if self.contacts is not None and self.contacts.margin(self.chart, self.t, self.y) < 0:
             return self._contact_stop(self.t, self.y)
         while self.next_sample < len(self.times):
@@ -233,35 +224,86 @@ class Integration:
                     break
                 if why:
                     return why
+                self._change_efforts(solver)
                 self.bar.show((self.t - self.times[0]) / (self.times[-1] - self.times[0]))
                 self._check_prescribed(GOOD)
-                now = self._drive_quality()
-                if (
-                    quality is not None
-                    and now is not None
-                    and now < CHART_SWITCH_RATIO * quality
-                    and self._switch_chart(CHART_MIN_GAIN * now)
-                ):
-                    self.first_step = getattr(solver, "h_abs", None)
+                # steps that end at a sample may be much shorter than those that the tolerance allows
+                if self.sampler is None or self.t - self._compared >= solver.h_abs:
+                    self._compared, now = self.t, self._drive_quality()
+                    if (
+                        quality is not None
+                        and now is not None
+                        and now < CHART_SWITCH_RATIO * quality
+                        and self._switch_chart(CHART_MIN_GAIN * now)
+                    ):
+                        self.first_step = solver.h_abs
+                        break
+                if solver.status != "running":  # multistep methods start again where efforts jump
+                    self.first_step = None
                     break
         return ""
+
+    def _change_efforts(self, solver: Any) -> None:
+        """Sample the controller if it is due, and continue an explicit method with the new efforts.
+
+        A sample of the run at that time has the new efforts.
+        """
+        if self.sampler is None or not self.sampler.next <= self.t < self.times[-1]:
+            return
+        self.sampler.act(self.chart, self.t, self.y)
+        if self.contacts is not None:
+            self.contacts.forget()
+        if self.times[self.next_sample] == self.t:
+            self._check_consistent(self.t, self.y)
+            self._keep(self.chart.samples([self.t], [self.y]))
+        if self.settings.method in EXPLICIT:
+            solver.f, solver.t_bound, solver.status = self.chart(self.t, self.y), self._bound, "running"
+
+    @property
+    def _bound(self) -> float:
+        """End of the next step at the latest: the end of the run, or the next change of the efforts."""
+        end = float(self.times[-1])
+        return end if self.sampler is None else min(end, self.sampler.next)
 
     def _choose_first_chart(self) -> None:
         """Change to coordinates that drive the mechanism and whose loops are closed by compiled code.
 
-        Angles of cut joints are not closed by compiled code. A run needs them only for its results.
+        Angles of cut joints are not closed by compiled code. A run needs them only for its results. In the
+        coordinates of actuators, their held efforts need no Jacobian.
         """
         quality = self._drive_quality()
-        if quality is None:
+        if quality is None or self._uses_actuators():
             return
         if quality < GOOD:
             self._switch_chart(CHART_MIN_GAIN * quality, self.start.rates)
         elif not self.chart.solved.compiled:
             self._switch_chart(GOOD, self.start.rates)
 
+    def _uses_actuators(self) -> bool:
+        """Change to the coordinates of the actuators of a sampled controller, if they drive it."""
+        motion, model, chart = self.motion, self.motion.model, self.chart
+        names = motion.actuators
+        if (
+            not motion.is_sampled
+            or motion.has_functions
+            or motion.held.size
+            or len(names) != chart.size
+            or set(names) <= set(chart.names)
+            or not all(model.value_rows(name)[1] for name in names)
+        ):
+            return False
+        there = Chart(motion, names, chart.anchor_state, chart.q)
+        own, closing = there.first_order(there.anchor_state)
+        if not there.solved.compiled or _least(own @ null_space(closing, there.size)) < GOOD:
+            return False
+        rates = self._rates_of(names)
+        self.chart, self.charts = there, self.charts + 1
+        self.y = there.pack(there.anchor_state, rates, self.y[chart.rest])
+        return True
+
     def _solver(self) -> Any:
         """Return a SciPy integrator that starts at the present unknowns."""
-        s, last = self.settings, float(self.times[-1])
+        s, last = self.settings, self._bound
         first = None if self.first_step is None else min(self.first_step, last - self.t)
         method, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
         with _ignore_overflow():
@@ -277,8 +319,8 @@ class Integration:
         An example is a motor at equilibrium whose voltage rises later. SciPy would try the whole span in one
         step, which reaches configurations far away.
         """
-        rates, last = self.chart(self.t, self.y), float(self.times[-1])
-        return bool((np.abs(rates) * (last - self.t) < REST_RTOL * self.chart.scale).all())
+        rates, last = self.chart(self.t, self.y), self._bound
+        return bool((np.abs(rates) * (last - self.t) < AT_REST_RTOL * self.chart.scale).all())
 
     def _step(self, solver: Any) -> None:
         """Take one step of the integrator.
@@ -315,17 +357,15 @@ class Integration:
         when, fails = self.failed
         self.failed = self.t, fails + 1 if when == self.t else 1
         first, quality = when != self.t, self._drive_quality()
+        size = (not first and self.first_step) or FIRST_RETRY_STEP * span
+        if solver is not None:  # the step that was taken and not accepted, or tried
+            size = float(solver.t - self.t or min(solver.h_abs, self.times[-1] - self.t)) or size
         if first and self._seek_branch(*self._directions()):
-            self.first_step = getattr(solver, "h_abs", None) or FIRST_RETRY_STEP * span
+            self.first_step = size
             return
         if first and quality is not None and self._switch_chart(CHART_MIN_GAIN * quality):
             self.first_step = None
             return
-        size = (
-            getattr(solver, "h_abs", None)
-            or (FIRST_RETRY_STEP * span if first else self.first_step)
-            or FIRST_RETRY_STEP * span
-        )
         self.first_step = STEP_SHRINK * size
         if fails >= RETRIES_MAX:
             self._check_prescribed(DEAD_CENTRE_MIN)
@@ -368,8 +408,11 @@ class Integration:
 
     def _accept(self, solver: Any) -> str:
         """Process the events and samples of an accepted step; return the stop reason, or ''."""
-        wanted = self.times[self.next_sample : np.searchsorted(self.times, solver.t, side="right")]
-        hits, samples = list[tuple[float, int]](), list[dict[str, Any]]()
+        # a sample at a change of the efforts follows it
+        jumps = self.sampler is not None and self.sampler.next <= solver.t < self.times[-1]
+        side: Literal["left", "right"] = "left" if jumps else "right"
+        wanted = self.times[self.next_sample : np.searchsorted(self.times, solver.t, side=side)]
+        hits, samples = list[tuple[float, int]](), list[MotionSample]()
         stop, end = "", float(solver.t)
         if self.events.all or len(wanted) or self.contacts is not None or self.chart.branch is not None:
             dense, chart = solver.dense_output(), self.chart
@@ -390,12 +433,12 @@ class Integration:
             self.change_points += passed
             if stop:
                 wanted = wanted[wanted <= end]
-                if end > max([self.samples.last, *wanted]):
+                if end > max([self.samples[-1][1].t, *wanted]):
                     wanted = np.append(wanted, end)
-            for t in wanted.tolist():
-                y = dense(t)
+            unknowns = [dense(t) for t in wanted.tolist()]
+            for t, y in zip(wanted.tolist(), unknowns, strict=True):
                 self._check_consistent(t, y)
-                samples.append(chart.sample(t, y))
+            samples = chart.samples(wanted.tolist(), unknowns) if unknowns else []
         if not stop:
             self.chart.anchor(solver.t, solver.y)
             self.t, self.y = end, solver.y.copy()
@@ -434,15 +477,20 @@ class Integration:
         """Return True if the step crossed an unknown change point, so that it must be repeated.
 
         A singular value of the closure rows changes its sign at a change point. It is tracked with the
-        singular vectors of the last good state. Where it has vanished, or soon will, the change point is
-        searched for.
+        singular vectors of a good state, the last one before it changes noticeably. Where it has vanished, or
+        soon will, the change point is searched for.
         """
         chart = self.chart
         if chart.branch is not None or not chart.has_branches:
+            self._tracked = None
             return False
-        U, sigma, V = self._decomposition()
+        if self._tracked is None or self._tracked[1] is not chart:
+            self._tracked = self._decomposition(), chart
+        U, sigma, V = self._tracked[0]
         n, last = chart.rank, chart.evaluate(solver.t, solver.y)
         now = np.einsum("ik,ik->k", U[:, :n], chart.first_order(last.state)[1] @ V[:n].T)
+        if (np.abs(now - sigma[:n]) > TRACKED_RTOL * sigma[:n]).any():
+            self._tracked = None
         if not (now < (1 - 1 / (1 + LOOKAHEAD_STEPS)) * sigma[:n]).any():
             return False
         here, there = chart.coordinates(self.t, self.y)[0], last.x
@@ -490,16 +538,15 @@ class Integration:
         assert self.contacts is not None  # for the type checker
         return f"stopped at t = {t:.9g}: {self.contacts.description(self.chart, t, y)}"
 
-    def _keep(self, samples: list[dict[str, Any]]) -> None:
-        for sample in samples:
-            self.samples.keep(self.chart, sample)
+    def _keep(self, samples: list[MotionSample]) -> None:
+        self.samples += [(self.chart, sample) for sample in samples]
         self.next_sample += len(samples)
 
     def _keep_last(self) -> None:
         """Record the last good state if it is not among the samples and the user's functions still return."""
-        if self.samples.t and self.t > self.samples.last:
+        if self.samples and self.t > self.samples[-1][1].t:
             with suppress(Exception, KeyboardInterrupt):
-                self._keep([self.chart.sample(self.t, self.y)])
+                self._keep(self.chart.samples([self.t], [self.y]))
 
     def _check_consistent(self, t: float, y: np.ndarray) -> None:
         """Check that prescribed rates and accelerations are the derivatives of the prescribed values.
@@ -555,14 +602,16 @@ class Integration:
         determine them.
         """
         tree, chart = self.motion.model.tree, self.chart
-        found = ranking(self._drive_rows()[1][None], tree.cols[:, KIND] <= PRISMATIC, 1, ALL_SETS_QUICK_MAX)
+        found = ranking(
+            self._drive_rows()[1][None], tree.cols[:, lay.KIND] <= lay.PRISMATIC, 1, ALL_SETS_QUICK_MAX
+        )
         if not len(found.picks) or found.measures[0, 0] <= least_quality:
             return False
         picks = found.picks[0]
         given = tuple(chart.names[k] for k in chart.held)
         names = (*given, *(tree.columns[n] for n in picks))
         # single angular velocities of a ball have no position to integrate
-        parts = {n for n in picks if tree.cols[n, KIND] > PRISMATIC}
+        parts = {n for n in picks if tree.cols[n, lay.KIND] > lay.PRISMATIC}
         whole = {n + k for n in tree.balls if n in parts for k in range(3)}
         if set(names) == set(chart.names) or parts != whole:
             return False

@@ -55,12 +55,23 @@ class Motion:
         The mechanism.
     names : tuple of str
         The user's coordinates.
-    effort : callable, (M,) or None
-        Efforts at them: ``effort(t, now)``, constants, or none.
+    effort : callable, (A,) or None
+        Efforts (A,) at the actuators: ``effort(t, now)``, constants, or none.
     prescribed : dict of str to callable
         Coordinates with a given motion: value, rate, acceleration at a time.
     voltage : callable or (K,), optional
         Voltages of the motors: ``voltage(t, now)`` or constants. Without them the motors are left out.
+    actuators : tuple of str, optional
+        Rows where efforts act; by default the coordinates.
+
+    Attributes
+    ----------
+    command : (A,)
+        Efforts that a sampled controller holds, in addition to `effort`.
+    voltage_command : (K,)
+        Voltages that it holds, in addition to `voltage`.
+    is_sampled : bool
+        True if there is a sampled controller of efforts.
 
     Raises
     ------
@@ -75,9 +86,13 @@ class Motion:
         effort: Effort | np.ndarray | None,
         prescribed: dict[str, Any],
         voltage: Effort | np.ndarray | None = None,
+        actuators: tuple[str, ...] | None = None,
     ) -> None:
         self.model, self.names, self.effort, self.prescribed = model, names, effort, prescribed
+        self.actuators = names if actuators is None else actuators
+        self.command, self.is_sampled = np.zeros(len(self.actuators)), False
         self.voltage, self.train = voltage, None if voltage is None else model.drive_train
+        self.voltage_command = np.zeros(0 if self.train is None else len(self.train.names))
         if self.train is not None and self.train.friction.any():
             dry = [name for name, f in zip(self.train.names, self.train.friction, strict=True) if f]
             raise InputError(
@@ -88,28 +103,32 @@ class Motion:
             )
         self.held = np.array([names.index(name) for name in prescribed], dtype=np.intp)
 
-    def efforts(self, t: float, now: Snapshot) -> np.ndarray:
-        """Return checked efforts (M,) at a time."""
-        constant = self.constant_effort
-        if constant is not None:
-            return constant.copy()
-        assert callable(self.effort)  # for the type checker
-        return _checked("effort", self.effort(t, now.copy()), self.names, t, now)
+    @property
+    def has_functions(self) -> bool:
+        """True if efforts or voltages are functions of the user, which need a snapshot."""
+        return callable(self.effort) or callable(self.voltage)
+
+    def efforts(self, t: float, now: Snapshot | None) -> np.ndarray:
+        """Return checked efforts (A,) of the actuators at a time."""
+        if not callable(self.effort):
+            return self.command.copy() if self.effort is None else self.command + self.effort
+        assert now is not None
+        return self.command + checked("effort", self.effort(t, now.copy()), self.actuators, t, now)
 
     @property
-    def constant_effort(self) -> np.ndarray | None:
-        """Array (M,) of constant efforts, or None if they are a function."""
-        if self.effort is None:
-            return np.zeros(len(self.names))
-        return None if callable(self.effort) else self.effort
+    def acts_at_coordinates(self) -> bool:
+        """True if efforts act at the coordinates, where prescribed motions take their place."""
+        return self.actuators == self.names
 
-    def voltages(self, t: float, now: Snapshot) -> np.ndarray:
+    def voltages(self, t: float, now: Snapshot | None) -> np.ndarray:
         """Return checked voltages (K,) of the motors at a time; torques for plain sources."""
         assert self.voltage is not None  # for the type checker
         assert self.train is not None
         if not callable(self.voltage):
-            return self.voltage.copy()
-        return _checked("voltage", self.voltage(t, now.copy()), self.train.names, t, now)
+            return self.voltage_command + self.voltage
+        assert now is not None
+        given = checked("voltage", self.voltage(t, now.copy()), self.train.names, t, now)
+        return self.voltage_command + given
 
     def given(self, t: float) -> np.ndarray:
         """Return values, rates and accelerations (3, H) of the prescribed coordinates."""
@@ -119,14 +138,11 @@ class Motion:
             # trajectories return jerks, too
             a = reals(got[:3] if isinstance(got, tuple) else got)
             if a is None or a.size != 3:
-                raise SimulationError(
+                message = (
                     f"The motion prescribed for '{name}' must return value, rate and acceleration, three "
-                    f"finite numbers; got {short_repr(got)} at t = {t:.9g}.",
-                    key="prescribed",
-                    name=name,
-                    got=got,
-                    time=t,
+                    f"finite numbers; got {short_repr(got)} at t = {t:.9g}."
                 )
+                raise SimulationError(message, key="prescribed", name=name, got=got, time=t)
             rows.append(a.reshape(3))
         return np.array(rows).reshape(-1, 3).T
 
@@ -154,29 +170,23 @@ class Motion:
         return rates
 
 
-def _checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Snapshot) -> np.ndarray:
+def checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Any) -> np.ndarray:
     """Return the numbers that a user's function returned, or raise an error with its name, time and state."""
     a = as_numbers(got)
     a = None if a is None else np.atleast_1d(a)
     if a is None or a.dtype != np.float64 or a.shape != (len(names),):
         returned = "no numbers" if a is None else f"{a.dtype} of {a.shape}"
-        raise InputError(
+        message = (
             f"`{what}(t, now)` must return real numbers of shape ({len(names)},), one for each of "
-            f"{', '.join(names)}, got {returned} at t = {t:g}.",
-            key=what,
-            got=got,
-            time=t,
+            f"{', '.join(names)}, got {returned} at t = {t:g}."
         )
+        raise InputError(message, key=what, got=got, time=t)
     if not np.isfinite(a).all():
         n = int(np.flatnonzero(~np.isfinite(a))[0])
-        raise SimulationError(
+        message = (
             f"`{what}(t, now)` returned {a[n]} for '{names[n]}' at t = {t:.9g}, where q = "
-            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. "
-            f"{what.capitalize()}s must be finite.",
-            key=what,
-            name=names[n],
-            time=t,
-            q=now.q,
-            qd=now.qd,
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. They must "
+            "be finite."
         )
+        raise SimulationError(message, key=what, name=names[n], time=t, q=now.q, qd=now.qd)
     return a

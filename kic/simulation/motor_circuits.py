@@ -2,81 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kic.dynamics.drive_train import DriveTrain
-from kic.kernels.layout import (
-    MOTOR_DAMPING,
-    MOTOR_ELECTRICAL,
-    MOTOR_INDUCTANCE,
-    MOTOR_INERTIA,
-    MOTOR_RESISTANCE,
-    MOTOR_SPEED_CONSTANT,
-    MOTOR_TORQUE_CONSTANT,
-    MOTOR_WIDTH,
-)
-from kic.simulation.motion import Motion, Snapshot
+from kic.kernels import layout as lay
 
 
-@dataclass(frozen=True)
-class ShaftKinematics:
-    """Motion of the motor shafts at one time."""
+def matvec(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the products (..., n) of matrices (..., n, m) and vectors (..., m)."""
+    return np.asarray((A @ x[..., None])[..., 0])
 
-    N: np.ndarray  # (K, M): Jacobian of the shaft angles, u̇ = N q̇
-    # (K,): u̇, and ü at q̈ = 0
+
+class ShaftKinematics(NamedTuple):
+    """Motion of the motor shafts at one time or many."""
+
+    N: np.ndarray  # (..., K, M): Jacobian of the shaft angles, u̇ = N q̇
+    # (..., K): u̇, and ü at q̈ = 0
     speed: np.ndarray
     bias: np.ndarray
 
 
-@dataclass(frozen=True)
-class MotorState:
-    """Electrical state of the motors at one time; NaN where a plain source of torque has no such quantity."""
+class MotorState(NamedTuple):
+    """Electrical state of the motors at one time or many; NaN for quantities that a torque source lacks."""
 
-    # (K,): as in `MotorDemand`; the rate is NaN for motors without inductance
+    # (..., K): as in `MotorDemand`; the rate is NaN for motors without inductance
     torque: np.ndarray
     voltage: np.ndarray
     current: np.ndarray
     current_rate: np.ndarray
-    # power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇
-    power: float
-    heat: float
+    # (...): power supplied, V i or τ u̇, and power lost, R i² and (k_e − k_t) i u̇
+    power: Any
+    heat: Any
 
 
 class MotorEquations:
-    """Motors of a motion, in one set of coordinates.
+    """Motors under voltages, in one set of coordinates.
 
     Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
     themselves, so that the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,)
     has the motors with inductance, whose current is an unknown.
     """
 
-    def __init__(self, motion: Motion, train: DriveTrain, names: tuple[str, ...]) -> None:
-        self._motion, self.train, self.is_inductive = motion, train, train.is_inductive
+    def __init__(self, train: DriveTrain, names: tuple[str, ...]) -> None:
+        self.train, self.is_inductive = train, train.is_inductive
         self.rows = () if set(train.joints) <= set(names) else train.joints
         self.fixed = np.zeros((len(train.names), len(names)))
         if not self.rows:
             self.fixed[:, [names.index(joint) for joint in train.joints]] = train.ratios
 
     def shafts(self, r: Any, v: np.ndarray) -> ShaftKinematics:
-        """Return the motion of the shafts for rates (M,), from results in the coordinates."""
+        """Return the motion of the shafts for rates (..., M), from results in the coordinates."""
         if not self.rows:
-            return ShaftKinematics(self.fixed, self.fixed @ v, np.zeros(len(self.fixed)))
+            return ShaftKinematics(self.fixed, matvec(self.fixed, v), np.zeros(len(self.fixed)))
         ratios = self.train.ratios
-        N = ratios @ np.concatenate([r[name].G for name in self.rows])
-        H = np.concatenate([r[name].H for name in self.rows])
-        return ShaftKinematics(N, N @ v, ratios @ ((H @ v) @ v))
+        N = ratios @ np.concatenate([r[name].G for name in self.rows], axis=-2)
+        H = np.concatenate([r[name].H for name in self.rows], axis=-3)
+        return ShaftKinematics(N, matvec(N, v), matvec(ratios, matvec(matvec(H, v[..., None, :]), v)))
 
     @property
     def table(self) -> np.ndarray:
         """Array (K, MOTOR_WIDTH) of the constants of the motors, for kernels."""
-        train, table = self.train, np.empty((len(self.fixed), MOTOR_WIDTH))
-        table[:, MOTOR_INERTIA], table[:, MOTOR_DAMPING] = train.inertia, train.damping
-        table[:, MOTOR_ELECTRICAL], table[:, MOTOR_RESISTANCE] = train.electrical, train.resistance
-        table[:, MOTOR_INDUCTANCE], table[:, MOTOR_TORQUE_CONSTANT] = train.inductance, train.torque_constant
-        table[:, MOTOR_SPEED_CONSTANT] = train.speed_constant
+        train, table = self.train, np.empty((len(self.fixed), lay.MOTOR_WIDTH))
+        table[:, lay.MOTOR_INERTIA], table[:, lay.MOTOR_DAMPING] = train.inertia, train.damping
+        table[:, lay.MOTOR_ELECTRICAL], table[:, lay.MOTOR_RESISTANCE] = train.electrical, train.resistance
+        table[:, lay.MOTOR_INDUCTANCE], table[:, lay.MOTOR_TORQUE_CONSTANT] = (
+            train.inductance,
+            train.torque_constant,
+        )
+        table[:, lay.MOTOR_SPEED_CONSTANT] = train.speed_constant
         return table
 
     def currents(self, unknowns: np.ndarray) -> np.ndarray:
@@ -85,24 +80,23 @@ class MotorEquations:
         current[self.is_inductive] = unknowns
         return current
 
-    def state(self, t: float, snapshot: Snapshot, shafts: ShaftKinematics) -> MotorState:
-        """Return the state of the motors: L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236)."""
+    def state(self, given: np.ndarray, current: np.ndarray, shafts: ShaftKinematics) -> MotorState:
+        """Return the state of the motors: L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236).
+
+        Voltages and currents (..., K) are given; only the currents of motors with inductance are used.
+        """
         train, inductive = self.train, self.is_inductive
-        given = self._motion.voltages(t, snapshot)
         back_emf = train.steady_voltages(np.zeros(len(inductive)), shafts.speed)
-        current = np.where(inductive, snapshot.current, (given - back_emf) / train.resistance)
-        rate = np.full(len(inductive), np.nan)
-        rate[inductive] = (
-            (given - train.steady_voltages(current, shafts.speed))
-            / np.where(inductive, train.inductance, 1.0)
-        )[inductive]
+        current = np.where(inductive, current, (given - back_emf) / train.resistance)
+        net = given - train.steady_voltages(current, shafts.speed)
+        rate = np.where(inductive, net / np.where(inductive, train.inductance, 1.0), np.nan)
         torque = np.where(train.electrical, train.torque_constant * current, given)
         taken = np.where(train.electrical, given * current, given * shafts.speed)
         # power lost between supply and shaft where the two constants differ
         lost = (train.speed_constant - train.torque_constant) * shafts.speed
         heat = np.where(train.electrical, (train.resistance * current + lost) * current, 0.0)
         voltage = np.where(train.electrical, given, np.nan)
-        return MotorState(torque, voltage, current, rate, float(taken.sum()), float(heat.sum()))
+        return MotorState(torque, voltage, current, rate, taken.sum(axis=-1), heat.sum(axis=-1))
 
     def scale(self, shafts: ShaftKinematics, inertia: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Return the scale of each current that is an unknown: it causes a unit scaled acceleration.

@@ -24,17 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Animated, Configuration
 from kic.description.table_columns import effort_columns, motion_columns
-from kic.description.units import energy_unit, motor_unit
+from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
 from kic.errors import InputError, invalid, unknown
 from kic.io.files import atomic_write
 from kic.io.toml import written
-from kic.kernels.layout import N_ENERGIES, STATE
+from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import OneLine, Printable, Summary
 from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
@@ -42,12 +42,13 @@ from kic.plotting.figures import Picture
 from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
 from kic.simulation.coordinates import normalized, state_rates, state_scale
 from kic.simulation.motor_circuits import interpolate_currents
-from kic.simulation.run_file import FORMAT, digest_of, read_run
+from kic.simulation.run_file import FORMAT, control_arrays, digest_of, read_run
+from kic.simulation.sampling import ControlSamples, joined_samples
 from kic.transfer.compiled_model import CompiledModel
 
 
-@dataclass(frozen=True)
-class Energy:
+@dataclass(frozen=True, repr=False)
+class Energy(OneLine):
     """Energy balance of a run, (T,) each.
 
     Attributes
@@ -68,6 +69,8 @@ class Energy:
     magnetic : (T,)
         Energy in their inductances, ½ L i².
     """
+
+    _one_line = ("kinetic",)
 
     kinetic: np.ndarray
     potential: np.ndarray
@@ -93,7 +96,7 @@ class Energy:
 # energies below this share of the largest are not drawn
 ENERGY_RTOL = 1e-6
 # groups of quantities that can be plotted by name; a part of the same name takes precedence
-PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "energy")
+PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "powers", "energy")
 # groups of a run under voltages, with the attributes that hold them
 MOTOR_GROUPS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
 
@@ -102,14 +105,14 @@ def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Pictu
     """Plot panels of a run. See `Simulation.plot`."""
     description = run.mechanism
     if names is None:
-        names = ("values", "rates", *(("efforts",) if np.any(run.effort) else ()))
+        names = ("values", "rates", *(("efforts",) if np.any(run.actuator_effort) else ()))
     groups = (*PLOT_GROUPS, *(MOTOR_GROUPS if run.motors else ()))
     panels: list[Panel] = []
     rows: list[str] = []
-    for name in names_of(names, "names"):
-        if name not in groups or name in description.parts:
-            if name.partition(".")[0] not in description.parts:
-                raise unknown("group or part", name, description.name, (*groups, *description.parts))
+    for name in names_of(names, "of"):
+        if name not in groups or name in description._parts:
+            if name.partition(".")[0] not in description._named_parts:
+                raise unknown("group or part", name, description.name, (*groups, *description._parts))
             rows.append(name)
             continue
         panels += part_panels(description, run.configuration, rows) if rows else []
@@ -123,7 +126,11 @@ def _group_panels(run: Any, name: str) -> list[Panel]:
     """Return the panels of a group of quantities of a run."""
     description = run.mechanism
     if name == "efforts":
-        return effort_panels(description, run.coordinates, run.effort)
+        return effort_panels(description, run.actuators, run.actuator_effort)
+    if name == "powers":
+        return by_unit(
+            "power", [power_unit(description)] * len(run.actuators), run.actuators, run.actuator_power
+        )
     if name == "energy":
         return energy_panels(run.energy, energy_unit(description))
     if name in MOTOR_GROUPS:
@@ -156,8 +163,8 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
 CURRENT_RTOL = 1e-3
 
 
-class Simulation(Printable, Tabular):
-    """Motion of a mechanism in time. Made by `simulate`, or read by `Simulation.load`.
+class Simulation(Printable, Tabular, Animated):
+    """Motion of a mechanism in time. Made by `Mechanism.simulate`, or read by `Simulation.load`.
 
     ``run["tip.x"]`` gives values over time. ``run.configuration`` is the batch of configurations, to which
     every analysis applies. ``run.at(t)`` gives configurations at other times.
@@ -172,6 +179,10 @@ class Simulation(Printable, Tabular):
         Times.
     q, qd, qdd, effort : (T, M)
         Values, rates and accelerations of the coordinates, and the efforts at them.
+    actuators : tuple of str
+        The A rows where efforts act, by default the coordinates.
+    control : ControlSamples or None
+        Samples of the controller; None without one.
     state : (T, S)
         States of the spanning tree, closed.
     current, voltage, torque : (T, K)
@@ -187,18 +198,25 @@ class Simulation(Printable, Tabular):
         Times at which the motion passed a change point, where branches of the loop closure meet.
     """
 
+    _one_line = ("coordinates", "t")
+
     def __init__(
         self,
         mechanism: Mechanism,
         coordinates: tuple[str, ...],
         arrays: dict[str, np.ndarray],
+        *,
         events: tuple[tuple[float, int], ...] = (),
         stopped: str = "",
         steps: int = 0,
         charts: int = 1,
         change_points: tuple[float, ...] = (),
+        actuators: tuple[str, ...] | None = None,
+        control: ControlSamples | None = None,
     ) -> None:
         self.mechanism, self.coordinates = mechanism, coordinates
+        self.actuators = coordinates if actuators is None else actuators
+        self.control = control
         self._arrays = arrays
         self.t, self.state = arrays["t"], arrays["state"]
         self.q, self.qd, self.qdd = arrays["q"], arrays["qd"], arrays["qdd"]
@@ -210,6 +228,21 @@ class Simulation(Printable, Tabular):
     @property
     def _model(self) -> CompiledModel:
         return self.mechanism._model
+
+    @property
+    def actuator_effort(self) -> np.ndarray:
+        """Array (T, A) of the efforts of the actuators; a sampled controller's after a sample."""
+        return self.effort if self.actuators == self.coordinates else self._arrays["actuator_effort"]
+
+    @property
+    def actuator_rate(self) -> np.ndarray:
+        """Array (T, A) of the rates of the actuators."""
+        return self.qd if self.actuators == self.coordinates else self._arrays["actuator_rate"]
+
+    @property
+    def actuator_power(self) -> np.ndarray:
+        """Array (T, A) of the powers of the actuators."""
+        return self.actuator_effort * self.actuator_rate
 
     @property
     def motors(self) -> tuple[str, ...]:
@@ -233,10 +266,10 @@ class Simulation(Printable, Tabular):
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         m, made = self.mechanism, []
         if names is not None:
-            made = list(self.configuration._columns(names_of(names, "names", 1)))
+            made = list(self.configuration._columns(names_of(names, "of", 1)))
         else:
             made = motion_columns(m, self.coordinates, (self.q, self.qd, self.qdd))
-            made += effort_columns(m, self.coordinates, self.effort)
+            made += self._actuator_columns()
             for key in MOTOR_GROUPS.values():
                 values = getattr(self, key)
                 made += [
@@ -245,15 +278,26 @@ class Simulation(Printable, Tabular):
                 ]
         return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
 
+    def _actuator_columns(self) -> list[Variable]:
+        """Return columns of efforts and powers of the actuators, and of rates that the coordinates lack."""
+        m, made = self.mechanism, list[Variable]()
+        for k, name in enumerate(self.actuators):
+            if name not in self.coordinates:
+                unit = rate_unit(row_unit(m, name), m.units.time, 1)
+                made.append(Variable(f"{name}.rate", self.actuator_rate[:, k], unit))
+        made += effort_columns(m, self.actuators, self.actuator_effort)
+        powers = zip(self.actuators, self.actuator_power.T, strict=True)
+        return made + [Variable(f"{name}.power", power, power_unit(m)) for name, power in powers]
+
     @property
     def energy(self) -> Energy:
         """The energy balance."""
         potential = self.configuration.potential_energy()
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
-        work, loads, lost = accounts[:N_ENERGIES]
+        work, loads, lost = accounts[: lay.N_ENERGIES]
         if self.motors:
             motors[:2], motors[2] = (
-                accounts[N_ENERGIES:],
+                accounts[lay.N_ENERGIES :],
                 self._model.drive_train.magnetic_energy(self.current),
             )
         applied = loads + potential - potential[:1]
@@ -265,7 +309,7 @@ class Simulation(Printable, Tabular):
         missing = self._model.closure(()).rows(self.state)[0]
         return np.abs(missing).max(axis=1, initial=0.0)
 
-    def at(self, t: Any, tolerance: float = 1e-4) -> Configuration:
+    def at(self, t: Any, *, tolerance: float = 1e-4) -> Configuration:
         """Return configurations at other times, by interpolation between the samples of the run.
 
         Values, rates and accelerations at the neighbouring samples are interpolated: two samples by degree
@@ -293,7 +337,7 @@ class Simulation(Printable, Tabular):
         Examples
         --------
         >>> m = kic.load("horn-two-link")
-        >>> run = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.1, 0.2])
+        >>> run = m.simulate([0.0, 0.1, 0.2], near=m.at([0.0, 0.5]))
         >>> run.at(0.15).batch
         ()
         """
@@ -368,10 +412,9 @@ class Simulation(Printable, Tabular):
         tree, rates, second = self._model.tree, self._arrays["rates"], self._arrays["second"]
         first = state_rates(tree, self.state, rates)
         turned = state_rates(tree, self.state, second)
-        for n in tree.balls:  # q̈ = ½ ω̇ q + ½ ω q̇
-            place = tree.cols[n, STATE]
-            w = np.concatenate([np.zeros((len(rates), 1)), rates[:, n : n + 3] / 2], axis=1)
-            turned[:, place : place + 4] += product(w, first[:, place : place + 4])
+        for part, place in tree.ball_slices:  # q̈ = ½ ω̇ q + ½ ω q̇
+            w = np.concatenate([np.zeros((len(rates), 1)), rates[:, part] / 2], axis=1)
+            turned[:, place] += product(w, first[:, place])
         return first, turned
 
     def _close(self, states: np.ndarray, when: np.ndarray) -> np.ndarray:
@@ -390,10 +433,12 @@ class Simulation(Printable, Tabular):
         instance("later", later, Simulation)
         more = dict(later._arrays)
         alike = later.mechanism == self.mechanism and later.coordinates == self.coordinates
+        alike = alike and later.actuators == self.actuators
         if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
             raise InputError(
-                "`later` must be a run of the same mechanism in the same coordinates, with voltages if this "
-                f"has them, got one of '{later.mechanism.name}' in {', '.join(later.coordinates)}.",
+                "`later` must be a run of the same mechanism, in the same coordinates, with the same "
+                "actuators, and driven by voltages if and only if this run is, got one of "
+                f"'{later.mechanism.name}' in {', '.join(later.coordinates)}.",
                 key="later",
             )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]
@@ -402,11 +447,13 @@ class Simulation(Printable, Tabular):
             self.mechanism,
             self.coordinates,
             arrays,
-            self.events + later.events,
-            later.stopped,
-            self.steps + later.steps,
-            self.charts + later.charts - 1,
-            self.change_points + later.change_points,
+            events=self.events + later.events,
+            stopped=later.stopped,
+            steps=self.steps + later.steps,
+            charts=self.charts + later.charts - 1,
+            change_points=self.change_points + later.change_points,
+            actuators=self.actuators,
+            control=joined_samples(self.control, later.control),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -426,26 +473,29 @@ class Simulation(Printable, Tabular):
         --------
         >>> import kic, tempfile, pathlib
         >>> m = kic.load("horn-two-link")
-        >>> run = kic.simulate(m, m.at([0.0, 0.5]), [0.0, 0.1])
+        >>> run = m.simulate([0.0, 0.1], near=m.at([0.0, 0.5]))
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "swing.npz"
         >>> run.save(file)
         >>> kic.Simulation.load(file).q.shape
         (2, 2)
         """
-        model = written(self.mechanism)
+        model, arrays = written(self.mechanism), self._arrays | control_arrays(self.control)
         attributes = {
             "format": FORMAT,
-            "digest": digest_of(self._arrays, model),
+            "digest": digest_of(arrays, model),
             "coordinates": self.coordinates,
             "events": self.events,
             "stopped": self.stopped,
             "steps": self.steps,
             "charts": self.charts,
             "change_points": self.change_points,
+            "actuators": self.actuators,
+            "measured": None if self.control is None else self.control.measured,
+            "controlled": None if self.control is None else self.control.actuators,
         }
         texts = {"model": np.array(model), "attributes": np.array(json.dumps(attributes))}
         with atomic_write(path) as file:
-            np.savez(file, **texts, **self._arrays)  # type: ignore[arg-type]
+            np.savez(file, **texts, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Simulation:
@@ -466,16 +516,17 @@ class Simulation(Printable, Tabular):
         """
         return cls(**read_run(path))
 
-    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+    def plot(self, of: str | Iterable[str] | None = None, *, width: float = 3.5) -> Picture:
         """Plot quantities over time in stacked panels, one unit in each. Thin vertical lines mark events.
 
         Parameters
         ----------
-        names : str or list of str, optional
-            Groups for the coordinates: "values", "rates", "accelerations", "efforts". "energy" is the energy
-            balance with its residual. Groups for motors under voltages: "torques", "currents", "voltages".
-            Any other name with a value, such as "tip", "tip.x" or "A"; of a part with several rows, those
-            that move. By default values, rates and, if any is nonzero, efforts.
+        of : str or list of str, optional
+            Groups for the coordinates: "values", "rates", "accelerations"; for the actuators, by default the
+            coordinates: "efforts", "powers". "energy" is the energy balance with its residual. Groups for
+            motors under voltages: "torques", "currents", "voltages". Any other name with a value, such as
+            "tip", "tip.x" or "A"; of a part with several rows, those that move. By default values, rates and,
+            if any is nonzero, efforts.
         width : float
             Width in inches.
 
@@ -484,7 +535,7 @@ class Simulation(Printable, Tabular):
         Picture
             Its ``axes`` are a tuple, one for each panel.
         """
-        return plot_run(self, names, width)
+        return plot_run(self, of, width)
 
     def summary(self) -> Summary:
         """Return a summary of the run."""
@@ -500,6 +551,18 @@ class Simulation(Printable, Tabular):
             )
         ends = np.stack([self.q[0], self.q[-1], self.q.min(axis=0), self.q.max(axis=0)], axis=1)
         sheet.matrix("coordinates", self.coordinates, ["start", "end", "least", "most"], ends)
+        if self.actuators != self.coordinates:
+            most = [
+                np.abs(x).max(axis=0) for x in (self.actuator_effort, self.actuator_rate, self.actuator_power)
+            ]
+            sheet.matrix(
+                "actuators, at most", self.actuators, ["effort", "rate", "power"], np.stack(most, axis=1)
+            )
+        if self.control is not None:
+            cut = (self.control.command != self.control.effort).any(axis=1)
+            sheet.say(
+                f"controller: {len(cut)} samples, {int(cut.sum())} of them with efforts at their limits"
+            )
         if self.motors:
             most = [np.abs(x).max(axis=0) for x in (self.torque, self.current, self.voltage)]
             sheet.matrix(

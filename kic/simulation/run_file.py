@@ -21,23 +21,30 @@ import numpy as np
 from kic.errors import KicError, ModelFileError
 from kic.io.files import file_name
 from kic.io.toml import parsed
-from kic.kernels.layout import N_ENERGIES, STATE
+from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
-from kic.simulation.coordinates import MOTOR_ARRAYS, N_MOTOR_ENERGIES
+from kic.simulation.coordinates import ACTUATOR_ARRAYS, MOTOR_ARRAYS, N_MOTOR_ENERGIES
+from kic.simulation.sampling import SAMPLE_ARRAYS, ControlSamples
 
-FORMAT = 2
+FORMAT = 3
 ARRAYS = ("t", "q", "qd", "qdd", "effort", "state", "kinetic", "accounts", "rates", "second")
+# arrays of the samples of a controller, which only runs with one have
+CONTROL_ARRAYS = tuple(f"control_{key}" for key in SAMPLE_ARRAYS)
+ALL_ARRAYS = (*ARRAYS, *MOTOR_ARRAYS, *ACTUATOR_ARRAYS)
 TEXTS = ("model", "attributes")
 # largest size of the contents, as a multiple of the file size
 EXPANSION_MAX = 100
 # largest length of a text (characters) and of an array's header (bytes)
-TEXT_MAX = 20_000_000
+STRING_LENGTH_MAX = 20_000_000
 HEADER_MAX = 10_000
 # residual of the loops, and difference between coordinates and states, in radians and shares of lengths; a
 # run stays below 1e-9
 CLOSED_ATOL, VALUE_ATOL = 1e-7, 1e-6
 # attributes of a run; `digest` may be left out by files that were made by hand
-KEYS = ("format", "coordinates", "events", "stopped", "steps", "charts", "change_points")
+KEYS = (
+    "format", "coordinates", "events", "stopped", "steps", "charts", "change_points", "actuators", "measured",
+    "controlled",
+)  # fmt: skip
 OPTIONAL_KEYS = ("digest",)
 
 
@@ -70,14 +77,23 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _no_run(path, error) from None
     for key in ("format", "digest"):
         attributes.pop(key, None)
+    (measured, controlled), control = (attributes.pop(key) for key in ("measured", "controlled")), None
+    if measured is not None:
+        samples = (arrays.pop(key) for key in CONTROL_ARRAYS)
+        control = ControlSamples(measured, controlled, *samples)
+    return {"mechanism": mechanism, "arrays": arrays, "control": control, **attributes}
 
-    return {"mechanism": mechanism, "arrays": arrays, **attributes}
+
+def control_arrays(control: ControlSamples | None) -> dict[str, np.ndarray]:
+    """Return the arrays of the samples of a controller; none without one."""
+    keys = () if control is None else zip(CONTROL_ARRAYS, SAMPLE_ARRAYS, strict=True)
+    return {name: getattr(control, key) for name, key in keys}
 
 
 def digest_of(arrays: dict[str, np.ndarray], model: str) -> str:
     """Return a digest (SHA-256) of the arrays and the model of a run."""
     digest = sha256(model.encode(errors="surrogatepass"))
-    for key in (*ARRAYS, *MOTOR_ARRAYS):
+    for key in (*ALL_ARRAYS, *(key for key in CONTROL_ARRAYS if key in arrays)):
         digest.update(f"{key}{arrays[key].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[key]).tobytes())
     return digest.hexdigest()
@@ -98,10 +114,11 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
         with ZipFile(raw) as archive:
             members = archive.infolist()
             names = [member.filename.removesuffix(".npy") for member in members]
-            known = (*ARRAYS, *MOTOR_ARRAYS, *TEXTS)
-            if len(set(names)) < len(names) or not set(names) <= set(known):
+            known = (*ALL_ARRAYS, *TEXTS)
+            if len(set(names)) < len(names) or not set(names) <= {*known, *CONTROL_ARRAYS}:
                 raise _RunFileError("it has unknown or repeated entries")
-            missing = [name for name in known if name not in names]
+            some = CONTROL_ARRAYS if set(names) & set(CONTROL_ARRAYS) else ()
+            missing = [name for name in (*known, *some) if name not in names]
             if missing:
                 raise _RunFileError(f"'{missing[0]}' is missing", key=missing[0])
             if sum(member.file_size for member in members) > EXPANSION_MAX * size:
@@ -125,7 +142,7 @@ def _array(name: str, data: bytes) -> np.ndarray:
     shape, columns_first, dtype = read(stream, max_header_size=HEADER_MAX)
     begin = stream.tell()
     if name in TEXTS:
-        if dtype.kind != "U" or shape or not 0 < dtype.itemsize <= 4 * TEXT_MAX:
+        if dtype.kind != "U" or shape or not 0 < dtype.itemsize <= 4 * STRING_LENGTH_MAX:
             raise _RunFileError(f"'{name}' must be a string", key=name)
     elif dtype.kind != "f" or dtype.itemsize != 8 or not 1 <= len(shape) <= 2:
         raise _RunFileError(
@@ -155,9 +172,14 @@ def _attributes(text: str) -> dict[str, Any]:
             )
     if not isinstance(attributes["stopped"], str):
         raise _RunFileError("'stopped' must be a string", key="stopped")
-    coordinates, events = attributes["coordinates"], attributes["events"]
-    if not isinstance(coordinates, list) or not all(isinstance(name, str) for name in coordinates):
-        raise _RunFileError("'coordinates' must be a list of names", key="coordinates")
+    events = attributes["events"]
+    for key in ("coordinates", "actuators", "measured", "controlled"):
+        names = attributes[key]
+        if key in ("measured", "controlled") and attributes["measured"] is None:
+            continue
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _RunFileError(f"'{key}' must be a list of names", key=key)
+        attributes[key] = tuple(names)
     if not isinstance(events, list) or not all(
         isinstance(event, list) and len(event) == 2 and _is_time(event[0]) and _is_index(event[1])
         for event in events
@@ -166,7 +188,6 @@ def _attributes(text: str) -> dict[str, Any]:
     change_points = attributes["change_points"]
     if not isinstance(change_points, list) or not all(map(_is_time, change_points)):
         raise _RunFileError("'change_points' must be a list of times", key="change_points")
-    attributes["coordinates"] = tuple(coordinates)
     attributes["events"] = tuple((float(t), i) for t, i in events)
     attributes["change_points"] = tuple(map(float, change_points))
     return attributes
@@ -193,9 +214,26 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
             f"'torque' must have a column for each of {len(mechanism.motors)} motors", key="torque"
         )
     widths = dict.fromkeys(("q", "qd", "qdd", "effort"), size) | dict.fromkeys(MOTOR_ARRAYS, motors)
-    widths |= {"state": tree.state_size, "accounts": N_ENERGIES + N_MOTOR_ENERGIES * bool(motors)}
+    widths |= {"state": tree.state_size, "accounts": lay.N_ENERGIES + N_MOTOR_ENERGIES * bool(motors)}
     widths |= dict.fromkeys(("rates", "second"), tree.size)
+    acting, measured = attributes["actuators"], attributes["measured"]
+    if acting != names and model.actuators(acting, hold_all=False) != acting:
+        raise _RunFileError("its actuators are not single rows", key="actuators")
+    widths |= dict.fromkeys(ACTUATOR_ARRAYS, len(acting) if acting != names else 0)
     shapes = {"t": (moments,), "kinetic": (moments,)} | {key: (moments, n) for key, n in widths.items()}
+    if (measured is None) != (CONTROL_ARRAYS[0] not in arrays):
+        raise _RunFileError("its samples of a controller are incomplete", key="measured")
+    if measured is not None:
+        if model.rows(measured, 1).layout.rows.labels != measured:
+            raise _RunFileError("its measured rows are not single rows", key="measured")
+        controlled = attributes["controlled"]
+        if controlled not in (acting, tuple(motor.name for motor in mechanism.motors) if motors else acting):
+            raise _RunFileError("its controller has other actuators", key="controlled")
+        count, sizes = len(arrays[CONTROL_ARRAYS[0]]), (len(measured), len(controlled))
+        several = (None, *(sizes[k] for k in (0, 0, 1, 1)))
+        shapes |= {
+            key: (count,) if n is None else (count, n) for key, n in zip(CONTROL_ARRAYS, several, strict=True)
+        }
     for key, shape in shapes.items():
         if arrays[key].shape != shape:
             raise _RunFileError(
@@ -203,7 +241,8 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
             )
         nan = np.isnan(arrays[key])
         # plain sources of torque have no currents and voltages
-        none = key in MOTOR_ARRAYS and key != "torque" and bool((nan.all(axis=0) == nan.any(axis=0)).all())
+        none = (key in MOTOR_ARRAYS and key != "torque") or key == "control_q"
+        none = none and bool((nan.all(axis=0) == nan.any(axis=0)).all())
         # energies and accelerations of a diverging motion may overflow even in a valid file
         overflown = key not in ("t", "q", "qd", "state", "rates") and "digest" in attributes
         if (np.isinf(arrays[key]).any() or (nan.any() and not none)) and not overflown:
@@ -222,7 +261,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
     model, states = mechanism._model, arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:
-        place = tree.cols[n, STATE]
+        place = tree.cols[n, lay.STATE]
         length = np.linalg.norm(states[:, place : place + 4], axis=1)
         if (np.abs(length - 1) > VALUE_ATOL).any():
             raise _RunFileError("its rotations are not unit quaternions", key="state")

@@ -2,7 +2,8 @@
 
 SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
 call, prescribed coordinates and motors under constant voltages included. User functions for efforts and
-voltages are called at every stage, between two compiled calls. `with_stages` returns one of SciPy's methods
+voltages, and the Jacobian of actuators that are not coordinates, are evaluated at every stage, between two
+compiled calls. `with_stages` returns one of SciPy's methods
 that takes its stages from there; coefficients, error estimate and dense output remain SciPy's.
 """
 
@@ -14,28 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.evaluator import MotionEvaluator
-from kic.kernels.layout import (
-    CONTROL_WIDTH,
-    EVALUATE,
-    MOTOR_WIDTH,
-    PREPARE,
-    QUALITY_WIDTH,
-    STEP_ACCEPTED,
-    STEP_BOUND,
-    STEP_COUNT,
-    STEP_END,
-    STEP_EXPONENT,
-    STEP_FACTOR_MAX,
-    STEP_LENGTH,
-    STEP_MIN,
-    STEP_NEXT,
-    STEP_REPEATED,
-    STEP_RTOL,
-    STEP_START,
-)
+from kic.evaluator import Accelerations
+from kic.kernels import layout as lay
 from kic.kinematics.queries import kernel
-from kic.simulation.motion import Motion, Snapshot
+from kic.simulation.motion import Motion
 from kic.simulation.motor_circuits import MotorEquations
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import TRIES
@@ -79,7 +62,7 @@ class Control(NamedTuple):
     values: np.ndarray
 
 
-NO_CONTROL = Control(np.zeros((0, 0)), np.zeros(0), np.zeros(CONTROL_WIDTH))
+NO_CONTROL = Control(np.zeros((0, 0)), np.zeros(0), np.zeros(lay.CONTROL_WIDTH))
 # no prescribed motions
 NOTHING_GIVEN = np.empty((0, 3, 0))
 # one stage of a step of zero length, which evaluates the derivatives at its start
@@ -93,7 +76,7 @@ class Stages:
     ----------
     motion : Motion
         Efforts, voltages and prescribed motions.
-    forward : MotionEvaluator
+    forward : Accelerations
         Forward dynamics in the coordinates.
     closure : Closure or None
         The rows that are solved; None for an open chain in its own coordinates.
@@ -105,8 +88,11 @@ class Stages:
         Prescribed coordinates, and the places of their values among the unknowns.
     n_unknowns : int
         Number of the integrator's unknowns.
-    snapshot : callable
-        ``snapshot(x, state)`` returns the snapshot for functions of the user at unknowns and a closed state.
+    inputs : callable
+        ``inputs(t, x, state)`` returns efforts at the coordinates, and voltages of the motors or None, at
+        unknowns and a closed state.
+    inputs_vary : bool
+        True if these depend on time or state, so that they are needed at every stage.
 
     Attributes
     ----------
@@ -114,44 +100,32 @@ class Stages:
         Closed state of the last stage; of a chain its unknowns, whose quaternions are not normalized.
     unknowns : (N,) ndarray
         Unknowns there, with prescribed values.
-    terms : (n,) ndarray
-        Accelerations and terms of the equations of motion at the last stage, motors included; see
-        `MotionEvaluator.terms`.
-    effort : (M,) ndarray
-        Efforts at the last stage, without those of prescribed motions.
     """
 
     def __init__(
         self,
         motion: Motion,
-        forward: MotionEvaluator,
+        forward: Accelerations,
         closure: Closure | None,
         positions: Positions | None,
         motors: MotorEquations | None,
         held: np.ndarray,
         n_unknowns: int,
-        snapshot: Callable[[np.ndarray, np.ndarray], Snapshot],
+        inputs: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | None]],
+        inputs_vary: bool,
     ) -> None:
-        query, size = forward.query, len(forward.coordinates)
-        self._motion, self._held, self._snapshot = motion, held, snapshot
-        self._has_functions = motion.constant_effort is None or callable(motion.voltage)
-        self.effort, self._supply = np.zeros(size), np.zeros(0)
-        if motion.constant_effort is not None and motion.constant_effort.any():
-            self.effort[:] = motion.constant_effort
-            # nothing else acts in another order of the coordinates
-            self.effort[motion.held] = 0.0
-        train = (np.zeros((0, MOTOR_WIDTH)), np.zeros((0, size)))
+        query, size = forward._program.queries[0], forward._transfer.size
+        self._motion, self._held, self._inputs, self._inputs_vary = motion, held, inputs, inputs_vary
+        self._effort, self._supply = np.zeros(size), np.zeros(0)
+        train = (np.zeros((0, lay.MOTOR_WIDTH)), np.zeros((0, size)))
         if motors is not None:
             train = motors.table, motors.fixed
             self._supply = np.zeros(len(motors.table))
-            if not callable(motion.voltage):
-                assert motion.voltage is not None  # for the type checker: there are motors
-                self._supply[:] = motion.voltage
-        self._point, self.terms = np.empty((3, n_unknowns)), np.empty(query.width)
+        self._point, self._terms = np.empty((3, n_unknowns)), np.empty(query.layout.width)
         self.unknowns = self._point[1]
-        solved, scratch = np.empty(size * (size + 1)), np.empty(query.places)
-        tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward.applied
-        inputs = self.effort, held
+        solved, scratch = np.empty(size * (size + 1)), np.empty(query.scratch)
+        tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward._program.applied
+        acting = self._effort, held
         self._choice: Any = None
         # start and length of the last step
         self._last: tuple[float, float] | None = None
@@ -160,8 +134,8 @@ class Stages:
             entry = kernel("tree_stages")
 
             def tree_stages(anchor: np.ndarray, choice: Any, given: np.ndarray, *step: Any) -> bool:
-                last = self._point, scratch, self.terms, solved
-                return bool(entry(*tables, *inputs, given, *train, self._supply, *step, *last))
+                last = self._point, scratch, self._terms, solved
+                return bool(entry(*tables, *acting, given, *train, self._supply, *step, *last))
 
             self._stages: Callable[..., bool] = tree_stages
             return
@@ -176,10 +150,10 @@ class Stages:
         units = np.ones(n_values if positions is None else positions.size)
         units[:n_values] = 1 / transfer.scale[:n_values]
         whole, closing_scratch = (
-            np.empty((2, own.query.columns), np.int64),
-            np.empty(own.query.closing_places),
+            np.empty((2, query.tree.size), np.int64),
+            np.empty(own.query.closing_scratch),
         )
-        quality, share = np.empty((1, QUALITY_WIDTH)), np.empty(1)
+        quality, share = np.empty((1, lay.QUALITY_WIDTH)), np.empty(1)
         self.state = states[0]
         # rows of rotations are measured from the anchor
         known: tuple[Any, ...] = (None, own.query.numbers, turned)
@@ -188,12 +162,12 @@ class Stages:
             nonlocal known
             if positions is not None and known[0] is not anchor:
                 known = (anchor, *positions.rows_from(anchor))
-            fixed = choice if positions is None else forward.choice
+            fixed = choice if positions is None else forward._transfer.choice
             return bool(
                 entry(
                     own.query.plan, known[1], choice, *tables, fixed, aims, order, own.origin, units, anchor,
-                    known[2], TRACE_MIN, *inputs, given, *train, self._supply, *step, self._point, states,
-                    goal, closing_scratch, scratch, whole, self.terms, solved, share, quality, TRIES,
+                    known[2], TRACE_MIN, *acting, given, *train, self._supply, *step, self._point, states,
+                    goal, closing_scratch, scratch, whole, self._terms, solved, share, quality, TRIES,
                 )
             )  # fmt: skip
 
@@ -214,8 +188,7 @@ class Stages:
     ) -> np.ndarray | None:
         """Compute the derivatives K[s + 1] at stages s of a step from y (N,), from `first` to before `last`.
 
-        A step that its control rejects is repeated with a shorter length, unless functions of the user are
-        called at its stages.
+        A step that its control rejects is repeated with a shorter length, unless its inputs vary.
 
         Parameters
         ----------
@@ -247,35 +220,34 @@ class Stages:
                 given[stage] = self._motion.given(t + float(tableau.nodes[stage]) * h)
         step = y, h, tableau.weights, K
         if control is not NO_CONTROL:
-            control.values[STEP_REPEATED] = not (self._has_functions or self._held.size)
+            control.values[lay.STEP_REPEATED] = not (self._inputs_vary or self._held.size)
         at = anchor, self._choice if choice is None else choice, given
         begins = first == 0 or self._last != (t, h)
-        if not self._has_functions:
-            done = self._stages(*at, *step, *control, first, last, PREPARE | EVALUATE, begins)
-            self._last = (t, h) if control is NO_CONTROL else (t, float(control.values[STEP_LENGTH]))
+        if not self._inputs_vary:
+            self._set_inputs(t, y, anchor)
+            done = self._stages(*at, *step, *control, first, last, lay.PREPARE | lay.EVALUATE, begins)
+            self._last = (t, h) if control is NO_CONTROL else (t, float(control.values[lay.STEP_LENGTH]))
             return self._point[0].copy() if done else None
         self._last = t, h
         for stage in range(first, last):
             if not self._stages(
-                *at, *step, *NO_CONTROL, stage, stage + 1, PREPARE, begins and stage == first
+                *at, *step, *NO_CONTROL, stage, stage + 1, lay.PREPARE, begins and stage == first
             ):
                 return None
             x = self._point[1].copy()
             if not np.isfinite(x @ x):
                 return None
-            self._call_functions(t + float(tableau.nodes[stage]) * h, x)
+            self._set_inputs(t + float(tableau.nodes[stage]) * h, x, self.state)
             ends = control if stage + 1 == last else NO_CONTROL
-            if not self._stages(*at, *step, *ends, stage, stage + 1, EVALUATE, False):
+            if not self._stages(*at, *step, *ends, stage, stage + 1, lay.EVALUATE, False):
                 return None
         return self._point[0].copy()
 
-    def _call_functions(self, t: float, x: np.ndarray) -> None:
-        """Call the user's functions at unknowns, for efforts and voltages."""
-        motion, now = self._motion, self._snapshot(x, self.state)
-        self.effort[:] = motion.efforts(t, now)
-        self.effort[motion.held] = 0.0
-        if motion.train is not None:
-            self._supply[:] = motion.voltages(t, now)
+    def _set_inputs(self, t: float, x: np.ndarray, state: np.ndarray) -> None:
+        """Store the efforts and voltages at a time, unknowns and a closed state."""
+        self._effort[:], supply = self._inputs(t, x, state)
+        if supply is not None:
+            self._supply[:] = supply
 
     def derivatives(
         self, anchor: np.ndarray, choice: np.ndarray | None, t: float, y: np.ndarray
@@ -319,28 +291,28 @@ def with_stages(method: str) -> Any:
         def __init__(self, *args: Any, **given: Any) -> None:
             super().__init__(*args, **given)
             atol = np.full(len(self.y), self.atol, dtype=float)
-            self._control = Control(errors, atol, np.zeros(CONTROL_WIDTH))
+            self._control = Control(errors, atol, np.zeros(lay.CONTROL_WIDTH))
 
         def _step_impl(self) -> tuple[bool, str | None]:
             t, step = self.t, self._control.values
             step[:] = 0.0
-            step[STEP_START], step[STEP_BOUND] = t, self.t_bound
-            step[STEP_MIN], step[STEP_FACTOR_MAX] = 10 * (np.nextafter(t, np.inf) - t), FACTOR_MAX
-            step[STEP_RTOL], step[STEP_EXPONENT] = self.rtol, self.error_exponent
-            step[STEP_NEXT] = min(max(self.h_abs, step[STEP_MIN]), self.max_step)
+            step[lay.STEP_START], step[lay.STEP_BOUND] = t, self.t_bound
+            step[lay.STEP_MIN], step[lay.STEP_FACTOR_MAX] = 10 * (np.nextafter(t, np.inf) - t), FACTOR_MAX
+            step[lay.STEP_RTOL], step[lay.STEP_EXPONENT] = self.rtol, self.error_exponent
+            step[lay.STEP_NEXT] = min(max(self.h_abs, step[lay.STEP_MIN]), self.max_step)
             self.K[0] = self.f
-            while step[STEP_NEXT] >= step[STEP_MIN]:
-                step[STEP_END] = min(t + step[STEP_NEXT], self.t_bound)
-                step[STEP_LENGTH] = h = step[STEP_END] - t
+            while step[lay.STEP_NEXT] >= step[lay.STEP_MIN]:
+                step[lay.STEP_END] = min(t + step[lay.STEP_NEXT], self.t_bound)
+                step[lay.STEP_LENGTH] = h = step[lay.STEP_END] - t
                 y = self.stages(t, self.y, float(h), tableau, self.K, 0, n_stages, self._control)
                 if y is None:  # SciPy takes the step, and its errors are raised
-                    self.h_abs = float(step[STEP_NEXT])
+                    self.h_abs = float(step[lay.STEP_NEXT])
                     found: tuple[bool, str | None] = super()._step_impl()
                     return found
-                if step[STEP_ACCEPTED]:
-                    self.nfev += n_stages * int(step[STEP_COUNT])
-                    self.h_previous, self.y_old = float(step[STEP_LENGTH]), self.y
-                    self.t, self.h_abs = float(step[STEP_END]), float(step[STEP_NEXT])
+                if step[lay.STEP_ACCEPTED]:
+                    self.nfev += n_stages * int(step[lay.STEP_COUNT])
+                    self.h_previous, self.y_old = float(step[lay.STEP_LENGTH]), self.y
+                    self.t, self.h_abs = float(step[lay.STEP_END]), float(step[lay.STEP_NEXT])
                     self.y, self.f = y, self.K[-1].copy()
                     return True, None
             return False, self.TOO_SMALL_STEP

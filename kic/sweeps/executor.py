@@ -66,7 +66,7 @@ def pickled(shared: Any) -> bytes:
             "The metrics of a sweep must be importable in the executor's processes, and "
             f"{short_repr(shared.metrics)} cannot be pickled ({error}). Define them as functions at the top "
             "of a module, use those of kic.metrics, or use threads.",
-            key="metric",
+            key="of",
         ) from None
 
 
@@ -84,5 +84,5 @@ def _load(shared: bytes) -> Any:
         raise InputError(
             f"A process of the executor cannot import a metric: {error}. Define it as a function in a module "
             "that is installed there, not in the session.",
-            key="metric",
+            key="of",
         ) from None

@@ -66,13 +66,13 @@ class Metric:
 def value(row: str) -> Metric:
     """Return the metric "value of a row", such as "tip.x": a coordinate, a row of a point, or a distance.
 
-    In `kic.sweep` the bare name of the row means this metric.
+    In `Mechanism.sweep` the bare name of the row means this metric.
     """
     return Metric(row, _value, {"row": row}, row_unit)
 
 
 def inverse_condition_number(
-    *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
+    *of: str, wrt: Names | None = None, rate_limits: Any = None, length: float | None = None
 ) -> Metric:
     """Return the metric "inverse condition number" of a task's Jacobian (G).
 
@@ -86,11 +86,11 @@ def inverse_condition_number(
     >>> fit(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
     np.float64(0.358)
     """
-    return _of_task(_inverse_condition_number, None, of, wrt, limits, length)
+    return _of_task(_inverse_condition_number, None, of, wrt, rate_limits, length)
 
 
 def manipulability(
-    *of: str, wrt: Names | None = None, limits: Any = None, length: float | None = None
+    *of: str, wrt: Names | None = None, rate_limits: Any = None, length: float | None = None
 ) -> Metric:
     """Return the metric "manipulability" of a task, √det(G Gᵀ) after Yoshikawa, 0 where it is singular.
 
@@ -102,20 +102,20 @@ def manipulability(
     >>> w(kic.load("horn-two-link").at([0.0, 1.5])).round(3)  # l₁ l₂ |sin elbow|
     np.float64(0.997)
     """
-    return _of_task(_manipulability, _unit_of_product, of, wrt, limits, length)
+    return _of_task(_manipulability, _unit_of_product, of, wrt, rate_limits, length)
 
 
 def _of_task(
-    function: Any, unit: Any, of: tuple[str, ...], wrt: Names | None, limits: Any, length: Any
+    function: Any, unit: Any, of: tuple[str, ...], wrt: Names | None, rate_limits: Any, length: Any
 ) -> Metric:
     """Return a metric of the velocity ellipsoid of a task."""
     key = function.__name__.removeprefix("_")
     rows, given = _rows(key, of), _given(wrt)
-    arguments = {"of": rows, "wrt": given, "limits": limits, "length": length}
+    arguments = {"of": rows, "wrt": given, "rate_limits": rate_limits, "length": length}
     return Metric(key.replace("_", " "), function, arguments, unit, {"outputs": rows, "inputs": given})
 
 
-def transmission(*inputs: str) -> Metric:
+def transmission(*drivers: str) -> Metric:
     """Return the metric "transmission": how well inputs drive the mechanism, from 0 (singular) to 1.
 
     It is the smallest singular value of the inputs' rows, each on its own scale, on the motions that the
@@ -124,7 +124,7 @@ def transmission(*inputs: str) -> Metric:
 
     Parameters
     ----------
-    *inputs : str
+    *drivers : str
         As many rows as degrees of freedom; none for the mechanism's coordinates.
 
     Examples
@@ -132,23 +132,23 @@ def transmission(*inputs: str) -> Metric:
     >>> kic.metrics.transmission("A")(kic.load("four-bar").at({"A": [1.2, 1.3]})).shape
     (2,)
     """
-    given = tuple(inputs) or None
+    given = tuple(drivers) or None
     arguments = {"inputs": given, "kinds": ("inputs",)}
     return Metric("transmission", _min_singular_value, arguments, singular={"inputs": given})
 
 
-def min_singular_value(inputs: Names | None = None, outputs: Names | None = None) -> Metric:
+def min_singular_value(*, drivers: Names | None = None, of: Names | None = None) -> Metric:
     """Return the metric "smallest singular value" of inputs, outputs and closure, 0 at any singularity.
 
     Arguments are those of `Configuration.singularities`.
     """
-    given, wanted = _given(inputs), _given(outputs)
+    given, wanted = _given(drivers), _given(of)
     singular = {"inputs": given, **({"outputs": wanted} if wanted else {})}
     arguments = {"inputs": given, "outputs": wanted}
     return Metric("smallest singular value", _min_singular_value, arguments, singular=singular)
 
 
-def inertia(coordinate: str, wrt: Names | None = None) -> Metric:
+def inertia(coordinate: str, *, wrt: Names | None = None) -> Metric:
     """Return the metric "effective inertia" of a coordinate: its diagonal entry of the mass matrix (I*).
 
     The other coordinates are at rest.
@@ -193,7 +193,7 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
     return Metric("effective mass", _mass, arguments, _unit_of_mass, {"outputs": rows, "inputs": given})
 
 
-def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Metric:
+def static_effort(coordinate: str | None = None, *, wrt: Names | None = None) -> Metric:
     """Return the metric "static effort" that holds the mechanism against gravity, springs and applied forces.
 
     Parameters
@@ -217,7 +217,7 @@ def static_effort(coordinate: str | None = None, wrt: Names | None = None) -> Me
 
 def force(
     *of: str,
-    limits: Any,
+    effort_limits: Any,
     direction: Any = None,
     wrt: Names | None = None,
     length: float | None = None,
@@ -233,7 +233,7 @@ def force(
     ----------
     *of : str
         Rows of the task, of one unit or with a `length`.
-    limits : dict of str to float, or (M,) array_like
+    effort_limits : dict of str to float, or (M,) array_like
         Largest effort of each coordinate.
     direction : (P,) array_like, optional
         Components along these rows (angular ones times `length`).
@@ -244,14 +244,14 @@ def force(
 
     Examples
     --------
-    >>> up = kic.metrics.force("tip.y", limits=[30.0, 10.0], direction=[1.0])
+    >>> up = kic.metrics.force("tip.y", effort_limits=[30.0, 10.0], direction=[1.0])
     >>> up(kic.load("horn-two-link").at([0.0, 0.0])).round(3)  # the elbow: 10 − 4.905 at 1 m
     np.float64(5.095)
     """
     rows, given = _rows("force", of), _given(wrt)
     along = None if direction is None else _direction("force", rows, direction)
     arguments = {
-        "of": rows, "limits": limits, "direction": along, "wrt": given, "length": length,
+        "of": rows, "effort_limits": effort_limits, "direction": along, "wrt": given, "length": length,
         "load": flag("load", load),
     }  # fmt: skip
     return Metric("force margin", _force, arguments, _unit_of_force, {"inputs": given})
@@ -264,45 +264,49 @@ def _value(c: Configuration, row: str) -> np.ndarray:
     return found
 
 
-def _inverse_condition_number(c: Configuration, of: Any, wrt: Any, limits: Any, length: Any) -> np.ndarray:
-    return c.ellipsoid("velocity", of, wrt, limits, length).isotropy
+def _inverse_condition_number(
+    c: Configuration, of: Any, wrt: Any, rate_limits: Any, length: Any
+) -> np.ndarray:
+    return c.ellipsoid("velocity", of, wrt=wrt, rate_limits=rate_limits, length=length).isotropy
 
 
-def _manipulability(c: Configuration, of: Any, wrt: Any, limits: Any, length: Any) -> np.ndarray:
-    return c.ellipsoid("velocity", of, wrt, limits, length).manipulability
+def _manipulability(c: Configuration, of: Any, wrt: Any, rate_limits: Any, length: Any) -> np.ndarray:
+    return c.ellipsoid("velocity", of, wrt=wrt, rate_limits=rate_limits, length=length).manipulability
 
 
 def _min_singular_value(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:
-    measures = c.singularities(inputs, outputs).measures
+    measures = c.singularities(drivers=inputs, of=outputs).measures
     return np.min([measures[kind] for kind in kinds or measures], axis=0)
 
 
 def _inertia(c: Configuration, coordinate: str, wrt: Any) -> np.ndarray:
-    d = c.dynamics(wrt)
+    d = c.dynamics(wrt=wrt)
     n = _place(c, coordinate, d.coordinates)
     return d.I[..., n, n]
 
 
 def _mass(c: Configuration, of: Any, direction: Any, wrt: Any) -> np.ndarray:
-    return c.operational_space(of, wrt).mass(direction)
+    return c.operational_space(of, wrt=wrt).mass(direction)
 
 
 def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.ndarray:
     names, efforts = static_efforts(c, wrt)
     if coordinate is None:
-        coordinate_limits(c._model.description, names, None, "force")  # raises unless all have one unit
+        coordinate_limits(
+            c._model.description, names, None, "effort_limits"
+        )  # raises unless all have one unit
         return np.abs(efforts).max(axis=-1)
     return efforts[..., _place(c, coordinate, names)][()]  # a number for one configuration
 
 
 def _force(
-    c: Configuration, of: Any, limits: Any, direction: Any, wrt: Any, length: Any, load: bool
+    c: Configuration, of: Any, effort_limits: Any, direction: Any, wrt: Any, length: Any, load: bool
 ) -> np.ndarray:
     description = c._model.description
     u = c.coefficients(of, order=1, wrt=wrt)
-    L = coordinate_limits(description, u.columns, limits, "force")
+    L = coordinate_limits(description, u.columns, effort_limits, "effort_limits")
     G = row_factors(description, u.rows, length)[:, None] * u.G
-    static = -c.dynamics(wrt).load if load else np.zeros(len(u.columns))
+    static = -c.dynamics(wrt=wrt).load if load else np.zeros(len(u.columns))
     if direction is None:
         share, upper, lower = np.sqrt((G**2).sum(axis=-2)), L - np.abs(static), L + np.abs(static)
     else:
@@ -317,11 +321,11 @@ def _force(
 
 
 def _unit_of_product(
-    description: MechanismDescription, of: tuple[str, ...], limits: Any, wrt: Any, **rest: Any
+    description: MechanismDescription, of: tuple[str, ...], rate_limits: Any, wrt: Any, **rest: Any
 ) -> str:
-    columns = description.coordinate_names if wrt is None else wrt
+    columns = description.coordinates if wrt is None else wrt
     units = {row_unit(description, name) for name in columns}
-    if limits is not None or units != {"rad"} or any(row_unit(description, row) == "rad" for row in of):
+    if rate_limits is not None or units != {"rad"} or any(row_unit(description, row) == "rad" for row in of):
         return ""
     # a part has an unknown number of rows
     power = {1: "", 2: "²", 3: "³"}.get(len(of)) if all("." in row for row in of) else None
@@ -338,7 +342,7 @@ def _unit_of_mass(description: MechanismDescription, of: tuple[str, ...], **rest
 
 
 def _unit_of_effort(description: MechanismDescription, coordinate: str | None, wrt: Any) -> str:
-    names = (coordinate,) if coordinate else wrt or description.actuator_names
+    names = (coordinate,) if coordinate else wrt or description.actuators
     return effort_unit(description, names[0])
 
 
@@ -362,7 +366,7 @@ def _given(names: Names | None) -> tuple[str, ...] | None:
 def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
     if direction is None:
         if len(rows) > 1 or "." not in rows[0]:
-            raise InputError(f"{what}() of several rows needs a `direction` in them.", key="direction")
+            raise InputError(f"{what}() needs `direction`, one number for each row.", key="direction")
         return [1.0]
     d = directions("direction", direction, None)
     if d.ndim != 1:
@@ -392,7 +396,7 @@ MAKERS = (
     value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass,
     static_effort, force,
 )  # fmt: skip
-# metrics that `kic.sweep` accepts by name
+# metrics that `Mechanism.sweep` accepts by name
 BY_NAME: dict[str, Callable[[], Metric]] = {
     maker.__name__: maker for maker in (transmission, min_singular_value, static_effort)
 }

@@ -52,8 +52,8 @@ class SweepProblem:
     ) -> tuple[np.ndarray, list[str]]:
         """Return closed states (B, S) at targets (B, P), in one step or several, and failure reasons."""
         if step:
-            states, converged = self._closure.newton_local(start, target)
-            return states, ["" if ok else "not in one step" for ok in converged]
+            states, share = self._closure.track(start, target)
+            return states, ["" if done == 1 else "not in one step" for done in share]
         outcome = continue_to(self._closure, start, target)
         return outcome.states, outcome.reasons
 
@@ -68,14 +68,14 @@ class SweepProblem:
             if repeated:
                 raise InputError(
                     f"The name '{repeated[0]}' is used by two metrics. Rename one.",
-                    key="metric",
+                    key="of",
                     name=repeated[0],
                 )
             values |= {(name, key): value for key, value in found.items()}
             reasons = [a or b for a, b in zip(reasons, undefined, strict=True)]
             if isinstance(metric, Metric):
                 for kind, rows in metric.singular.items():
-                    rows = self.mechanism.coordinate_names if rows is None else rows
+                    rows = self.mechanism.coordinates if rows is None else rows
                     side = self._side(rows, states)
                     if side is not None:
                         sides[name, f"{kind} {', '.join(rows)}"] = side
@@ -109,7 +109,7 @@ class SweepProblem:
                     f"The metric '{key}' must be real numbers, one for each of "
                     f"{len(good)} configurations, got {short_repr(value)}. A sweep evaluates batches: write "
                     "the metric with c.value(), c.coefficients() and similar, whose batch axis is the first.",
-                    key="metric",
+                    key="of",
                     name=key,
                     got=value,
                 )

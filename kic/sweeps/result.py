@@ -23,7 +23,7 @@ from kic.sweeps.metrics import Metric
 
 @dataclass(eq=False, repr=False)
 class Sweep(Printable, Tabular):
-    """Metrics of a mechanism over a grid; made by `sweep`. ``s["name"]`` gives the values of one metric.
+    """Metrics over a grid; made by `Mechanism.sweep`. ``s["name"]`` gives the values of one metric.
 
     Attributes
     ----------
@@ -50,11 +50,13 @@ class Sweep(Printable, Tabular):
     Examples
     --------
     >>> x = np.linspace(0.2, 2.6, 4)
-    >>> s = kic.sweep(kic.load("horn-two-link"), {"tip.x": x, "tip.y": 0.3}, "elbow",
+    >>> s = kic.load("horn-two-link").sweep({"tip.x": x, "tip.y": 0.3}, "elbow",
     ...               near=kic.load("horn-two-link").at([0.3, 1.0]))
     >>> s["elbow"].round(3).tolist(), s.reached.tolist()
     ([2.779, 2.043, 0.843, nan], [True, True, True, False])
     """
+
+    _one_line = ("shape",)
 
     mechanism: Mechanism
     axes: dict[str, np.ndarray]
@@ -107,7 +109,8 @@ class Sweep(Printable, Tabular):
 
     def plot(
         self,
-        name: str | None = None,
+        of: str | None = None,
+        *,
         at: Mapping[str, float] | None = None,
         bounds: Any = None,
         contours: int = 8,
@@ -122,7 +125,7 @@ class Sweep(Printable, Tabular):
 
         Parameters
         ----------
-        name : str, optional
+        of : str, optional
             The metric; by default the only one.
         at : dict of str to float, optional
             Where to cut the axes that are not shown; the cell nearest to the value is taken.
@@ -140,16 +143,16 @@ class Sweep(Printable, Tabular):
             For more than two axes that are not cut, a cut beyond the grid, values that are not scalars, or if
             there is nothing to show.
         """
-        if name is None:
+        if of is None:
             if len(self.values) != 1:
                 raise InputError(f"`name` must be one of the metrics: {', '.join(self.values)}.", key="name")
-            name = next(iter(self.values))
-        values = self[name]
+            of = next(iter(self.values))
+        values = self[of]
         if values.ndim != len(self.shape):
             raise InputError(
-                f"'{name}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
+                f"'{of}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "
                 "one number. Return several numbers by name.",
-                name=name,
+                name=of,
                 got=values.shape[len(self.shape) :],
             )
         contours = integer("contours", contours, 0)
@@ -163,13 +166,11 @@ class Sweep(Printable, Tabular):
                 axes=tuple(shown_axes),
             )
         if not np.isfinite(values[where]).any():
-            raise InputError(f"'{name}' has no value in any cell shown; see `reasons`.", name=name)
+            raise InputError(f"'{of}' has no value in any cell shown; see `reasons`.", name=of)
         axes = [Axis(axis, row_unit(self.mechanism, axis), self.axes[axis]) for axis in shown_axes]
-        label = axis_label(name, self.units.get(name))
+        label = axis_label(of, self.units.get(of))
         reached = self.reached[where]
-        singular = {
-            f"{rows} singular": x[where] for (metric, rows), x in self.sides.items() if metric == name
-        }
+        singular = {f"{rows} singular": x[where] for (metric, rows), x in self.sides.items() if metric == of}
         shown = label, values[where], reached, singular, cut_label
         if len(axes) == 1:
             return draw_line(axes[0], *shown, width)

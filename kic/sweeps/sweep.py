@@ -1,8 +1,8 @@
-"""The `sweep` function: check the arguments, close the cells, and evaluate the metrics."""
+"""The `Mechanism.sweep` function: check the arguments, close the cells, and evaluate the metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.parts import COM
 from kic.errors import InputError, invalid, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, instance, integer, mapping
+from kic.numerics.arguments import entries, integer, is_function, mapping
 from kic.numerics.progress import Bar
 from kic.position import initial_states
 from kic.sweeps.executor import ParallelMap
@@ -36,7 +37,7 @@ UNNAMED = "metric"
 def sweep(
     mechanism: Mechanism,
     grid: Mapping[str, Any],
-    metric: Any,
+    of: Any,
     *,
     near: Configuration | None = None,
     limits: Limits = None,
@@ -45,78 +46,11 @@ def sweep(
     progress: bool | None = None,
     units: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Evaluate metrics of a mechanism over a grid of inputs or task coordinates.
-
-    An open chain in its own coordinates reaches all cells. Otherwise each cell is closed from a neighbour,
-    beginning with the cell nearest to the start that can be reached, by the continuation of `Mechanism.at`.
-    The map therefore shows one assembly, that of the start, up to dead centres. Cells beyond are not reached
-    and have a reason. If paths around a hole in the grid lead to different assemblies, the map has a seam
-    between them. The result depends on the grid and the start alone, not on the executor or the chunks.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    grid : dict of str to array_like
-        Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values for
-        axes, and single values for fixed inputs. The orientation of a body is given by its Euler angles,
-        such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
-    metric : callable, str, or dict or list of them
-        Functions of a `Configuration` with a batch of n members that return n numbers, or a dict of several
-        by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or "transmission",
-        "min_singular_value", "static_effort" for those of `kic.metrics` without arguments. The keys of a dict
-        name the metrics.
-    near : Configuration, optional
-        One configuration, the start of the branch; by default the reference configuration. Open chains in
-        their own coordinates need none.
-    limits : bool or dict of str to (lower, upper), optional
-        True for the limits of the description, or those of some rows, as in `Mechanism.at`; cells beyond them
-        are not reached, nor passed through.
-    executor : concurrent.futures.Executor, optional
-        A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
-        `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
-        metrics of `kic.metrics`, or names. By default the sweep runs serially in this process.
-    chunk : int, optional
-        Number of cells in a job, 1024 by default.
-    progress : bool, optional
-        Show a progress bar on stderr; by default if stderr is a terminal and the sweep is long.
-    units : dict of str to str, optional
-        Units of your own metrics, for labels.
-
-    Returns
-    -------
-    Sweep
-        Values, `reached` and `reasons` over the grid; ``plot()``. A sweep interrupted by Ctrl-C keeps its
-        results, and ``stopped`` states the interruption.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-        For an invalid grid, unknown names, a number of inputs other than the degrees of freedom, metrics of
-        another shape, metrics that other processes cannot import, or a start that is a batch or of another
-        mechanism.
-    ConfigurationError
-        If no cell can be reached from the start.
-
-    Notes
-    -----
-    Configurations where a metric raises `SingularError` or a similar member error are NaN with their reason.
-    Any other error ends the sweep and carries the results so far as ``sweep``.
-
-    Examples
-    --------
-    >>> arm = kic.load("horn-two-link")
-    >>> turn = np.linspace(-3, 3, 7)
-    >>> s = kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
-    >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
-    True
-    >>> kic.sweep(arm, {"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
-    (7,)
-    """
-    model = instance("mechanism", mechanism, Mechanism)._model
+    """Evaluate metrics over a grid; see `Mechanism.sweep`."""
+    model = mechanism._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
-    metrics = _metrics(metric, model.description.parts)
+    metrics = _metrics(of, model.description._parts)
     size = CHUNK if chunk is None else integer("chunk", chunk, 1)
     _, batch = initial_states(model, near)
     if batch:
@@ -242,12 +176,12 @@ class _Job:
         )
 
 
-def _metrics(metric: Any, parts: Container[str]) -> dict[str, Callable[..., Any]]:
+def _metrics(metric: Any, parts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Return metrics by name from the user's argument for a mechanism with parts of these names."""
     if isinstance(metric, Mapping):
         found = {str(name): _as_metric(one, parts) for name, one in metric.items()}
     else:
-        several = [metric] if isinstance(metric, str) or callable(metric) else entries(metric)
+        several = [metric] if isinstance(metric, str) or is_function(metric) else entries(metric)
         found = {}
         for one in several:
             function = _as_metric(one, parts)
@@ -256,32 +190,35 @@ def _metrics(metric: Any, parts: Container[str]) -> dict[str, Callable[..., Any]
             if name in found:
                 raise InputError(
                     f"The name '{name}' is used by two metrics. Name them in a dict.",
-                    key="metric",
+                    key="of",
                     name=name,
                 )
             found[name] = function
     if not found:
-        raise InputError("`metric` must have at least one entry, got none.", key="metric")
+        raise InputError("`of` must have at least one entry, got none.", key="of")
     return found
 
 
-def _as_metric(one: Any, parts: Container[str]) -> Callable[..., Any]:
-    if isinstance(one, str) and one in BY_NAME:
-        return BY_NAME[one]()
+def _as_metric(one: Any, parts: Mapping[str, Any]) -> Callable[..., Any]:
+    name = one if isinstance(one, str) else None
+    if name in BY_NAME:
+        return BY_NAME[name]()
     for maker in MAKERS:
-        if one is maker or (one == maker.__name__ and one not in parts):
+        if one is maker or (name == maker.__name__ and name not in parts):
             raise InputError(
                 f"kic.metrics.{maker.__name__} is called with rows. Give kic.metrics.{maker.__name__}(rows).",
-                key="metric",
+                key="of",
                 name=maker.__name__,
             )
-    if isinstance(one, str):
-        return value(one)
-    if not callable(one):
+    if name is not None:
+        if (whole := name.partition(".")[0]) not in parts and whole != COM:
+            raise unknown("metric or part", name, "kic.metrics and the mechanism", [*BY_NAME, *parts])
+        return value(name)
+    if not is_function(one):
         raise InputError(
-            "`metric` must be a function of a Configuration, one of kic.metrics, or a name; got "
+            "`of` must be a function of a Configuration, one of kic.metrics, or a name; got "
             f"{short_repr(one)}.",
-            key="metric",
+            key="of",
             got=one,
         )
     return one

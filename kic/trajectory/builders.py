@@ -13,7 +13,7 @@ from kic.numerics import polynomials as piecewise
 from kic.numerics.arguments import choice
 from kic.numerics.polynomials import Piecewise
 from kic.trajectory import profiles
-from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
+from kic.trajectory.trajectory import Naming, Trajectory, naming, positive_duration
 
 # relative tolerance of positions, rates and durations where trajectories meet
 JOIN_RTOL = 1e-9
@@ -30,7 +30,7 @@ def line(start: Any, end: Any, duration: float = 1.0) -> Trajectory:
     [2.0]
     """
     of, ends = _ends(start, end)
-    knots = np.array([0.0, positive("duration", duration)])
+    knots = np.array([0.0, positive_duration("duration", duration)])
     return Trajectory(piecewise.hermite(knots, ends[None]), of)
 
 
@@ -38,6 +38,7 @@ def quintic(
     start: Any,
     end: Any,
     duration: float,
+    *,
     start_rate: Any = None,
     end_rate: Any = None,
     start_acceleration: Any = None,
@@ -60,6 +61,7 @@ def septic(
     start: Any,
     end: Any,
     duration: float,
+    *,
     start_rate: Any = None,
     end_rate: Any = None,
     start_acceleration: Any = None,
@@ -85,7 +87,7 @@ def _between(start: Any, end: Any, duration: float, given: list[tuple[Any, Any]]
         np.stack([of.array(f"start_{word}", first), of.array(f"end_{word}", last)])
         for word, (first, last) in zip(words, given, strict=False)
     ]
-    knots = np.array([0.0, positive("duration", duration)])
+    knots = np.array([0.0, positive_duration("duration", duration)])
     return Trajectory(piecewise.hermite(knots, np.array(derivatives)), of)
 
 
@@ -97,8 +99,9 @@ def _ends(start: Any, end: Any) -> tuple[Naming, np.ndarray]:
 def trapezoid(
     start: Any,
     end: Any,
-    velocity: Any,
-    acceleration: Any,
+    *,
+    rate_limits: Any,
+    acceleration_limits: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
     """Return the fastest rest-to-rest trajectory within limits of velocity and acceleration.
@@ -107,7 +110,7 @@ def trapezoid(
     ----------
     start, end : dict of str to float or list, or (M,) array_like
         Positions at start and end.
-    velocity, acceleration : float, (M,) or (2, M) array_like, or dict of str to those
+    rate_limits, acceleration_limits : float, (M,) or (2, M) array_like, or dict of str to those
         Limits of the magnitude of all or of each, or lower and upper limits; names missing from a dict are
         unlimited. The velocity limit in the direction of motion applies; for acceleration and jerk, the
         smaller of the two.
@@ -128,19 +131,23 @@ def trapezoid(
 
     Examples
     --------
-    >>> t = kic.trajectory.trapezoid({"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, 1.0, 1.0)
+    >>> t = kic.trajectory.trapezoid(
+    ...     {"A": 0.0, "E": 0.0}, {"A": 3.0, "E": -1.0}, rate_limits=1.0, acceleration_limits=1.0
+    ... )
     >>> t.duration, t(2.0).q.tolist()
     (4.0, [1.5, -0.5])
     """
-    return _profiled(start, end, {"velocity": velocity, "acceleration": acceleration}, together)
+    limits = {"rate_limits": rate_limits, "acceleration_limits": acceleration_limits}
+    return _profiled(start, end, limits, together)
 
 
 def s_curve(
     start: Any,
     end: Any,
-    velocity: Any,
-    acceleration: Any,
-    jerk: Any,
+    *,
+    rate_limits: Any,
+    acceleration_limits: Any,
+    jerk_limits: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
     """Return the fastest rest-to-rest trajectory within velocity, acceleration and jerk; see `trapezoid`.
@@ -150,11 +157,12 @@ def s_curve(
 
     Examples
     --------
-    >>> kic.trajectory.s_curve([0.0], [4.0], velocity=2.0, acceleration=2.0, jerk=2.0).duration
+    >>> limits = {"rate_limits": 2.0, "acceleration_limits": 2.0, "jerk_limits": 2.0}
+    >>> kic.trajectory.s_curve([0.0], [4.0], **limits).duration
     4.0
     """
-    given = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
-    return _profiled(start, end, given, together)
+    limits = {"rate_limits": rate_limits, "acceleration_limits": acceleration_limits}
+    return _profiled(start, end, {**limits, "jerk_limits": jerk_limits}, together)
 
 
 def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Trajectory:
@@ -162,7 +170,7 @@ def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Tra
     choice("together", together, ("line", "ends"))
     displacement = ends[1] - ends[0]
     limits = np.array(
-        [_share(of.bounds(key, x), displacement, key == "velocity") for key, x in given.items()]
+        [_share(of.bounds(key, x), displacement, key == "rate_limits") for key, x in given.items()]
     )
     moves = np.flatnonzero(displacement)
     if not len(moves):

@@ -15,7 +15,7 @@ import numpy as np
 from kic.errors import InputError, invalid
 from kic.numerics.rotations import product
 from kic.trajectory.splines import centripetal, spline
-from kic.trajectory.trajectory import Trajectory, positive
+from kic.trajectory.trajectory import Trajectory, positive_duration
 
 # distance (rad) from half a turn below which the shortest rotation is ambiguous
 HALF_TURN_ATOL = 1e-6
@@ -60,7 +60,7 @@ class OrientationTrajectory:
         """Array (K + 1,) of the times where the polynomials meet."""
         return self.trajectory.knots
 
-    def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> RotationSegments:
+    def __call__(self, t: Any, *, beyond: Literal["raise", "hold"] = "raise") -> RotationSegments:
         """Return orientations, angular velocities, accelerations and jerks at times.
 
         Parameters
@@ -73,7 +73,7 @@ class OrientationTrajectory:
         RotationSegments
             A SciPy `Rotation`, and ω, ω̇, ω̈ (..., 3) in world axes.
         """
-        motion = self.trajectory(t, beyond)
+        motion = self.trajectory(t, beyond=beyond)
         if motion.q.dtype.kind == "c" or motion.q.ndim > 2:
             raise invalid("t", "must be real times of shape () or (T,)", t)
         from scipy.spatial.transform import Rotation
@@ -133,6 +133,7 @@ def angular_motion(p: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndar
 def rotation(
     rotations: Any,
     times: Any = None,
+    *,
     duration: float = 1.0,
     degree: Literal[3, 5, 7] = 5,
     ends: Literal["rest", "free"] = "rest",
@@ -142,7 +143,7 @@ def rotation(
 
     Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree.
     Through several goes a normalized spline of quaternions. Between neighbours at both of which it stops, it
-    rotates about one axis. In `Mechanism.follow` it is the path of a body, with the rows wx, wy, wz.
+    rotates about one axis. In `Mechanism.track` it is the path of a body, with the rows wx, wy, wz.
 
     Parameters
     ----------
@@ -184,15 +185,15 @@ def rotation(
         )
     if len(q) == 2:
         # the quaternion at a quarter of the circle, which is a rotation by half a turn
-        at = positive("duration", duration) * np.arange(2.0) if times is None else times
-        half = spline([[0.0], [angles[0] / 2]], at, 1.0, degree, ends, stops)
+        at = positive_duration("duration", duration) * np.arange(2.0) if times is None else times
+        half = spline([[0.0], [angles[0] / 2]], at, duration=1.0, degree=degree, ends=ends, stops=stops)
         axis = (rotations[1] * rotations[0].inv()).as_rotvec() / (angles[0] or 1.0)
         return OrientationTrajectory(half, np.stack([q[0], product(np.append(0.0, axis), q[0])]))
     # p and −p are the same orientation; choose the sign nearer to the neighbour
     flips = np.where(np.einsum("ki,ki->k", q[1:], q[:-1]) < 0, -1.0, 1.0)
     q = q * np.cumprod(np.append(1.0, flips))[:, None]
-    when = centripetal(angles, positive("duration", duration)) if times is None else times
-    whole = spline(q, when, 1.0, degree, ends, stops)
+    when = centripetal(angles, positive_duration("duration", duration)) if times is None else times
+    whole = spline(q, when, duration=1.0, degree=degree, ends=ends, stops=stops)
     share = np.linspace(0.0, 1.0, CHECKS)[:, None]
     knots = whole.knots
     size = np.linalg.norm(whole((knots[:-1] + share * np.diff(knots)).ravel(order="F")).q, axis=1)

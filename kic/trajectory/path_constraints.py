@@ -7,7 +7,7 @@ determined from four speeds and solved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.dynamics.drive_train import DriveTrain
-from kic.errors import InputError, invalid, short_repr
+from kic.errors import InputError, at_times, invalid, short_repr
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, instance
+from kic.numerics.arguments import entries, instance, is_function, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.polynomials import Piecewise, complement
+from kic.trajectory.actuator_limits import FACETS_FEW_MAX, facets, needed
 from kic.trajectory.trajectory import Naming, Trajectory
 
 # jump of a rate, as a share of the largest rate, that is a corner of the path
@@ -80,49 +81,120 @@ class PathSamples:
         """Return values at grid points (L + 1, ...) as values at both ends of intervals (L, 2, ...)."""
         return np.stack([a[:-1], a[1:]], axis=1)
 
-    def velocity(self, limits: Any) -> PathConstraints:
-        """Return the constraints on q′ ṡ."""
-        lower, upper = self.naming.bounds("velocity", limits)
-        return PathConstraints(self._labels("velocity", self.naming), C=self.first, lower=lower, upper=upper)
+    def velocity(self, rate_limits: Any) -> PathConstraints:
+        """Return the constraints on the rates u′ ṡ of coordinates, or of other rows."""
+        rate_limits = self._declared("rate_limits", rate_limits)
+        of, first, _ = self._rows("rate_limits", rate_limits)
+        lower, upper = of.bounds("rate_limits", rate_limits)
+        return PathConstraints(self._labels("velocity", of), C=first, lower=lower, upper=upper)
 
-    def acceleration(self, limits: Any) -> PathConstraints:
-        """Return the constraints on q′ s̈ + q″ ṡ²."""
-        lower, upper = self.naming.bounds("acceleration", limits)
-        labels = self._labels("acceleration", self.naming)
-        return PathConstraints(labels, self.first, self.second, lower=lower, upper=upper)
+    def acceleration(self, acceleration_limits: Any) -> PathConstraints:
+        """Return the constraints on the accelerations u′ s̈ + u″ ṡ² of coordinates, or of other rows."""
+        of, first, second = self._rows("acceleration_limits", acceleration_limits)
+        lower, upper = of.bounds("acceleration_limits", acceleration_limits)
+        return PathConstraints(self._labels("acceleration", of), first, second, lower=lower, upper=upper)
 
-    def effort(self, limits: Any, actuators: str | Iterable[str] | None = None) -> PathConstraints:
-        """Return the constraints on efforts at the coordinates, or at actuators; see `terms`."""
-        names, *terms = self.terms(actuators)
-        of = self.naming if actuators is None else Naming(names, (0,) * len(names), len(names))
-        lower, upper = of.bounds("effort", limits, rest=False)
+    def _declared(self, key: str, limits: Any) -> Any:
+        """Return limits, those of the mechanism for True."""
+        c = self.configuration
+        return limits if c is None else c._model.description._declared(key, limits)
+
+    def _rows(self, key: str, limits: Any) -> tuple[Naming, np.ndarray, np.ndarray]:
+        """Return names and derivatives u′(s), u″(s) of the rows with limits, by default the coordinates."""
+        c = self.configuration
+        if c is None or not isinstance(limits, Mapping) or set(limits) <= set(self.naming.names):
+            return self.naming, self.first, self.second
+        names = names_of(limits, key, 1)
+        with at_times(self.s):
+            rows = c.coefficients(names, order=2, wrt=self.wrt)
+        ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.needed("H", 2)))
+        sizes = [len(c._model.rows((name,), 1).layout.rows.labels) for name in names]
+        of = Naming(tuple(names), tuple(n if n > 1 else 0 for n in sizes), len(rows.rows))
+        return of, ends.velocity(self.first), ends.acceleration(self.first, self.second)
+
+    def effort(self, effort_limits: Any, *, actuators: str | Iterable[str] | None = None) -> PathConstraints:
+        """Return the constraints on efforts at the coordinates, or at actuators; see `terms`.
+
+        Names in `effort_limits` that are no coordinates are those of actuators of the mechanism. Of more
+        actuators than degrees of freedom, some efforts within the limits must exist.
+        """
+        c = self.configuration
+        if c is None:
+            raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
+        if effort_limits is True:
+            actuators = c._model.actuators(actuators)
+            effort_limits = c._model.description._declared("effort_limits", True, actuators)
+        by_name = isinstance(effort_limits, Mapping) and not set(effort_limits) <= set(self.naming.names)
+        if actuators is None and not by_name:
+            of, (_, *terms) = self.naming, self.terms()
+        else:
+            names = c._model.actuators(actuators)
+            others = [] if actuators is not None else [name for name in effort_limits if name not in names]
+            if others:
+                raise InputError(
+                    f"'{others[0]}' is neither a coordinate of the path nor an actuator of '{c.name}', which "
+                    f"are {', '.join(names)}. Name all rows where efforts act in `actuators`.",
+                    key="effort_limits",
+                    name=others[0],
+                    candidates=names,
+                )
+            of = Naming(names, (0,) * len(names), len(names))
+            if len(names) > c._model.dof:
+                return self._redundant(names, *of.bounds("effort_limits", effort_limits, rest=False))
+            _, *terms = self.terms(names)
+        lower, upper = of.bounds("effort_limits", effort_limits, rest=False)
         A, B, C, D = terms
         return PathConstraints(self._labels("effort", of), A, B, C, D, lower, upper)
+
+    def _redundant(self, names: tuple[str, ...], lower: np.ndarray, upper: np.ndarray) -> PathConstraints:
+        """Return the constraints of more actuators than degrees of freedom; see `actuator_limits`."""
+        c = self.configuration
+        assert c is not None  # for the type checker
+        with at_times(self.s):
+            G = c.coefficients(names, order=1, wrt=self.wrt).G
+        normal, least, most = (self.both(a) for a in facets(G, lower, upper, names))
+        A, B, C, D = (np.einsum("lekm,lem->lek", normal, a) for a in self.terms()[1:])
+        arrays: tuple[np.ndarray, ...] = A, B, C, D, least, most
+        if normal.shape[2] > FACETS_FEW_MAX:
+            kept = {}
+            for at in np.ndindex(A.shape[:2]):
+                kept[at] = needed(np.stack([A[at], B[at], C[at]], axis=1), D[at], least[at], most[at])
+            count = max(map(len, kept.values()))
+            packed = [np.zeros((*A.shape[:2], count)) for _ in range(4)]
+            packed += [np.full((*A.shape[:2], count), limit) for limit in (-np.inf, np.inf)]
+            for at, rows in kept.items():
+                for a, b in zip(packed, arrays, strict=True):
+                    a[at][: len(rows)] = b[at][rows]
+            arrays = tuple(packed)
+        # every facet is the largest share of the limits that some combination of actuators needs
+        return PathConstraints(("share of effort limits",) * arrays[0].shape[2], *arrays)
 
     def terms(
         self, actuators: str | Iterable[str] | None = None
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return names of efforts, and A, B, C, D (L, 2, M) such that T = A s̈ + B ṡ² + C ṡ + D.
 
-        With the path y(s) of the coordinates at which they act: A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′
-        with the damping matrix B*, and D = −Tᴸ.
+        The path of the coordinates at which they act, as many as degrees of freedom, is y(s). Then
+        A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′ with the damping matrix B*, and D = −Tᴸ.
         """
         c = self.configuration
         if c is None:
             raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
-            rows = c.coefficients(actuators, order=2, wrt=self.wrt)
-            ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.H))  # type: ignore[arg-type]
+            with at_times(self.s):
+                rows = c.coefficients(actuators, order=2, wrt=self.wrt)
+            ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.H))
             first, second, names = ends.velocity(first), ends.acceleration(first, second), rows.rows
         wrt, count = self.wrt if actuators is None else actuators, len(self.s) - 1
         at_ends = c[np.arange(count)[:, None] + np.arange(2)]
         # the path as a motion with ṡ = 1
-        A = at_ends.inverse_dynamics(qdd=first, wrt=wrt, loads=False)
-        B = at_ends.inverse_dynamics(first, second, wrt, loads=False)
-        D = at_ends.inverse_dynamics(wrt=wrt)
-        # of the same motion, so that inertia cancels exactly
-        C = at_ends.inverse_dynamics(first, second, wrt) - B - D
+        with at_times(self.both(self.s)):
+            A = at_ends.inverse_dynamics(qdd=first, wrt=wrt, loads=False)
+            B = at_ends.inverse_dynamics(first, second, wrt=wrt, loads=False)
+            D = at_ends.inverse_dynamics(wrt=wrt)
+            # of the same motion, so that inertia cancels exactly
+            C = at_ends.inverse_dynamics(first, second, wrt=wrt) - B - D
         return names or c._model.transfer_for(wrt).labels, A, B, C, D
 
     @staticmethod
@@ -135,7 +207,7 @@ def sample_path(
 ) -> PathSamples:
     """Return a path divided at s (L + 1,), which must include its knots, with a mechanism on it."""
     pieces: Piecewise = path.pieces.refined(s)
-    first, second = (np.stack(pieces.limits(k), axis=1) for k in (1, 2))
+    first, second = (np.stack(pieces.end_derivatives(k), axis=1) for k in (1, 2))
     corner = np.abs(first[1:, 0] - first[:-1, 1]) > CORNER_RTOL * np.abs(first).max(axis=(0, 1), initial=0.0)
     if corner.any():
         k, n = np.argwhere(corner)[0].tolist()
@@ -149,7 +221,7 @@ def sample_path(
     of = named(path, mechanism)
     if mechanism is None:
         return PathSamples(s, first, second, None, path.names or None, of)
-    motion = path.on(mechanism, s, near)
+    motion = path.on(mechanism, s, near=near)
     return PathSamples(s, first, second, motion.configuration, motion.wrt, of)
 
 
@@ -160,7 +232,7 @@ def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
         instance("mechanism", mechanism, Mechanism)
     if of.names or mechanism is None:
         return of
-    names = mechanism.coordinate_names
+    names = mechanism.coordinates
     if len(names) != of.size:
         raise InputError(
             f"The path must be in the {len(names)} coordinates of '{mechanism.name}', {', '.join(names)}, "
@@ -189,9 +261,9 @@ def path_constraints(
     if acceleration is not None:
         made.append(samples.acceleration(acceleration))
     if effort is not None:
-        made.append(samples.effort(effort, actuators))
+        made.append(samples.effort(effort, actuators=actuators))
     elif actuators is not None:
-        raise InputError("`effort` limits must be given with `actuators`.", key="actuators")
+        raise InputError("`effort_limits` must be given with `actuators`.", key="actuators")
     made += [_checked(factory, samples) for factory in constraint_factories(rows)]
     shape = len(samples.s) - 1, 2
     names = tuple(name for one in made for name in one.names)
@@ -210,14 +282,14 @@ def path_constraints(
 
 def constraint_factories(rows: Any) -> list[Any]:
     """Return functions of further constraints as a list; None gives an empty list."""
-    if rows is None or callable(rows):
+    if rows is None or is_function(rows):
         return [] if rows is None else [rows]
     return entries(rows)
 
 
 def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
     """Return the checked constraints of a user's function."""
-    if not callable(factory):
+    if not is_function(factory):
         raise invalid("rows", "must be functions that take PathSamples and return PathConstraints", factory)
     made = factory(samples)
     if not isinstance(made, PathConstraints):
@@ -263,7 +335,7 @@ def static_violation(rows: PathConstraints, s: np.ndarray, letter: str) -> str |
 # speed factors at which the cubic of the voltage is evaluated
 SPEEDS = np.array([0.5, 1.0, 1.5, 2.0])
 # relative rounding error of double roots, which may become complex; smallest inverse root
-ROOT_RTOL, INVERSE_ROOT_MIN = 1e-7, 1e-12
+CONSTRAINT_ROOT_RTOL, INVERSE_ROOT_MIN = 1e-7, 1e-12
 
 
 def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
@@ -278,14 +350,15 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
             f"Motors have inductance ({', '.join(inductive)}), but accelerations of the fastest motion jump, "
             "and currents in an inductance cannot. Omit it, replace(motor, inductance=0.0), or use uniform() "
             "with a smooth motion.",
-            key="voltage",
+            key="voltage_limits",
             motors=tuple(inductive),
         )
 
     def rows(samples: PathSamples) -> PathConstraints:
         c = samples.configuration
         assert c is not None  # for the type checker: there is a mechanism
-        joints = c.coefficients(train.joints, order=2, wrt=samples.wrt)
+        with at_times(samples.s):
+            joints = c.coefficients(train.joints, order=2, wrt=samples.wrt)
         G, H = samples.both(joints.G), samples.both(joints.needed("H", 2))
         shafts = train.shafts(Coefficients(joints.rows, joints.columns, G, H, quasi=joints.quasi))
         turn, zero = shafts.velocity(samples.first), np.zeros(1)
@@ -326,12 +399,13 @@ def voltage_speed_intervals(
     assert samples.configuration is not None  # for the type checker: there is a mechanism
     c = samples.configuration
     ends = Configuration(c._model, (len(t) - 1, 2), samples.both(c.state).reshape(-1, c.state.shape[-1]))
-    third = np.stack(trajectory.pieces.refined(t).limits(3), axis=1)
+    third = np.stack(trajectory.pieces.refined(t).end_derivatives(3), axis=1)
     # V(r) is a cubic, determined by four values
-    seen = [
-        ends.drive(r * samples.first, r**2 * samples.second, r**3 * third, wrt=samples.wrt).voltage
-        for r in SPEEDS
-    ]
+    with at_times(samples.both(t)):
+        seen = [
+            ends.motor_demand(r * samples.first, r**2 * samples.second, r**3 * third, wrt=samples.wrt).voltage
+            for r in SPEEDS
+        ]
     powers = np.linalg.inv(np.vander(SPEEDS, increasing=True))
     V = np.where(train.electrical, np.einsum("pr,r...k->p...k", powers, np.array(seen)), 0.0)
     room = []
@@ -375,7 +449,7 @@ def _roots(c: np.ndarray) -> np.ndarray:
     companion[:, 0] = (-c[1:] / c[0] * s ** np.arange(1, 4)[:, None]).T
     companion[:, 1, 0] = companion[:, 2, 1] = 1.0
     x = np.linalg.eigvals(companion).T
-    real = (np.abs(x.imag) <= ROOT_RTOL * np.abs(x)) & (x.real > INVERSE_ROOT_MIN)
+    real = (np.abs(x.imag) <= CONSTRAINT_ROOT_RTOL * np.abs(x)) & (x.real > INVERSE_ROOT_MIN)
     r = np.where(real, s / np.where(real, x.real, 1.0), np.inf)
     found[:, there] = np.where(real, _polished(c, r), np.inf)
     return found
@@ -387,7 +461,7 @@ def _polished(c: np.ndarray, r: np.ndarray) -> np.ndarray:
     value = c[0] + safe * (c[1] + safe * (c[2] + safe * c[3]))
     slope = c[1] + safe * (2 * c[2] + 3 * safe * c[3])
     step = value / np.where(slope != 0, slope, np.inf)
-    return np.where(np.abs(step) < ROOT_RTOL * safe, safe - step, r)
+    return np.where(np.abs(step) < CONSTRAINT_ROOT_RTOL * safe, safe - step, r)
 
 
 def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -403,14 +477,14 @@ def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrai
         raise InputError("`mechanism`, with motors, must be given with voltage limits.", key="mechanism")
     train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
-    lower, upper = of.bounds("voltage", limits, rest=False)
+    lower, upper = of.bounds("voltage_limits", limits, rest=False)
     plain = ~train.electrical & (np.isfinite(lower) | np.isfinite(upper))
     if plain.any():
         names = [name for name, has in zip(train.names, plain, strict=True) if has]
         raise InputError(
             f"Motors without a circuit have no voltage to limit ({', '.join(names)}). Limit the others by "
-            "name, in a dict, and efforts by `effort`.",
-            key="voltage",
+            "name, in a dict, and efforts by `effort_limits`.",
+            key="voltage_limits",
             motors=tuple(names),
         )
     return train, lower, upper

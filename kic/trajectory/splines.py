@@ -11,16 +11,18 @@ import numpy as np
 
 from kic.errors import InputError, invalid
 from kic.numerics import polynomials as piecewise
-from kic.numerics.arguments import choice
+from kic.numerics.arguments import choice, entries
 from kic.numerics.arrays import reals
 from kic.numerics.polynomials import Piecewise
-from kic.trajectory.trajectory import Naming, Trajectory, naming, positive
+from kic.trajectory.trajectory import Naming, Trajectory, naming, positive_duration
 
 # shortest interval of a spline; its powers up to the seventh and their inverses are floating-point numbers
 INTERVAL_MIN = 1e-40
 
 
-def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerks: Any = None) -> Trajectory:
+def hermite(
+    points: Any, times: Any, rates: Any, *, accelerations: Any = None, jerks: Any = None
+) -> Trajectory:
     """Return polynomials through points with given derivatives there, of degree three, five or seven.
 
     Parameters
@@ -60,6 +62,7 @@ def hermite(points: Any, times: Any, rates: Any, accelerations: Any = None, jerk
 def spline(
     points: Any,
     times: Any = None,
+    *,
     duration: float = 1.0,
     degree: Literal[3, 5, 7] = 5,
     ends: Literal["rest", "free"] = "rest",
@@ -103,7 +106,11 @@ def spline(
     if wanted is None or wanted.ndim or wanted not in (3, 5, 7):
         raise invalid("degree", "must be 3, 5 or 7", degree)
     choice("ends", ends, ("rest", "free"))
-    knots = _centripetal_times(q, positive("duration", duration)) if times is None else _knots(times, len(q))
+    knots = (
+        _centripetal_times(q, positive_duration("duration", duration))
+        if times is None
+        else _knots(times, len(q))
+    )
     at = [0, *_stops(stops, len(q)), len(q) - 1]
     parts = []
     for a, b in pairwise(at):
@@ -194,7 +201,7 @@ def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
     if isinstance(stops, bool | np.bool_):
         return list(range(1, count - 1)) if stops else []
     # reals() rejects lists of bool, which would mean points 1 and 0
-    a = reals(list(stops)) if np.iterable(stops) else None
+    a = reals(entries(stops)) if np.iterable(stops) else None
     if a is None or a.ndim != 1 or not ((a == np.round(a)) & (a >= -count) & (a < count)).all():
         raise invalid("stops", f"must be points from 0 to {count - 1}", stops)
     return sorted({int(k) % count for k in a} - {0, count - 1})

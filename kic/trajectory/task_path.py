@@ -9,6 +9,7 @@ import numpy as np
 
 from kic.description.parts import Body, Frame
 from kic.errors import InputError, invalid, short_repr
+from kic.numerics.arguments import is_function
 from kic.numerics.arrays import broadcast_batches, is_scalar, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
@@ -22,7 +23,7 @@ Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 # number of intervals between times that are checked, place in the interval, and width of the differences
 CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
 # tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
-RATE_RTOL, DRIFT_RTOL, ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
+RATE_RTOL, VALUE_DRIFT_RTOL, VALUE_ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
 
 
 def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sample], t: np.ndarray) -> None:
@@ -50,14 +51,14 @@ def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sa
         shape = np.broadcast_shapes(stated[order][0].shape, _change(*around[0][0], order).shape)
         rate_given = np.stack([np.broadcast_to(a, shape) for a in stated[order]])
         size = max(drift, *(_magnitude(m, order) for m in middle))
-        drift = DRIFT_RTOL * size / float(t[-1] - t[0])
+        drift = VALUE_DRIFT_RTOL * size / float(t[-1] - t[0])
         wide = np.broadcast_to(h.reshape(-1, *[1] * (rate_given.ndim - 1)), rate_given.shape)
         one, two = (
             np.stack([np.broadcast_to(_change(a, b, order), shape) for a, b in pairs]) / (w * wide)
             for w, pairs in zip((1.0, 2.0), around, strict=True)
         )
         slope = (4 * one - two) / 3
-        allowed = 4 * np.abs(one - two) + ROUNDING_RTOL * size / wide + drift
+        allowed = 4 * np.abs(one - two) + VALUE_ROUNDING_RTOL * size / wide + drift
         allowed = allowed + RATE_RTOL * np.maximum(np.abs(rate_given), np.abs(slope)).max(axis=0)
         off = np.abs(slope - rate_given) - allowed
         if off.max(initial=-1.0) > 0:
@@ -102,14 +103,14 @@ STEP = 1e-40
 class TaskPath:
     """Desired values of a task's rows in time, with rates, and accelerations if they are known.
 
-    `path` is that of `Mechanism.follow`, and `t` (n,) are the times of the samples. `batch` is the shape
+    `path` is that of `Mechanism.track`, and `t` (n,) are the times of the samples. `batch` is the shape
     of the batch of paths, and `scale` (P,) the scale of each row: a characteristic length, or 1.
     """
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:
         # a Trajectory; its module cannot be imported here
         if hasattr(path, "sampled"):
-            path = path.sampled(model.description.coordinate_names)
+            path = path.sampled(model.description.coordinates)
         if not isinstance(path, Mapping) or not path:
             raise invalid(
                 "path", "must be a Trajectory, or a dict of rows or bodies, each with its path", path
@@ -152,8 +153,7 @@ class TaskPath:
                 rows = self._model.rows(e.valued, 1).layout.rows
                 missing.append(apart if turn is not None else rows.shortest(apart))
             if turn is not None:
-                question = self._model.pose(e.name)
-                p = question.layout.split(question.table(states), (len(states),))[0].reshape(-1, 4, 3)
+                p = self._model.pose(e.name).arrays(states)[0].reshape(-1, 4, 3)
                 # the rows of p are the rotated unit vectors, so p is the transpose of the rotation
                 missing.append(vector_from_matrix(turn @ p[:, 1:]))
             parts.append(np.concatenate(missing, axis=-1))
@@ -169,8 +169,8 @@ class _RowPath:
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
-        part = model.description.parts.get(name)
-        given = motion(float(t[0])) if callable(motion) and not _is_pose(motion) else motion
+        part = model.description._parts.get(name)
+        given = motion(float(t[0])) if is_function(motion) and not _is_pose(motion) else motion
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)
         self.valued: str = name
@@ -184,7 +184,7 @@ class _RowPath:
             self._part = part
             self._made = self._pose_function(motion, t)
             self.batch: tuple[int, ...] = ()
-            if callable(motion) and not _is_pose(motion):
+            if is_function(motion) and not _is_pose(motion):
                 labels = tuple(f"{name}.{w}" for w in ("x", "y", "z", "wx", "wy", "wz")[6 - self.size :])
                 check_rates(name, labels, self._made, t)
             return
@@ -223,7 +223,7 @@ class _RowPath:
 
     def _valued(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
         size = self.size
-        if not callable(motion):
+        if not is_function(motion):
             a = reals(motion)
             if a is not None and size == 1 and a.ndim and (a.ndim == 1 or a.shape[-1] != 1):
                 a = a[..., None]
@@ -273,7 +273,7 @@ class _RowPath:
 
     def _pose_function(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
         none = np.zeros(0)
-        if callable(motion) and not _is_pose(motion):
+        if is_function(motion) and not _is_pose(motion):
 
             def made(time: float) -> Sample:
                 found = motion(time)

@@ -15,7 +15,7 @@ ranges. At the end of an interval these terms are linearized iteratively until c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,15 +46,16 @@ from kic.trajectory.trajectory import Trajectory
 def uniform(
     trajectory: Trajectory,
     mechanism: Mechanism | None = None,
-    velocity: Any = None,
-    acceleration: Any = None,
-    jerk: Any = None,
-    effort: Any = None,
+    *,
+    rate_limits: Any = None,
+    acceleration_limits: Any = None,
+    jerk_limits: Any = None,
+    effort_limits: Any = None,
+    voltage_limits: Any = None,
     actuators: str | Iterable[str] | None = None,
     rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
     near: Configuration | None = None,
     samples: int = 201,
-    voltage: Any = None,
 ) -> Trajectory:
     """Return the same motion at the highest speed that the limits allow; one limit is just reached.
 
@@ -66,13 +67,15 @@ def uniform(
     ----------
     trajectory : Trajectory
         The motion. Its rates at the ends are scaled, too.
-    mechanism, velocity, acceleration, jerk, effort, actuators, rows, near
-        Mechanism, limits and start of the continuation, as in `fastest`.
-    samples : int
-        Number of sample times.
-    voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
+    mechanism, rate_limits, acceleration_limits, jerk_limits, effort_limits
+        Mechanism and limits, as in `fastest`.
+    voltage_limits : float, (K,) or (2, K) array_like, or dict of str to those, optional
         Limits of the motor voltages, by name or in the order of the description. Rotors, damping, friction
         and inductance are included; the share of the inductance scales with the jerk.
+    actuators, rows, near
+        Actuators, further limits and start of the continuation, as in `fastest`.
+    samples : int
+        Number of sample times.
 
     Returns
     -------
@@ -89,28 +92,41 @@ def uniform(
     Examples
     --------
     >>> slow = kic.trajectory.quintic({"A": 0.0}, {"A": 1.0}, duration=10.0)
-    >>> round(kic.trajectory.uniform(slow, velocity=1.875).duration, 12)
+    >>> round(kic.trajectory.uniform(slow, rate_limits=1.875).duration, 12)
     1.0
     """
     check_duration(trajectory)
     highest, of = np.inf, named(trajectory, mechanism)
-    given = ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk)
+    given = (
+        ("rate_limits", rate_limits),
+        ("acceleration_limits", acceleration_limits),
+        ("jerk_limits", jerk_limits),
+    )
+    others = dict[str, Any]()
     for order, (key, limits) in enumerate(given, start=1):
         if limits is not None:
-            share = _share(trajectory.extremes(order), of.bounds(key, limits))
+            if mechanism is not None and order == 1:
+                limits = mechanism._declared(key, limits)
+            own, others[key] = _divided(limits, of.names, mechanism is not None and order < 3)
+            share = _share(trajectory.extremes(order), of.bounds(key, own))
             highest = min(highest, share ** (-1 / order) if share else np.inf)
     s = grid_points(trajectory, samples, clustered=False)
     made = PathConstraints(())
     allowed_speeds = np.array([[0.0, np.inf]])
     hooks = constraint_factories(rows)
-    if effort is not None or actuators is not None or hooks:
+    if effort_limits is not None or actuators is not None or hooks or any(others.values()):
         made = path_constraints(
-            sample_path(trajectory, mechanism, near, s), effort=effort, actuators=actuators, rows=hooks
+            sample_path(trajectory, mechanism, near, s),
+            others.get("rate_limits"),
+            others.get("acceleration_limits"),
+            effort_limits,
+            actuators,
+            hooks,
         )
         allowed_speeds = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
-    if voltage is not None:
+    if voltage_limits is not None:
         allowed_speeds = intersection(
-            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage)
+            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage_limits)
         )
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     speed = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
@@ -120,13 +136,21 @@ def uniform(
         )
     if not speed > 0:
         why = static_violation(made, s, "t")
-        if voltage is not None and why is None:
+        if voltage_limits is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
             f"No speed meets the limits{f': {why}' if why else ''}. Relax the limits, or use another path.",
             key="limits",
         )
     return trajectory.scaled(1 / speed)
+
+
+def _divided(limits: Any, names: tuple[str, ...], by_rows: bool) -> tuple[Any, dict[str, Any] | None]:
+    """Return the limits of coordinates of the trajectory, and those of other rows, or None."""
+    if not by_rows or not isinstance(limits, Mapping):
+        return limits, None
+    others = {name: limit for name, limit in limits.items() if name not in names}
+    return {name: limit for name, limit in limits.items() if name in names}, others or None
 
 
 def _quadratics(made: PathConstraints) -> list[list[np.ndarray]]:
@@ -149,6 +173,13 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
 
 def check_duration(trajectory: Any) -> None:
     """Check that a trajectory has a positive duration."""
+    if isinstance(trajectory, Configuration):
+        raise InputError(
+            "`path` must be a Trajectory, got a batch of configurations. Make one with trajectory.spline or "
+            "trajectory.line, of the values of the path.",
+            key="path",
+            got=trajectory,
+        )
     if not instance("path", trajectory, Trajectory).duration:
         raise InputError("A trajectory of zero duration cannot be scaled.", key="path", got=0.0)
 
@@ -173,7 +204,7 @@ ITERATIONS_MAX, SPEED_RTOL = 40, 1e-10
 # violation of a limit, as a share of it, that exceeds rounding
 VIOLATION_RTOL = 1e-6
 # distance of a speed outside of a range, as a share, that is rounding
-RANGE_RTOL = 1e-9
+TIMING_RANGE_RTOL = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,6 +230,8 @@ class TimeOptimal(Printable):
     excess : float
         Largest violation of limits in the middle of intervals, as a share of the limits.
     """
+
+    _one_line = ("names",)
 
     trajectory: Trajectory
     s: np.ndarray
@@ -229,7 +262,7 @@ class TimeOptimal(Printable):
             f"points, {self.excess:.1e} between"
         )
         bound, time = np.array(self.binding), np.diff(self.t)
-        names = [name for name in self.names if name in bound]
+        names = list(dict.fromkeys(name for name in self.names if name in bound))
         cells = np.array([[time[bound == name].sum() / self.t[-1]] for name in names])
         sheet.matrix("active limits, and their share of the time", names, ["share"], cells)
         return sheet
@@ -238,16 +271,17 @@ class TimeOptimal(Printable):
 def fastest(
     path: Trajectory,
     mechanism: Mechanism | None = None,
-    velocity: Any = None,
-    acceleration: Any = None,
-    effort: Any = None,
+    *,
+    rate_limits: Any = None,
+    acceleration_limits: Any = None,
+    effort_limits: Any = None,
+    voltage_limits: Any = None,
     actuators: str | Iterable[str] | None = None,
     rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
     near: Configuration | None = None,
     start_speed: float = 0.0,
     end_speed: float = 0.0,
     grid: int = 201,
-    voltage: Any = None,
 ) -> TimeOptimal:
     """Return the time-optimal motion along a path within limits.
 
@@ -257,11 +291,21 @@ def fastest(
         The path; its timing is ignored. It must be smooth and never at rest, as made by `line`, or by
         `spline` with ``ends="free"``.
     mechanism : Mechanism, optional
-        The mechanism, open or closed, needed for limits of efforts or voltages.
-    velocity, acceleration, effort : float, (M,) or (2, M) array_like, or dict of str to those
+        The mechanism, open or closed, needed for limits of efforts, voltages and other rows.
+    rate_limits, acceleration_limits, effort_limits : float, (M,) or (2, M) array_like, or dict to those
         Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free.
+        Names of rates and accelerations may be any rows of the mechanism, such as motors while the path is
+        that of the tool. Names of efforts may be `actuators` of the mechanism. True stands for limits of
+        efforts or rates of the description, `Mechanism.effort_limits` and `Mechanism.rate_limits`.
+    voltage_limits : float, (K,) or (2, K) array_like, or dict of str to those, optional
+        Limits of the motor voltages, by name or in the order of the description, with as many motors as
+        degrees of freedom. Rotors, damping and friction are included. Motors with inductance raise an error:
+        accelerations of the fastest motion jump, but currents in an inductance cannot. Leave the inductance
+        out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
     actuators : str or list of str, optional
-        Coordinates at which efforts act, as many as degrees of freedom; by default those of the path.
+        Rows at which efforts act; by default the coordinates of the path, or the actuators of the mechanism
+        if `effort_limits` names others. Of more actuators than degrees of freedom, efforts within the limits
+        must exist that make the motion; `Configuration.distribute` chooses some.
     rows : callable or list of those, optional
         Further limits: functions of a `PathSamples` that return `PathConstraints`.
     near : Configuration, optional
@@ -274,11 +318,6 @@ def fastest(
         of an arm on a winding path, less on a straight one. Between the points limits may be exceeded by an
         amount of second order, which is ``excess``. To respect them everywhere, lower them by this amount, or
         take a finer grid.
-    voltage : float, (K,) or (2, K) array_like, or dict of str to those, optional
-        Limits of the motor voltages, by name or in the order of the description, with as many motors as
-        degrees of freedom. Rotors, damping and friction are included. Motors with inductance raise an error:
-        accelerations of the fastest motion jump, but currents in an inductance cannot. Leave the inductance
-        out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
 
     Raises
     ------
@@ -289,9 +328,18 @@ def fastest(
     Examples
     --------
     >>> straight = kic.trajectory.line({"tip.x": 0.0}, {"tip.x": 1.0})
-    >>> best = kic.trajectory.fastest(straight, acceleration=1.0)
+    >>> best = kic.trajectory.fastest(straight, acceleration_limits=1.0)
     >>> round(best.trajectory.duration, 12), best.binding[0]
     (2.0, 'acceleration of tip.x')
+
+    Limit the joints of an arm whose tip moves along a line:
+
+    >>> arm = kic.load("horn-two-link")
+    >>> reach = kic.trajectory.line({"tip.x": 1.0, "tip.y": 1.0}, {"tip.x": 1.5, "tip.y": 1.0})
+    >>> near = arm.at([0.3, 1.0])
+    >>> limits = {"effort_limits": {"shoulder": 50.0}, "rate_limits": {"elbow": 2.0}}
+    >>> kic.trajectory.fastest(reach, arm, **limits, near=near).names
+    ('velocity of elbow', 'effort of shoulder')
     """
     check_duration(path)
     ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
@@ -299,15 +347,16 @@ def fastest(
     of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moving(of)
     factories = constraint_factories(rows)
-    if voltage is not None:
-        factories.append(voltage_rows(mechanism, voltage))
+    if voltage_limits is not None:
+        factories.append(voltage_rows(mechanism, voltage_limits))
     limits, middle = _ends_and_middles(
-        path_constraints(of, velocity, acceleration, effort, actuators, factories)
+        path_constraints(of, rate_limits, acceleration_limits, effort_limits, actuators, factories)
     )
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
-            "No limit restricts the accelerations. Give acceleration, effort or voltage limits, or "
-            "constraint rows with nonzero A. With velocity limits alone, the speed would be discontinuous.",
+            "No limit restricts the accelerations. Give `acceleration_limits`, `effort_limits`, "
+            "`voltage_limits`, or `rows` with nonzero A. With `rate_limits` alone, the speed would be "
+            "discontinuous.",
             key="limits",
         )
     phase = _Phase(s, limits, ends[1])
@@ -380,7 +429,7 @@ class _Phase:
         # limits of the speed alone apply at the start of the next interval
         state = ~(rows.A.any(axis=(0, 1)) | rows.B.any(axis=(0, 1)))
         for a in (rows.C, rows.D, rows.lower, rows.upper):
-            state &= np.isclose(a[1:, 0], a[:-1, 1], rtol=RANGE_RTOL, atol=0).all(axis=0)
+            state &= np.isclose(a[1:, 0], a[:-1, 1], rtol=TIMING_RANGE_RTOL, atol=0).all(axis=0)
         self.lower[:-1, 1, state], self.upper[:-1, 1, state] = -np.inf, np.inf
         self.late = np.where(state, 0.0, rows.C[:, 1])
         self.late[-1] = 0.0
@@ -458,7 +507,7 @@ class _Phase:
 
     def _forward_pass(self, start: float, ranges: list[np.ndarray]) -> np.ndarray:
         """Return the highest speeds (L + 1,) from which the end can be reached."""
-        near = ranges[0] * (1 + np.array([-RANGE_RTOL, RANGE_RTOL]))
+        near = ranges[0] * (1 + np.array([-TIMING_RANGE_RTOL, TIMING_RANGE_RTOL]))
         if not ((near[:, 0] <= start) & (start <= near[:, 1])).any():
             self._raise_at_start(start, ranges[0])
         v = [start]
@@ -471,7 +520,7 @@ class _Phase:
             # rounding may put the speed slightly outside its range
             met = np.minimum(squares[:, 1], max(high, low)), np.maximum(squares[:, 0], min(high, low))
             gap = np.maximum(met[1] - met[0], 0.0)
-            best = int(np.flatnonzero(gap <= max(RANGE_RTOL * squares.max(), gap.min()))[-1])
+            best = int(np.flatnonzero(gap <= max(TIMING_RANGE_RTOL * squares.max(), gap.min()))[-1])
             x = max(float(met[0][best]), float(squares[best, 0]))
             if x == np.inf:
                 raise InputError(
@@ -507,7 +556,7 @@ class _Phase:
             f"The path cannot start with ṡ = {start:.5g}"
             + (f": {why}." if why else ".")
             + f" With ṡ from {can} the end is reached.",
-            key="start",
+            key="start_speed",
             got=start,
             ranges=ranges,
         )

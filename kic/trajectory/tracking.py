@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Animated, Configuration
 from kic.description.table_columns import motion_columns
 from kic.description.units import row_unit
-from kic.errors import ConfigurationError, InputError, SingularError, invalid
+from kic.errors import ConfigurationError, InputError, at_times, invalid
+from kic.kernels import layout as lay
 from kic.kinematics.state import difference, integrate
 from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
@@ -29,18 +30,18 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits, MotionLimits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
-ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
+TRACKING_ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
-NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
+TRACKING_NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
 STEP_SHARE_MIN = 0.01
 # most steps of the integrator between two times
-STEPS_MAX = 400
+TRACKING_STEPS_MAX = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrackingResult(Printable, Tabular):
-    """Result of following a path: configurations, rates and errors; made by `Mechanism.follow`.
+class TrackingResult(Printable, Tabular, Animated):
+    """Result of following a path: configurations, rates and errors; made by `Mechanism.track`.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class TrackingResult(Printable, Tabular):
         Times.
     configuration : Configuration
         The configurations, whose batch begins with the n times.
-    task, coordinates : tuple of str
+    rows, coordinates : tuple of str
         Names of the P rows of the task and of the M coordinates.
     qd : (n, ..., M)
         Rates of the coordinates.
@@ -61,9 +62,11 @@ class TrackingResult(Printable, Tabular):
         λ² at every time, zero where it was not damped.
     """
 
+    _one_line = ("rows", "coordinates", "batch")
+
     t: np.ndarray
     configuration: Configuration
-    task: tuple[str, ...]
+    rows: tuple[str, ...]
     coordinates: tuple[str, ...]
     qd: np.ndarray
     qdd: np.ndarray | None
@@ -84,7 +87,7 @@ class TrackingResult(Printable, Tabular):
             made += motion_columns(description, self.coordinates, motion)[len(self.coordinates) :]
             made += [
                 Variable(f"{row}.error", self.error[..., k], row_unit(description, row))
-                for k, row in enumerate(self.task)
+                for k, row in enumerate(self.rows)
             ]
         return DataTable(description.name, (time, *batch_axes(self.batch[1:])), tuple(made))
 
@@ -120,15 +123,15 @@ class TrackingResult(Printable, Tabular):
         >>> c = m.at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
         >>> home = c.value("flange")
         >>> turn = lambda t: home + 0.05 * np.stack([np.cos(t) - 1, np.sin(t), 0 * t])
-        >>> f = m.follow({"flange": turn}, np.linspace(0, 4 * np.pi, 41), near=c)
+        >>> f = m.track({"flange": turn}, np.linspace(0, 4 * np.pi, 41), near=c)
         >>> f.drift(2 * np.pi).shape, bool(abs(f.error).max() < 1e-12)
         ((2, 7), True)
         """
         found = positive("period", period)
         cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
-        times = self.t[0] + found * np.arange(cycles + 1)
+        times = self.t[0] + found * np.arange(min(cycles, len(self.t)) + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
-        if cycles < 1 or np.abs(self.t[places] - times).max() > 1e-9 * found:
+        if not 1 <= cycles < len(self.t) or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
                 f"`t` must contain {self.t[0]:g} plus multiples of the period {found:g}, at least "
                 f"one; it ends at {self.t[-1]:g}.",
@@ -142,7 +145,7 @@ class TrackingResult(Printable, Tabular):
             moved = moved[:, tree.to_coordinates]
         return moved.reshape(cycles, *self.batch[1:], tree.size)
 
-    def plot(self, member: Any = None, width: float = 3.5) -> Picture:
+    def plot(self, *, member: Any = None, width: float = 3.5) -> Picture:
         """Plot the task, its error, the coordinates and their rates over time in stacked panels.
 
         Parameters
@@ -165,9 +168,9 @@ class TrackingResult(Printable, Tabular):
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = c._model.description
         # rows of angular velocities have no values, only errors
-        valued = [row for row in self.task if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
+        valued = [row for row in self.rows if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
         panels = part_panels(drawing, c, valued, which)
-        panels += motion_panels(drawing, self.task, self.error[which], what="error")
+        panels += motion_panels(drawing, self.rows, self.error[which], what="error")
         panels += part_panels(drawing, c, self.coordinates, which)
         panels += motion_panels(drawing, self.coordinates, self.qd[which], 1)
         return draw_plots(self.t, panels, drawing.units.time, width=width)
@@ -175,7 +178,7 @@ class TrackingResult(Printable, Tabular):
     def summary(self) -> Summary:
         """Return a summary of the path and its errors."""
         sheet = Summary(
-            f"{', '.join(self.task)} followed from t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} times"
+            f"{', '.join(self.rows)} followed from t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} times"
         )
         if 0 in self.batch:
             sheet.say(f"empty batch {self.batch}")
@@ -183,8 +186,8 @@ class TrackingResult(Printable, Tabular):
         damped = self.damping > 0
         if damped.any():
             sheet.say(f"damped in {int(damped.sum())} of {damped.size} members, where the task is not met")
-        worst = np.abs(self.error).reshape(-1, len(self.task)).max(axis=0)
-        sheet.matrix("largest error", self.task, [""], worst[:, None])
+        worst = np.abs(self.error).reshape(-1, len(self.rows)).max(axis=0)
+        sheet.matrix("largest error", self.rows, [""], worst[:, None])
         index = sheet.member(self.batch[1:])
         if index is not None:
             c = self.configuration
@@ -209,8 +212,8 @@ def follow(
     tolerance: float,
     limits: Limits = None,
 ) -> TrackingResult:
-    """Follow a path; see `Mechanism.follow`."""
-    model.require_real("Following a path", "Use Configuration.resolve().")
+    """Follow a path; see `Mechanism.track`."""
+    model.require_real("Following a path", "Use Configuration.resolve_redundancy().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise invalid("t", "must be at least two increasing times", t)
@@ -222,7 +225,7 @@ def follow(
     start, around = initial_states(model, near)
     follower = _PathFollower(model, task_path, weight, secondary, damping, wrt)
     shape = broadcast_batches(
-        near=around, path=task_path.batch, weight=follower.f.weighting.batch, **follower.aim.batches
+        near=around, path=task_path.batch, criterion=follower.f.weighting.batch, **follower.aim.batches
     )
     follower.set_batch(shape)
     states = np.broadcast_to(start, (*shape, start.shape[-1])).reshape(prod(shape), start.shape[-1]).copy()
@@ -230,17 +233,18 @@ def follow(
     for k, time in enumerate(times.tolist()):
         if k:
             states = follower.advance(states, float(times[k - 1]), time, gain, float(tight))
-        if exact:
-            states = follower.correct(states, time)
+        with at_times(time):
+            if exact:
+                states = follower.correct(states, time)
+            errors.append(task_path.error(states, time, shape))
         found.append(states)
-        errors.append(task_path.error(states, time, shape))
     whole = (len(times), *shape)
     c = Configuration(model, whole, np.concatenate(found).reshape(-1, start.shape[-1]))
     within_limits(c, limits, "raise", times=times)
     error = (
         np.concatenate(errors).reshape(*whole, -1)
         if prod(whole)
-        else np.zeros((*whole, len(follower.f.task)))
+        else np.zeros((*whole, len(follower.f.rows)))
     )
     rates = [np.broadcast_to(task_path.rates(x), (*shape, error.shape[-1])) for x in times.tolist()]
     motion: dict[str, Any] = dict.fromkeys(("udd", "uddd", "qd"))
@@ -249,8 +253,9 @@ def follow(
     known = exact and damping is None and not follower.aim.has_callable
     if known and all(a is not None for a in bends):
         motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
-    r = resolve(c, task_path.names, motion, weight, "consistent", secondary, damping, wrt, "raise")
-    return TrackingResult(times, c, r.task, r.coordinates, r.qd, r.qdd, error, r.damping)
+    with at_times(times):
+        r = resolve(c, task_path.names, motion, weight, "consistent", secondary, damping, wrt, "raise")
+    return TrackingResult(times, c, r.rows, r.coordinates, r.qd, r.qdd, error, r.damping)
 
 
 class _PathFollower:
@@ -268,7 +273,8 @@ class _PathFollower:
         self.model, self.task_path, self.weight, self.wrt = model, task_path, weight, wrt
         self.damping, self.secondary = damping, secondary
         self.f = RedundancyEvaluator(model, task_path.names, weight, "consistent", damping, wrt, order=1)
-        self.aim = NullSpaceMotion(secondary, len(self.f.coordinates))
+        projected = self.f.weighting.metric != lay.UNIT_METRIC
+        self.aim = NullSpaceMotion(secondary, len(self.f.coordinates), projected)
         if self.aim.time_dependent:
             raise InputError(
                 "`secondary` must be constant rates z in a path, got (z, ż). Give an "
@@ -297,7 +303,7 @@ class _PathFollower:
         z = None
         if secondary and self.aim:
             z = self.aim.rates(c, self.wrt, self.task_path.names).reshape(len(states), -1)
-        motion = self.f.motion([ud, None, z, None], len(states), states.dtype)
+        motion = self.f.packed_motion([ud, None, z, None], len(states), states.dtype)
         r = self.f.results(self.f.table(states, motion, False, slice(None)), (len(states),))
         return tree_rates(c, r.qd, self.wrt), r.damped
 
@@ -313,22 +319,21 @@ class _PathFollower:
 
         def slope(time: float, y: np.ndarray) -> np.ndarray:
             here = _unit(tree, y.reshape(-1, size))
-            ud = np.broadcast_to(self.task_path.rates(time), (*self.shape, len(self.f.task)))
-            ud = ud.reshape(len(here), -1)
-            if gain:
-                ud = ud + gain * self.task_path.error(here, time, self.shape)
-            try:
+            with at_times(time):
+                ud = np.broadcast_to(self.task_path.rates(time), (*self.shape, len(self.f.rows)))
+                ud = ud.reshape(len(here), -1)
+                if gain:
+                    ud = ud + gain * self.task_path.error(here, time, self.shape)
                 rates, _ = self.rates(here, ud, secondary=True)
-            except SingularError as error:
-                raise SingularError(f"At t = {time:g}: {error.message}", **error.numbers) from error
             if not tree.balls:
                 return rates.ravel()
             return integrate(tree, here.astype(complex), 1j * STEP * rates).imag.ravel() / STEP
 
         solver = DOP853(slope, start, states.ravel(), end, rtol=tolerance, atol=tolerance * 1e-2)
         reason: str | None = "its steps become too short."
-        for _ in range(STEPS_MAX):
-            reason = solver.step() or reason
+        for _ in range(TRACKING_STEPS_MAX):
+            with np.errstate(all="ignore"):  # a step with huge numbers fails
+                reason = solver.step() or reason
             if solver.status != "running":
                 break
         if solver.status != "finished":
@@ -344,8 +349,7 @@ class _PathFollower:
         """Return the states with loops closed by the smallest change."""
         if self.closure is None or not len(states):
             return states
-        states, left = self.closure.newton(states, self.closure.goal(np.zeros((len(states), 0))))
-        why = self.closure.failure_reasons(states, left)
+        states, _, why = self.closure.solve_from(states, np.zeros((len(states), 0)))
         if any(why):
             k = next(k for k, one in enumerate(why) if one)
             raise ConfigurationError(
@@ -361,14 +365,11 @@ class _PathFollower:
         error = task_path.error(states, time, self.shape)
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
-        for k in range(NEWTON_STEPS_MAX):
+        for k in range(TRACKING_NEWTON_STEPS_MAX):
             going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
             if not going.any():
                 break
-            try:
-                step, damped = self.rates(states, error, secondary=False)
-            except SingularError as failed:
-                raise SingularError(f"At t = {time:g}: {failed.message}", **failed.numbers) from failed
+            step, damped = self.rates(states, error, secondary=False)
             # limit rotations to half a radian per step
             large = np.abs(step / self.model.transfer(()).column_scale).max(axis=1, initial=0.0)
             step = step * (share / np.maximum(1.0, 2 * large))[:, None]
@@ -377,12 +378,12 @@ class _PathFollower:
             now = np.abs(missing / scale).max(axis=1, initial=0.0)
             better = going & (now < left)
             # near rounding, shorter steps do not help
-            share = np.where(better, 1.0, np.where(left > ERROR_MAX, share / 4, 0.0))
+            share = np.where(better, 1.0, np.where(left > TRACKING_ERROR_MAX, share / 4, 0.0))
             states = np.where(better[:, None], tried, states)
             error = np.where(better[:, None], missing, error)
             left = np.where(better, now, left)
         lost = np.where(damped, 0.0, left)
-        if (lost > ERROR_MAX).any():
+        if (lost > TRACKING_ERROR_MAX).any():
             k = int(np.argmax(lost))
             raise ConfigurationError(
                 f"'{self.model.description.name}' does not reach its path{self._member(k)} at t = {time:g}: "

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Animated, Configuration
 from kic.description.table_columns import effort_columns, motion_columns
-from kic.description.units import rate_unit, row_unit
+from kic.description.units import power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
-from kic.errors import InputError, invalid, short_repr, unknown
+from kic.errors import InputError, at_times, invalid, short_repr
+from kic.joint_forces.force_table import ForceTable, force_table
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, real_array, reals
 from kic.numerics.display import Printable, Summary
+from kic.numerics.limits import bounds
 from kic.numerics.polynomials import Piecewise
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
@@ -81,25 +83,9 @@ class Naming:
         return _finite(key, value, (*front, self.size))
 
     def bounds(self, key: str, value: Any, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper limits (M,). With `rest`, 0 must lie between them.
-
-        A number limits the magnitude of all coordinates, (M,) numbers limit each, (2, M) numbers are lower
-        and upper limits. A dict gives a number, a pair, or (w,) or (2, w) numbers for some names; other names
-        are free.
-        """
-        if not isinstance(value, Mapping):
-            return _pair(key, value, self.size, rest)
-        lower, upper = np.full(self.size, -np.inf), np.full(self.size, np.inf)
-        places = {name: (width, at) for name, width, at in self._places()}
-        for name, limit in value.items():
-            if name not in places:
-                raise unknown("coordinate", name, f"limits of {key}", self.names)
-            width, at = places[name]
-            a = as_numbers(limit)
-            if not width and a is not None and a.shape == (2,):
-                limit = a[:, None]
-            lower[at], upper[at] = _pair(f"{key}[{name!r}]", limit, max(width, 1), rest)
-        return lower, upper
+        """Return lower and upper limits (M,); see `kic.numerics.limits.bounds`."""
+        places = {name: at for name, _, at in self._places()}
+        return bounds(key, value, self.labels, places, rest=rest)
 
 
 def naming(key: str, value: Any, rank: int = 0) -> Naming:
@@ -138,22 +124,6 @@ def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return a
 
 
-def _pair(key: str, value: Any, size: int, rest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper limits (size,); infinite values mean no limit."""
-    a = as_numbers(value)
-    if a is None or a.dtype != np.float64 or a.shape not in ((), (size,), (2, size)) or np.isnan(a).any():
-        raise invalid(key, f"must be a number, ({size},) numbers, or (2, {size}) lower and upper ones", value)
-    lower, upper = a if a.shape == (2, size) else (-np.broadcast_to(a, size), np.broadcast_to(a, size))
-    if not (lower < upper).all() or (rest and not ((lower <= 0) & (upper >= 0)).all()):
-        raise InputError(
-            f"Limits of `{key}` must be positive, or a lower one below an upper one"
-            f"{' with 0 between them' if rest else ''}, got {short_repr(value)}.",
-            key=key,
-            got=value,
-        )
-    return lower, upper
-
-
 class Motion(NamedTuple):
     """Positions (..., M) and their time derivatives, to unpack: ``q, qd, qdd, qddd = trajectory(t)``."""
 
@@ -164,7 +134,7 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledMotion(Tabular):
+class SampledMotion(Tabular, Animated):
     """Mechanism sampled along a trajectory; made by `Trajectory.on`.
 
     Attributes
@@ -177,18 +147,28 @@ class SampledMotion(Tabular):
         q, q̇, q̈, q⃛ (T, M) of the coordinates.
     wrt : tuple of str or None
         The coordinates, for `wrt` in other methods; None for the mechanism's own.
+    applied : dict of str to (T, 3) or (3,) array_like, or None
+        Components of named forces and moments along the motion, in the axes that each has.
+    actuators : tuple of str or None
+        Rows at which efforts act; None for the coordinates.
+    criterion, effort_limits
+        Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
 
     Notes
     -----
-    `plot` and the tables also accept "efforts" and "joint forces" as names.
+    `plot` and the tables also accept "efforts", "powers" and "joint forces" as names.
     """
 
     t: np.ndarray
     configuration: Configuration
     motion: Motion
     wrt: tuple[str, ...] | None
+    actuators: tuple[str, ...] | None = field(default=None, kw_only=True)
+    applied: dict[str, Any] | None = field(default=None, kw_only=True)
+    criterion: Any = field(default="minimum norm", kw_only=True)
+    effort_limits: Any = field(default=None, kw_only=True)
 
-    def of(self, names: str | Iterable[str]) -> Motion:
+    def of(self, of: str | Iterable[str]) -> Motion:
         """Return values, velocities, accelerations and jerks (T, P) of points, joints or rows.
 
         Values of angular velocities are NaN.
@@ -201,20 +181,30 @@ class SampledMotion(Tabular):
         >>> motion.of("tip").qd[0].round(12).tolist()
         [0.5, 0.0, 0.0]
         """
-        return Motion(*self.configuration.motion(names, *self.motion[1:], wrt=self.wrt))
+        with at_times(self.t):
+            return Motion(*self.configuration.motion(of, *self.motion[1:], wrt=self.wrt))
 
-    def effort(self, actuators: str | Iterable[str] | None = None) -> np.ndarray:
-        """Return the efforts (T, M) of the motion (eq 2-198).
+    def effort(
+        self,
+        *,
+        actuators: str | Iterable[str] | None = None,
+        criterion: Any = None,
+        effort_limits: Any = None,
+    ) -> np.ndarray:
+        """Return the efforts (T, A) of the motion (eq 2-198).
 
         Parameters
         ----------
         actuators : str or list of str, optional
-            Coordinates at which they act, as many as degrees of freedom; by default those of the trajectory.
+            Rows at which they act; by default those of this motion.
+        criterion, effort_limits
+            Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`;
+            by default those of this motion.
 
         Raises
         ------
-        SingularError
-            As `Configuration.dynamics`.
+        InputError, LimitError, SingularError
+            As `Configuration.dynamics` and `Configuration.distribute`.
 
         Examples
         --------
@@ -223,30 +213,72 @@ class SampledMotion(Tabular):
         >>> hold.effort()[0].tolist()
         [19.62, 4.905]
         """
-        if actuators is None:
-            return self.configuration.inverse_dynamics(self.motion.qd, self.motion.qdd, self.wrt)
-        moved = self.of(actuators)
-        return self.configuration.inverse_dynamics(moved.qd, moved.qdd, actuators)
+        c, names = self.configuration, self._acting(actuators)
+        for key, given in (("criterion", criterion), ("effort_limits", effort_limits)):
+            if given is not None and (names is None or len(names) <= c._model.dof):
+                raise InputError(
+                    f"`{key}` must be left out unless there are more actuators than the {c._model.dof} "
+                    f"degrees of freedom of '{c.name}': otherwise the motion determines the efforts.",
+                    key=key,
+                    got=given,
+                )
+        with at_times(self.t):
+            if names is None or len(names) > c._model.dof:
+                T = c.inverse_dynamics(self.motion.qd, self.motion.qdd, wrt=self.wrt, applied=self.applied)
+                if names is None:
+                    return T
+                by = self.criterion if criterion is None else criterion
+                limits = self.effort_limits if effort_limits is None else effort_limits
+                return c.distribute(
+                    T, actuators=names, criterion=by, effort_limits=limits, wrt=self.wrt
+                ).effort
+            moved = self.of(names)
+            return c.inverse_dynamics(moved.qd, moved.qdd, wrt=names, applied=self.applied)
 
-    def drive(self) -> MotorDemand:
+    def power(
+        self,
+        *,
+        actuators: str | Iterable[str] | None = None,
+        criterion: Any = None,
+        effort_limits: Any = None,
+    ) -> np.ndarray:
+        """Return the powers (T, A) of the efforts, with the parameters of `effort`.
+
+        Examples
+        --------
+        >>> crank = kic.load("four-bar").path({"A": np.linspace(1.2, 2.2, 5)})
+        >>> kic.trajectory.at_speed(crank, 10.0, actuators=["A", "D"]).power().shape
+        (5, 2)
+        """
+        names = self._acting(actuators)
+        rates = self.motion.qd if names is None else self.of(names).qd
+        return rates * self.effort(actuators=actuators, criterion=criterion, effort_limits=effort_limits)
+
+    def _acting(self, actuators: str | Iterable[str] | None) -> tuple[str, ...] | None:
+        """Return the labels of given actuators, else those of this motion; None for the coordinates."""
+        given = self.actuators if actuators is None else actuators
+        return None if given is None else self.configuration._model.actuators(given)
+
+    def motor_demand(self) -> MotorDemand:
         """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
 
         Raises
         ------
         InputError, SingularError, InertiaError
-            As `Configuration.drive`.
+            As `Configuration.motor_demand`.
 
         Examples
         --------
         >>> arm = kic.load("puma560-motors")
         >>> swing = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
-        >>> swing.on(arm, 5).drive().voltage.shape
+        >>> swing.on(arm, 5).motor_demand().voltage.shape
         (5, 6)
         """
         _, qd, qdd, qddd = self.motion
-        return self.configuration.drive(qd, qdd, qddd, wrt=self.wrt)
+        with at_times(self.t):
+            return self.configuration.motor_demand(qd, qdd, qddd, wrt=self.wrt, applied=self.applied)
 
-    def joint_forces(self, actuators: str | Iterable[str] | None = None) -> JointForces:
+    def joint_forces(self, *, actuators: str | Iterable[str] | None = None) -> JointForces:
         """Return forces and moments in all joints along the motion, a batch (T,).
 
         Parameters
@@ -270,17 +302,56 @@ class SampledMotion(Tabular):
         (5, 3)
         """
         _, qd, qdd, _ = self.motion
-        return self.configuration.joint_forces(qd, qdd, wrt=self.wrt, actuators=actuators)
+        names = self._acting(actuators)
+        with at_times(self.t):
+            return self.configuration.joint_forces(
+                qd, qdd, wrt=self.wrt, applied=self.applied, actuators=names
+            )
 
-    def plot(self, names: str | Iterable[str] | None = None, width: float = 3.5) -> Picture:
+    def force_table(
+        self,
+        *,
+        of: str | Iterable[str] | None = None,
+        actuators: str | Iterable[str] | None = None,
+        transmission: str | Iterable[str] | None = None,
+    ) -> ForceTable:
+        """Return the table of the drive and its load over time; see `Configuration.force_table`.
+
+        Parameters
+        ----------
+        of, actuators, transmission
+            As in `Configuration.force_table`.
+
+        Returns
+        -------
+        ForceTable
+
+        Raises
+        ------
+        InertiaError, InputError, SingularError
+            As `Configuration.force_table`.
+
+        Examples
+        --------
+        >>> crank = kic.load("four-bar").path({"A": np.linspace(1.2, 2.2, 5)})
+        >>> table = kic.trajectory.at_speed(crank, 10.0).force_table(transmission="C")
+        >>> table["C.transmission_angle"].round(4)
+        array([1.5659, 1.6805, 1.8002, 1.9194, 2.0318])
+        """
+        c, (_, qd, qdd, _) = self.configuration, self.motion
+        axis = TableAxis("t", self.t, c._model.description.units.time)
+        with at_times(self.t):
+            return force_table(c, qd, qdd, of, self.wrt, self.applied, actuators, transmission, axis)
+
+    def plot(self, of: str | Iterable[str] | None = None, *, width: float = 3.5) -> Picture:
         """Plot curves over time in stacked panels.
 
         Parameters
         ----------
-        names : str or list of str, optional
+        of : str or list of str, optional
             Names as in `of`, each with values, velocities, accelerations and jerks; by default the
-            coordinates. "efforts" are those of the motion, "joint forces" the magnitudes of the forces in all
-            joints.
+            coordinates. "efforts" and "powers" are those of the actuators of the motion, "joint forces" the
+            magnitudes of the forces in all joints.
         width : float
             Width in inches.
 
@@ -291,13 +362,15 @@ class SampledMotion(Tabular):
         """
         drawing = self.configuration._model.description
         panels: list[Panel] = []
-        rows, labels, groups = self._rows_and_groups(names)
+        rows, labels, groups = self._rows_and_groups(of)
         for order, values in enumerate(self.of(rows) if rows else ()):
             panels += motion_panels(drawing, labels, values, order)
         for name in groups:
             if name == "efforts":
-                efforts = self.configuration.dynamics(wrt=self.wrt)
-                panels += effort_panels(drawing, efforts.coordinates, self.effort())
+                panels += effort_panels(drawing, self._acting_labels, self.effort())
+            elif name == "powers":
+                names = self._acting_labels
+                panels += by_unit("power", [power_unit(drawing)] * len(names), names, self.power())
             else:
                 f = self.joint_forces()
                 size = np.linalg.norm(f.force, axis=-1)
@@ -305,11 +378,17 @@ class SampledMotion(Tabular):
                 panels.append(Panel("joint force", drawing.units.force, lines))
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
+    @property
+    def _acting_labels(self) -> tuple[str, ...]:
+        """Tuple of the labels of the rows at which efforts act."""
+        names = self._acting(None)
+        return self.configuration._model.transfer_for(self.wrt).labels if names is None else names
+
     def _rows_and_groups(self, names: Any) -> tuple[list[str], tuple[str, ...], list[str]]:
         """Return the names of rows, their labels, and the names of groups; by default the coordinates."""
         c = self.configuration
-        given = self.wrt or c.coordinates if names is None else names_of(names, "names", 1)
-        rows = [name for name in given if name not in FORCE_GROUPS or name in c._model.description.parts]
+        given = self.wrt or c.coordinates if names is None else names_of(names, "of", 1)
+        rows = [name for name in given if name not in FORCE_GROUPS or name in c._model.description._parts]
         labels = c.coefficients(rows, order=1, wrt=self.wrt).rows if rows else ()
         return rows, labels, [name for name in given if name not in rows]
 
@@ -319,8 +398,10 @@ class SampledMotion(Tabular):
         made: list[Variable] = motion_columns(m, labels, self.of(rows)) if rows else []
         for name in groups:
             if name == "efforts":
-                coordinates = self.configuration.dynamics(wrt=self.wrt).coordinates
-                made += effort_columns(m, coordinates, self.effort())
+                made += effort_columns(m, self._acting_labels, self.effort())
+            elif name == "powers":
+                powers = zip(self._acting_labels, self.power().T, strict=True)
+                made += [Variable(f"{label}.power", power, power_unit(m)) for label, power in powers]
             else:
                 made += self.joint_forces()._table().variables  # with the efforts of actuators
         columns = {variable.name: variable for variable in made}
@@ -332,10 +413,19 @@ class SampledMotion(Tabular):
 
 
 # groups of curves and columns by name; a part of the same name takes precedence
-FORCE_GROUPS = ("efforts", "joint forces")
+FORCE_GROUPS = ("efforts", "powers", "joint forces")
 
 
-def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = None) -> SampledMotion:
+def at_speed(
+    path: Configuration,
+    qd: Any,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    applied: dict[str, Any] | None = None,
+    actuators: str | Iterable[str] | None = None,
+    criterion: Any = "minimum norm",
+    effort_limits: Any = None,
+) -> SampledMotion:
     """Return the motion along a path of configurations at constant rates of the coordinates.
 
     Parameters
@@ -346,6 +436,12 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
         Constant rates; one number for one degree of freedom.
     wrt : str or list of str, optional
         The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+    applied : dict of str to (T, 3) or (3,) array_like, optional
+        Components of named forces and moments along the path, in the axes that each has.
+    actuators : str or list of str, optional
+        Rows at which efforts act, in any number not below the degrees of freedom; by default the coordinates.
+    criterion, effort_limits
+        Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
 
     Returns
     -------
@@ -395,7 +491,10 @@ def at_speed(path: Configuration, qd: Any, wrt: str | Iterable[str] | None = Non
         )
     speed = np.broadcast_to(rates, rows.values.shape)
     rest = np.zeros(rows.values.shape)
-    return SampledMotion(t, path, Motion(rows.values, speed, rest, rest), chosen)
+    acting = None if actuators is None else path._model.actuators(actuators)
+    motion = Motion(rows.values, speed, rest, rest)
+    sharing = {"criterion": criterion, "effort_limits": effort_limits}
+    return SampledMotion(t, path, motion, chosen, actuators=acting, applied=applied, **sharing)
 
 
 # largest deviation of a path from a straight line in its coordinates, as a share of its length
@@ -403,7 +502,7 @@ PATH_RTOL = 1e-9
 # distance outside the ends, as a share of the duration, that is rounding; also of rates at rest
 TIME_RTOL = 1e-9
 # range of durations whose third powers neither underflow nor overflow
-DURATION_MIN, DURATION_MAX = 1e-60, 1e60
+TRAJECTORY_DURATION_MIN, DURATION_MAX = 1e-60, 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -427,6 +526,8 @@ class Trajectory(Printable):
     ([0.0, 0.5, 1.0], [0.0, 0.9375, 0.0])
     """
 
+    _one_line = ("names", "size", "duration")
+
     pieces: Piecewise
     naming: Naming
 
@@ -434,11 +535,11 @@ class Trajectory(Printable):
         h = self.pieces.lengths
         if (
             not np.isfinite(self.pieces.coefficients).all()
-            or not ((h >= DURATION_MIN) & (h <= DURATION_MAX)).all()
+            or not ((h >= TRAJECTORY_DURATION_MIN) & (h <= DURATION_MAX)).all()
         ):
             raise InputError(
                 f"Positions must not overflow, and pieces must last from "
-                f"{DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}.",
+                f"{TRAJECTORY_DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}.",
                 key="duration",
                 got=h.min(),
             )
@@ -463,7 +564,7 @@ class Trajectory(Printable):
         """Array (K + 1,) of the times where the polynomials meet, from 0 to the duration."""
         return self.pieces.knots.copy()
 
-    def __call__(self, t: Any, beyond: Literal["raise", "hold"] = "raise") -> Motion:
+    def __call__(self, t: Any, *, beyond: Literal["raise", "hold"] = "raise") -> Motion:
         """Return positions, rates, accelerations and jerks at times.
 
         Parameters
@@ -523,12 +624,12 @@ class Trajectory(Printable):
     @property
     def rests(self) -> bool:
         """True if the trajectory is at rest at both ends, so that it can be continued by rest."""
-        rates = self.pieces.limits(1)
+        rates = self.pieces.end_derivatives(1)
         size = np.abs(self.extremes(1)).max(axis=0)
         return bool((np.abs([rates[0][0], rates[1][-1]]) <= TIME_RTOL * size).all())
 
     def sampled(self, names: Iterable[str] | None = None) -> dict[str, Callable[[Any], Motion]]:
-        """Return the coordinates by name as functions of time, for `Mechanism.follow` and `kic.simulate`.
+        """Return the coordinates by name as functions of time, for `Mechanism.track`.
 
         Parameters
         ----------
@@ -562,11 +663,21 @@ class Trajectory(Printable):
             of = Naming(names_given, (0,) * of.size, of.size)
 
         def function(name: str) -> Callable[[Any], Motion]:
-            return lambda t: Motion(*(of.inputs(x)[name] for x in self(t, beyond)))
+            return lambda t: Motion(*(of.inputs(x)[name] for x in self(t, beyond=beyond)))
 
         return {name: function(name) for name in of.names}
 
-    def on(self, mechanism: Mechanism, t: Any = 101, near: Configuration | None = None) -> SampledMotion:
+    def on(
+        self,
+        mechanism: Mechanism,
+        t: Any = 101,
+        *,
+        near: Configuration | None = None,
+        applied: dict[str, Any] | None = None,
+        actuators: str | Iterable[str] | None = None,
+        criterion: Any = "minimum norm",
+        effort_limits: Any = None,
+    ) -> SampledMotion:
         """Return the motion of a mechanism along the trajectory.
 
         Parameters
@@ -578,6 +689,13 @@ class Trajectory(Printable):
         near : Configuration, optional
             Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
             reference configuration.
+        applied : dict of str to (T, 3) or (3,) array_like, optional
+            Components of named forces and moments along the motion, in the axes that each has.
+        actuators : str or list of str, optional
+            Rows at which efforts act, such as ``mechanism.actuators``; by default the coordinates of the
+            trajectory.
+        criterion, effort_limits
+            Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
 
         Raises
         ------
@@ -585,7 +703,9 @@ class Trajectory(Printable):
             For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball,
             whose rates are no derivatives.
         ConfigurationError
-            Where the mechanism cannot continue; it carries the configurations reached.
+            Where the mechanism cannot continue; it carries the configurations reached and the `time`.
+        SingularError
+            Where the coordinates of the trajectory cannot drive the mechanism; it has the `time`.
 
         Examples
         --------
@@ -597,9 +717,13 @@ class Trajectory(Printable):
         instance("mechanism", mechanism, Mechanism)
         times = self._sample_times(t)
         motion = self(times)
-        where = mechanism.path(self.inputs(motion.q), near=near)
-        sampled = SampledMotion(times, where, motion, self.names or None)
-        wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=sampled.wrt).quasi
+        with at_times(times):
+            where = mechanism.path(self.inputs(motion.q), near=near)
+            acting = None if actuators is None else mechanism._model.actuators(actuators)
+            names = self.names or None
+            sharing = {"criterion": criterion, "effort_limits": effort_limits}
+            sampled = SampledMotion(times, where, motion, names, actuators=acting, applied=applied, **sharing)
+            wrong = where.coefficients(self.names or where.coordinates, order=1, wrt=sampled.wrt).quasi
         if wrong:
             raise InputError(
                 f"Rates of {', '.join(sorted(wrong))} are angular velocities, not derivatives, "
@@ -620,7 +744,7 @@ class Trajectory(Printable):
 
     def jumps(self, order: int) -> np.ndarray:
         """Return the jumps (K − 1, M) of the position, rate, acceleration or jerk at the inner knots."""
-        start, end = self.pieces.limits(_order(order))
+        start, end = self.pieces.end_derivatives(_order(order))
         return start[1:] - end[:-1]
 
     def scaled(self, factor: float) -> Trajectory:
@@ -628,15 +752,16 @@ class Trajectory(Printable):
 
         Examples
         --------
-        >>> kic.trajectory.trapezoid([0.0], [1.0], velocity=1.0, acceleration=2.0).scaled(2.0).duration
+        >>> t = kic.trajectory.trapezoid([0.0], [1.0], rate_limits=1.0, acceleration_limits=2.0)
+        >>> t.scaled(2.0).duration
         3.0
         """
-        factor = positive("factor", factor)
+        factor = positive_duration("factor", factor)
         return replace(self, pieces=self.pieces.scaled(factor))
 
     def lasting(self, duration: float) -> Trajectory:
         """Return the same path in another duration."""
-        duration = positive("duration", duration)
+        duration = positive_duration("duration", duration)
         if not self.duration:
             raise InputError("A trajectory of zero duration cannot be stretched.", key="duration", got=0.0)
         return self.scaled(duration / self.duration)
@@ -651,7 +776,7 @@ class Trajectory(Printable):
         """
         return replace(self, pieces=self.pieces.reversed())
 
-    def plot(self, mechanism: Mechanism | None = None, t: Any = 401, width: float = 3.5) -> Picture:
+    def plot(self, mechanism: Mechanism | None = None, *, t: Any = 401, width: float = 3.5) -> Picture:
         """Plot value, rate, acceleration and jerk over time in stacked panels, one for each unit.
 
         Parameters
@@ -688,7 +813,7 @@ class Trajectory(Printable):
         if mechanism is None:
             return [""] * self.size
         instance("mechanism", mechanism, Mechanism)
-        names = self.names or mechanism.coordinate_names
+        names = self.names or mechanism.coordinates
         rows = [row for name in names for row in mechanism._model.rows(name, 1).layout.rows.labels]
         if len(rows) != self.size:
             raise InputError(
@@ -718,11 +843,11 @@ def _order(order: Any) -> int:
     return integer("order", order, 0, 3)
 
 
-def positive(name: str, value: Any) -> float:
-    """Return a checked positive finite number."""
+def positive_duration(name: str, value: Any) -> float:
+    """Return a checked duration, or factor of durations: a positive number within bounds."""
     a = reals(value)
-    if a is None or a.shape != () or not DURATION_MIN <= a <= DURATION_MAX:
+    if a is None or a.shape != () or not TRAJECTORY_DURATION_MIN <= a <= DURATION_MAX:
         beyond = a is not None and a.shape == () and a > 0
-        span = f" from {DURATION_MIN:g} to {DURATION_MAX:g}" if beyond else ""
+        span = f" from {TRAJECTORY_DURATION_MIN:g} to {DURATION_MAX:g}" if beyond else ""
         raise invalid(name, f"must be a positive number{span}", value)
     return float(a)

@@ -26,27 +26,38 @@ equation               function
 (3-23) to (3-26)       `kic.kernels.transferred_influence.second_motion`
 (3-26)                 `kic.kinematics.coefficients.Coefficients.compose`
 (3-27) to (3-28)       `kic.transfer.identity.IdentityTransfer.jets`
-(3-29) to (3-35)       `kic.kernels.newton_euler.inertia_tables`
-(3-34) to (3-36)       `kic.dynamics.dynamics.Dynamics.transfer`
+(3-29) to (3-36)       `kic.dynamics.dynamics.Dynamics.transfer`
+(3-34) to (3-35)       `kic.kernels.newton_euler.inertia_tables`
 (3-37) to (3-42)       `kic.kernels.transfer.chosen_loads`
-(3-43) to (3-45)       `kic.kernels.transferred_influence.third_motion`
-(3-46)                 `kic.kinematics.coefficients.Coefficients.inverse`
+(3-43) to (3-44)       `kic.kinematics.jets.Jet.jerk`
+(3-45) to (3-46)       `kic.kinematics.coefficients.Coefficients.inverse`
 (3-47)                 `kic.kinematics.jets.invert`
+(3-47)                 `kic.kernels.transferred_influence.third_motion`
 (3-48)                 `kic.Configuration.state_space`
 (3-49) to (3-52)       `kic.linear.state_space.StateSpace.transfer`
 (3-53)                 `kic.linear.linearize.commutator`
-(4-1) to (4-2)         `kic.transfer.constraint_system.closure_rows`
-(4-3) to (4-5)         `kic.transfer.coordinate_transfer.CoordinateTransfer`
+(4-1) to (4-2)         `kic.kinematics.closure_rows.all_closure_rows`
+(4-3) to (4-5)         `kic.Configuration.dynamics`
 (4-6) to (4-17)        `kic.transfer.constraint_system.ConstraintSystem`
-(4-18) to (4-19)       `kic.kernels.transfer.scaled_system`
+(4-18) to (4-19)       `kic.transfer.coordinate_transfer.CoordinateTransfer.jets`
 (4-20) to (4-23)       `kic.kernels.transfer.right_sides`
 (4-24) to (4-27)       `kic.kernels.newton_euler.inertia_tables`
 (4-28) to (4-29)       `kic.kernels.transfer.chosen_loads`
-(4-30)                 `kic.transfer.rank.independent_rows`
+(4-30)                 `kic.transfer.constraint_system.ConstraintSystem`
 (4-31)                 `kic.joint_forces.reactions.joint_forces`
-(4-32) to (4-39)       `kic.transfer.coordinate_transfer.CoordinateTransfer.jets`
+(4-31) to (4-32)       `kic.dynamics.dynamics.Dynamics.transfer`
+(4-33) to (4-34)       `kic.kinematics.coefficients.Coefficients.columns_of`
+(4-35) to (4-36)       `kic.kinematics.coefficients.Coefficients.identity`
+(4-37) to (4-38)       `kic.Configuration.coefficients`
+(4-39)                 `kic.kinematics.coefficients.Coefficients.inverse`
 (4-40) to (4-41)       `kic.Configuration.dynamics`
-(4-42) to (4-64)       `kic.transfer.coordinate_transfer.CoordinateTransfer`
+(4-42) to (4-44)       `kic.kinematics.coefficients.Coefficients.inverse`
+(4-45) to (4-47)       `kic.dynamics.dynamics.Dynamics.transfer`
+(4-48) to (4-49)       `kic.dynamics.dynamics.Dynamics.__add__`
+(4-50) to (4-53)       `kic.Configuration.dynamics`
+(4-54) to (4-60)       `kic.kinematics.coefficients.Coefficients.stack`
+(4-61) to (4-62)       `kic.dynamics.dynamics.Dynamics.transfer`
+(4-63) to (4-64)       `kic.kinematics.coefficients.Coefficients.inverse`
 (4-65) to (4-66)       `kic.Configuration.coefficients`
 (4-67)                 `kic.Configuration.dynamics`
 (4-68)                 `kic.operational_space.redundancy.RedundancyEvaluator`

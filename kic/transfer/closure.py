@@ -1,12 +1,12 @@
-"""Position problem of one configuration: damped Newton on the analytic first order.
+"""Position problem of one configuration: certified tracking, and Gauss–Newton steps from any start.
 
 The unknowns are the tree's coordinates; the equations are the chosen rows and all closure rows, redundant
 ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
 for flipped parts. Every solution is therefore checked: directions that must agree may not oppose.
 
-The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The one in
-NumPy here solves all rows in the sense of least squares, which serves poses, angles of cut joints,
-rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
+The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The method
+of `numerics.gauss_newton` solves all rows in the sense of least squares, which serves poses, angles of cut
+joints, rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.description.contacts import Contact
-from kic.description.parts import Joint
 from kic.errors import InputError
-from kic.kernels.layout import DISTANCE, DRAWN, KIND, PRISMATIC, STATE
-from kic.kinematics.closure_rows import facing_items
+from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import facing_rows
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
+from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
-from kic.transfer.coordinate_transfer import TRIES, TRIES_MAX, CoordinateTransfer
+from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
-STEPS_MAX = 50
+# singular values of the rows below this share of the largest are zero
+PINV_RTOL = 1e-10
 # residual, relative to the characteristic length, at which a configuration counts as closed
-CLOSURE_RTOL = 1e-12
+LOOP_CLOSURE_RTOL = 1e-12
 # and that at which a state counts as closed that was integrated in time, say, and not solved for
-DRIFT_RTOL = 1e-9
+LOOP_DRIFT_RTOL = 1e-9
 # factor of the error of interpolation at the ends and the middle of an interval (as in kernels.newton), with
 # a margin for goals that turn
 CUBIC_FACTOR = 0.0081 * 2.25
@@ -56,15 +56,12 @@ class Closure:
         self.held = held
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
-        tied: list[Joint | Contact] = [*tree.cuts, *tree.description.closed_contacts]
-        facing = [(item, joint.name) for joint in tied for item in facing_items(tree, joint)]
-        self._facing_of = [tree.description.describe(name) for _, name in facing]
-        self._facing = (
-            OutputQuery(tree, plain_rows(tree, [item for item, _ in facing]), 1) if facing else None
-        )
+        facing, names = facing_rows(tree)
+        self._facing_of = [tree.description._describe(name) for name in names]
+        self._facing = output_query(tree, plain_rows(tree, facing), 1) if facing else None
         # a loop much smaller than the mechanism closes no better than its places are known
-        self.limit = max(CLOSURE_RTOL, _PLACE_RTOL * transfer.length / transfer.system.smallest)
-        self.turning = tree.cols[:, KIND] != PRISMATIC
+        self.limit = max(LOOP_CLOSURE_RTOL, _PLACE_RTOL * transfer.length / transfer.system.smallest)
+        self.turning = tree.cols[:, lay.KIND] != lay.PRISMATIC
         angles = {row for row, *_ in transfer.system.rows.angles}
         self._round = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]
 
@@ -87,35 +84,20 @@ class Closure:
         t = self.transfer
         return not (self._round or self.held or t.tolerance or t.choice is None)
 
-    def newton_local(
-        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return closed states (B, S) at targets that are near, and a mask (B,) of those that converged.
-
-        Rows are those of the drawing, or a choice made elsewhere. See `track`.
-        """
-        states, share = self.track(start, target, choice, TRIES)
-        return states, share == 1
-
     def track(
-        self,
-        start: np.ndarray,
-        target: np.ndarray,
-        choice: np.ndarray | None = None,
-        tries: int = TRIES_MAX,
+        self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last closed states (B, S) on the paths to targets, and the completed share (B,).
 
-        Every step is certified to stay on its branch (see `kernels.newton`). Poses, angles of cut joints and
-        rounded dimensions are not served: such members stay at their start.
+        Every step is certified to stay on its branch (see `kernels.newton`). Rows are those of the drawing,
+        or a choice made elsewhere. Poses, angles of cut joints and rounded dimensions are not served: such
+        members stay at their start.
         """
         if not self.compiled:
             return start.copy(), np.zeros(len(start))
-        return self.transfer.newton_local(start, target, choice, tries)
+        return self.transfer.track(start, target, choice, tries)
 
-    def newton_global(
-        self, start: np.ndarray, target: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def solve_from(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """Solve the equations from any states (B, S); return states, residuals (B,) in length and reasons."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.failure_reasons(states, residual)
@@ -158,8 +140,8 @@ class Closure:
         curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
         slid = np.zeros((len(states), t.tree.size))
         for n in np.flatnonzero(~self.turning):
-            here = states[..., t.tree.cols[n, STATE]]
-            slid[:, n] = np.abs(here - t.tree.geometry[n, DRAWN].real).max(axis=1)
+            here = states[..., t.tree.cols[n, lay.STATE]]
+            slid[:, n] = np.abs(here - t.tree.geometry[n, lay.DRAWN].real).max(axis=1)
         lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
         # |v| has derivatives by those of v, over powers of the smallest length on the way
         least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
@@ -189,7 +171,7 @@ class Closure:
         for row, item in enumerate(items):
             if system.levers[item]:
                 mask[row, system.moving[item]] = 1
-        lengths = np.array([system.rows.source[item].kind == DISTANCE for item in items], dtype=bool)
+        lengths = np.array([system.rows.source[item].kind == lay.DISTANCE for item in items], dtype=bool)
         return system.levers[items], mask, lengths
 
     def condition(self, states: np.ndarray) -> np.ndarray:
@@ -214,7 +196,7 @@ class Closure:
         t, states = self.transfer, states[known].real
         values, G = self.rows(states)
         missing = np.abs(values[:, t.size :])
-        open_ = missing.max(axis=1, initial=0.0) > max(DRIFT_RTOL, self.limit, t.tolerance)
+        open_ = missing.max(axis=1, initial=0.0) > max(LOOP_DRIFT_RTOL, self.limit, t.tolerance)
         flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
         if open_.any() or flipped.any():
             first = int(np.argmax(open_ | flipped))
@@ -224,7 +206,9 @@ class Closure:
             why = (
                 self.flipped(states[[first]])[0]
                 if flipped[first]
-                else (f"'{joint}' misses by {left:.1e} (of its length, or rad; {DRIFT_RTOL:g} is allowed)")
+                else (
+                    f"'{joint}' misses by {left:.1e} (of its length, or rad; {LOOP_DRIFT_RTOL:g} is allowed)"
+                )
             )
             raise InputError(
                 f"A state of '{t.tree.description.name}' must be closed{which}, but {why}. Close it with "
@@ -240,59 +224,43 @@ class Closure:
     def newton(
         self, states: np.ndarray, goal: np.ndarray, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Solve a batch by damped Newton steps; return states and the norms of the residuals.
+        """Solve a batch by the damped Gauss–Newton method; return states and the norms of the residuals.
 
         Members that go farther than `within` (B,) from their start are abandoned, if it is given.
 
         Redundant rows of rounded dimensions contradict one another. Only independent rows are solved, and
         the residual of the others counts as a share of the tolerance.
         """
-        tree, t = self.transfer.tree, self.transfer
-        began, states = states, states.copy()
-        values, G = self.rows(states)
-        kept = self._kept(G)
-        G = G * kept[:, :, None]
-        error = self.residual(goal, values) * kept
-        left = np.linalg.norm(error, axis=1)
-        going = np.ones(len(states), dtype=bool)
-        for _ in range(STEPS_MAX):
-            # a distance of zero has no direction
-            driven = np.isfinite(G).all(axis=(1, 2))
-            enough = 1e-15 * (1 + np.abs(values).max(axis=1, initial=0.0))
-            active = np.flatnonzero(going & driven & (left > enough))
-            if not active.size:
-                break
-            step = np.einsum("bnp,bp->bn", np.linalg.pinv(G[active], rcond=1e-10), error[active])
+        t, began = self.transfer, states
+        kept = self._kept(self.rows(states)[1]) if t.tolerance else np.ones(goal.shape)
+
+        def rows(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            values, G = self.rows(states)
+            used = kept[members]
+            return -self.residual(goal[members], values) * used, G * used[:, :, None]
+
+        def inside(states: np.ndarray, members: np.ndarray) -> np.ndarray:
+            off = distance(t.tree, began[members], states, t.column_scale)
+            return off.max(axis=1, initial=0.0) <= within[members]  # type: ignore[index]
+
+        states, left = gauss_newton(
+            rows,
+            self.moved,
+            states,
+            rtol=PINV_RTOL,
             # no turn of more than a radian at once; slides are linear and need no limit
-            step /= np.maximum(1.0, np.abs(step[:, self.turning]).max(axis=1, initial=0.0))[:, None]
-            moved = np.zeros(active.size, dtype=bool)
-            for damping in (1.0, 0.5, 0.25, 0.0625):
-                todo = active[~moved]
-                if not todo.size:
-                    break
-                tried = integrate(tree, states[todo], damping * step[~moved] * t.column_scale)
-                v, g = self.rows(tried)
-                g = g * kept[todo, :, None]
-                e = self.residual(goal[todo], v) * kept[todo]
-                n = np.linalg.norm(e, axis=1)
-                better = n < left[todo]
-                k = todo[better]
-                states[k], values[k], G[k], error[k], left[k] = (
-                    tried[better],
-                    v[better],
-                    g[better],
-                    e[better],
-                    n[better],
-                )
-                moved[np.flatnonzero(~moved)[better]] = True
-            going[active[~moved]] = False
-            if within is not None:
-                off = distance(tree, began[active], states[active], t.column_scale).max(axis=1, initial=0.0)
-                going[active] &= off <= within[active]
+            step_max=np.where(self.turning, 1.0, np.inf),
+            enough=1e-15 * (1 + np.abs(goal).max(axis=1, initial=0.0)),
+            inside=None if within is None else inside,
+        )
         if t.tolerance:
-            others = np.linalg.norm((goal - values) * (1 - kept), axis=1)
+            others = np.linalg.norm((goal - self.rows(states)[0]) * (1 - kept), axis=1)
             left = np.maximum(left, others * self.limit / t.tolerance)
         return states, left
+
+    def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return the states (B, S) after scaled steps (B, M) of the tree."""
+        return integrate(self.transfer.tree, states, steps * self.transfer.column_scale)
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
         """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others."""
@@ -356,7 +324,7 @@ class Closure:
         """Return the joint of each member that is closed the wrong way round; '' for none."""
         if self._facing is None or not len(states):
             return [""] * len(states)
-        values = self._facing.layout.split(self._facing.table(states), (len(states),))[0]
+        values = self._facing.arrays(states)[0].real
         worst = np.argmin(values, axis=1)
         return [
             f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from kic.description.parts import Body, Distance, Frame, Joint
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
-from kic.errors import InputError, LoopError, SingularError
-from kic.kernels.layout import DRAWN, KIND, POINT, PRISMATIC, WANT_INERTIA, WANT_LOADS
-from kic.kinematics.coefficients import Coefficients, computed_coefficients
-from kic.kinematics.euler import EULER
+from kic.dynamics.queries import contributions_query
+from kic.errors import InputError, LoopError, coordinates_named, either
+from kic.kernels import layout as lay
+from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import OutputQuery
-from kic.kinematics.scaling import EPS, Scaling
+from kic.kinematics.queries import Query, output_query
+from kic.kinematics.scaling import EPS
 from kic.kinematics.state import phi_of, reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import names_of
+from kic.numerics.arrays import check_order
 from kic.numerics.bounded_cache import BoundedCache
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.identity import IdentityTransfer, LinearTransfer, Transfer
+from kic.transfer.identity import IdentityTransfer, LinearTransfer
 from kic.transfer.orientations import Positions
+from kic.transfer.program import Program, Transfer
 from kic.transfer.rank import RANK_SHARE, regular_dof
 from kic.transfer.targets import (
     NamedInput,
@@ -46,14 +48,18 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
     from kic.transfer.free_bodies import FreeBodies
 
+T = TypeVar("T")
+
 
 class CompiledModel:
     """Packed tables of a mechanism with bounded caches; each table is made on first use."""
 
     def __init__(self, description: Mechanism) -> None:
         self.description = description
-        self._row_queries: BoundedCache[object, OutputQuery] = BoundedCache()
-        self._queries: BoundedCache[object, Any] = BoundedCache()
+        self._row_queries: BoundedCache[object, Query] = BoundedCache()
+        self._programs: BoundedCache[object, Program] = BoundedCache()
+        # questions of higher layers
+        self._prepared: BoundedCache[object, Any] = BoundedCache()
         self._transfers: BoundedCache[tuple[str, ...], CoordinateTransfer] = BoundedCache()
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         # closures and transfers of coordinates whose number was checked, by the names as they were given
@@ -66,7 +72,6 @@ class CompiledModel:
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
         self._opened.size = 8
         self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
-        self._scalings: BoundedCache[object, Scaling] = BoundedCache()
 
     @cached_property
     def tree(self) -> Tree:
@@ -93,7 +98,7 @@ class CompiledModel:
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Tuple of the names of the default coordinates."""
-        return self.description.coordinate_names
+        return self.description.coordinates
 
     @cached_property
     def is_open_chain(self) -> bool:
@@ -120,7 +125,7 @@ class CompiledModel:
         """Characteristic length: the extent of joints, points and contacts in the reference configuration."""
         places = self._places
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
-        slides = self.tree.geometry[self.tree.cols[:, KIND] == PRISMATIC, DRAWN].real
+        slides = self.tree.geometry[self.tree.cols[:, lay.KIND] == lay.PRISMATIC, lay.DRAWN].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
         return extent if extent > 0 else 1.0
 
@@ -148,7 +153,7 @@ class CompiledModel:
         moved = np.zeros(self.tree.size)
         for frame, m, I in zip(self.masses.frames.tolist(), mass, turning, strict=True):
             path = list(self.tree.path(frame))
-            moved[path] += np.where(self.tree.cols[path, KIND] == PRISMATIC, m, I)
+            moved[path] += np.where(self.tree.cols[path, lay.KIND] == lay.PRISMATIC, m, I)
         return EPS * moved
 
     @cached_property
@@ -161,30 +166,30 @@ class CompiledModel:
         rows = self.rows(name, 1).layout.rows
         return len(rows.labels), rows.holonomic
 
-    def rows(self, of: str | Iterable[str], order: int) -> OutputQuery:
+    def rows(self, of: str | Iterable[str], order: int) -> Query:
         """Return the query for rows in the tree's coordinates, from a cache."""
         key = (of if isinstance(of, str) else names_of(of), order)
         found = self._row_queries.get(key)
         if found is None:
             names = (of,) if isinstance(of, str) else key[0]
-            found = self._row_queries[key] = OutputQuery(self.tree, make_rows(self.tree, names), order)
+            found = self._row_queries[key] = output_query(self.tree, make_rows(self.tree, names), order)
         return found
 
-    def pose(self, name: str) -> OutputQuery:
+    def pose(self, name: str) -> Query:
         """Return the query for the pose of a body or frame: its origin and its axes."""
         tree, part = self.tree, frame_part(self.tree, name)
         found = self._row_queries.get(("pose", name))
         if found is None:
             frame = tree.frame[part.body]
-            origin = Item(POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
-            found = OutputQuery(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
+            origin = Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
+            found = output_query(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
             self._row_queries["pose", name] = found
         return found
 
     def poses(self, name: str, states: np.ndarray) -> np.ndarray:
         """Return the poses (B, 4, 4) of a frame or body at states (B, S)."""
         query = self.pose(name)
-        p = query.layout.split(query.table(states), (len(states),))[0].reshape(len(states), 4, 3)
+        p = query.arrays(states)[0].reshape(len(states), 4, 3)
         T = np.zeros((len(states), 4, 4), p.dtype)
         T[:, 3, 3] = 1
         T[:, :3, 3] = p[:, 0]
@@ -196,7 +201,7 @@ class CompiledModel:
         """Return the values (B, P) of rows at states (B, S)."""
         query = self.rows(of, 1)
         rows = query.layout.rows
-        values = rows.complete(query.layout.split(query.table(states), (len(states),))[0])
+        values = rows.complete(query.arrays(states)[0])
         return values if rows.select is None else values[:, rows.select]
 
     @cached_property
@@ -223,27 +228,6 @@ class CompiledModel:
                 distances=rows.distances,
             )
 
-    def check_gimbal(
-        self, rows: Rows, values: np.ndarray, failures: str = "raise", ok: np.ndarray | None = None
-    ) -> np.ndarray | None:
-        """Return the mask (...) of members out of gimbal lock, None if all are, or raise an error for others.
-
-        `values` (..., height) are those of the kernel, `ok` is the mask of members that count.
-        """
-        if not rows.angles or values.dtype.kind == "O":
-            return ok
-        locked = rows.locked(values)
-        if not locked.any():
-            return ok
-        if failures == "mask":
-            return ~locked if ok is None else ok & ~locked
-        names = sorted({label.rpartition(".")[0] for label in rows.labels if f".{EULER}" in label})
-        raise SingularError(
-            f"Euler angles {', '.join(names)} of '{self.description.name}' are in gimbal lock here: the "
-            "first and third axis are parallel. Use another sequence, or pose().",
-            failed=[tuple(index) for index in np.argwhere(locked).tolist()],
-        )
-
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
         """Raise an error for NaN loads of a spring, whose two ends coincide."""
         if not self.description.springs or load.dtype.kind == "O":
@@ -260,7 +244,7 @@ class CompiledModel:
     @cached_property
     def real(self) -> CompiledModel:
         """Model of the mechanism without complex step, which solves the position problems."""
-        return self.description.without_complex_step()._model if self.has_complex_step else self
+        return self.description._without_complex_step()._model if self.has_complex_step else self
 
     @cached_property
     def dof(self) -> int:
@@ -317,13 +301,19 @@ class CompiledModel:
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
-        names, given = self.description.coordinate_names, inputs
+        names, given = self.description.coordinates, inputs
         if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
             given = dict(zip(names, given.tolist(), strict=True))
         # names that were given before need no interpretation
         if not (isinstance(given, Mapping) and self._inputs.keys() >= given.keys()):
-            given = named_inputs(self.description, inputs)
-        targets = targets_of(self.tree, self._named_input, self.length, given)
+            try:
+                given = named_inputs(self.description, inputs)
+            except InputError:
+                if not isinstance(inputs, Mapping):  # missing or surplus coordinates explain a wrong shape
+                    self.check_number(None)
+                raise
+        named = {key: self._inputs.get(key) or self._named_input(key) for key in given}
+        targets = targets_of(self.tree, named, self.length, given)
         key = targets.names, targets.held
         closure = self._problems.get(key)
         if closure is None:
@@ -335,7 +325,7 @@ class CompiledModel:
         """Return the part or row of a name among inputs, from a cache."""
         found = self._inputs.get(name)
         if found is None:
-            part = self.description.parts.get(name)
+            part = self.description._parts.get(name)
             if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
                 found = NamedInput(6, False, True, False)
             else:
@@ -366,16 +356,16 @@ class CompiledModel:
 
         `names` is None for the default coordinates.
         """
-        unnamed = names is None and self.description.coordinates is None
+        unnamed = names is None and self.description._given("coordinates") is None
         names = self.coordinates if names is None else names
-        touching = {contact.name: contact for contact in self.description.closed_contacts}
+        touching = {contact.name: contact for contact in self.description._closed_contacts}
         for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
             raise InputError(
                 f"Contact '{contact.name}' of '{self.description.name}' is closed, so that its rows cannot "
                 "be coordinates. Name rows that move, or set `closed = False`.",
                 name=contact.name,
             )
-        still = [name for name in names if name in self.description.fixed_distances]
+        still = [name for name in names if name in self.description._fixed_distances]
         if still:
             raise InputError(
                 f"Distance '{still[0]}' of '{self.description.name}' is fixed and cannot be a coordinate. "
@@ -402,13 +392,12 @@ class CompiledModel:
         if not self.dof:
             remedy = "It does not move: name none."
         if named and not held and count < self.dof and self.description.mobility().regular:
-            one = "that stands" if count == 1 else "these stand"
-            remedy += f" While {one} still, {self.unconstrained_coordinates(names)} can move."
+            remedy += f" With {either(labels, 'and')} held, {self.unconstrained_coordinates(names)} can move."
             remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
         if held and count > self.dof:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
-            f"'{self.description.name}' has mobility {self.dof}; {count} coordinates were named: "
+            f"'{self.description.name}' has mobility {self.dof}; {coordinates_named(count)}: "
             f"{', '.join(named) or 'none'}. {remedy} {self.description.mobility().caveat()}".rstrip(),
             mobility=self.dof,
             count=count,
@@ -438,24 +427,27 @@ class CompiledModel:
         return f"{head}. Add `coordinates{remedy}. {self.description.mobility().caveat()}".rstrip()
 
     def actuators(
-        self, given: str | Iterable[str] | None, default: tuple[str, ...] | None = None
+        self,
+        given: str | Iterable[str] | None,
+        default: tuple[str, ...] | None = None,
+        hold_all: bool = True,
     ) -> tuple[str, ...]:
-        """Return the labels of the rows where efforts act, at least as many as the degrees of freedom.
+        """Return the labels of the rows where efforts act.
 
         If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
-        the coordinates.
+        the coordinates. With `hold_all`, there must be at least as many as the degrees of freedom.
         """
         if given is not None:
             names = names_of(given, "actuators")
-        elif self.description.actuators is not None or default is None:
-            names = self.description.actuator_names
+        elif self.description._given("actuators") is not None or default is None:
+            names = self.description.actuators
         else:
             names = default
         still = {
             name: f"Distance '{name}' of '{self.description.name}' is fixed"
-            for name in self.description.fixed_distances
+            for name in self.description._fixed_distances
         }
-        for contact in self.description.closed_contacts:
+        for contact in self.description._closed_contacts:
             still[contact.name] = f"Contact '{contact.name}' of '{self.description.name}' is closed"
         for base in (name.partition(".")[0] for name in names):
             if base in still:
@@ -472,7 +464,7 @@ class CompiledModel:
                 key="actuators",
                 got=tuple(twice),
             )
-        if len(labels) < self.dof:
+        if hold_all and len(labels) < self.dof:
             raise InputError(
                 f"'{self.description.name}' has mobility {self.dof}; {len(labels)} actuators were "
                 f"{'named' if given is not None else 'declared'}: {', '.join(labels) or 'none'}. Name "
@@ -487,57 +479,68 @@ class CompiledModel:
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
-    def query(self, transfer: Transfer, of: str | Iterable[str] = (), order: int = 1, want: int = 0) -> Any:
-        """Return the query for rows and for the dynamics in the coordinates of a transfer, from a cache."""
-        # names as a tuple, or a single one, are the key as they stand: this is the hot path
-        key = (transfer, of if type(of) in (str, tuple) else names_of(of), order, want)
-        found = self._queries.get(key)
+    def program(
+        self,
+        wrt: str | Iterable[str] | Transfer | None,
+        of: str | Iterable[str] = (),
+        order: int = 1,
+        want: int = 0,
+        along: bool = False,
+    ) -> Program:
+        """Return the program for rows and dynamics, or for results along motions, from a cache.
+
+        Parameters
+        ----------
+        wrt : str, list of str, Transfer or None
+            Coordinates, by default the mechanism's own.
+        of : str or list of str
+            Rows.
+        order : {1, 2, 3}
+            Highest order of the rows.
+        want : int
+            Requested parts of the dynamics; rows are needed if there are none.
+        along : bool
+            True for results along motions.
+        """
+        # lists of names are keys as tuples: this is the hot path
+        key = tuple(wrt) if type(wrt) is list else wrt, tuple(of) if type(of) is list else of
+        try:
+            found = self._programs.get((key, order, want, along)) if type(order) is int else None
+        except TypeError:  # names that are no strings
+            found = None
         if found is None:
-            names = names_of(of)
+            is_transfer = isinstance(wrt, IdentityTransfer | CoordinateTransfer)
+            transfer: Any = wrt if is_transfer else self.transfer_for(wrt)  # type: ignore[arg-type]
+            names, order = names_of(of, least=0 if want else 1), check_order(order)
             rows = make_rows(self.tree, names) if names else None
             masses, loads = (self.masses, self.loads) if want else (None, None)
-            found = self._queries[key] = transfer.query(rows, order, masses, loads, want)
+            found = Program(transfer, rows, order, masses, loads, want, along, model=self)
+            if (is_transfer or _is_key(key[0])) and _is_key(key[1]):
+                self._programs[key, order, want, along] = found
         return found
 
-    def motion_query(self, transfer: Transfer, want: int) -> Any:
-        """Return the query for efforts or accelerations along motions, from a cache."""
-        key = transfer, "motion", want
-        found = self._queries.get(key)
+    def prepared(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """Return an object that is made once for a key."""
+        found = self._prepared.get(key)
         if found is None:
-            found = self._queries[key] = transfer.motion_query(self.masses, self.loads, want)
+            found = self._prepared[key] = make()
         return found
 
-    def cut_joint_terms(self, transfer: Transfer, states: np.ndarray, want: int) -> list[np.ndarray]:
-        """Return I* and P*, load and damping, as wanted, of joints that are no columns of the tree."""
-        query = self.query(transfer, want=want & (WANT_INERTIA | WANT_LOADS))
-        K = np.zeros((len(states), query.dynamics.width), states.dtype)
-        self.add_cut_joint_loads(transfer, query, states, K, slice(None))
-        return query.dynamics.split(K, (len(states),))
+    def rates_of(self, transfer: Transfer, of: str, order: int, states: np.ndarray) -> Coefficients:
+        """Return the coefficients of an output at states (B, S), in the coordinates of a transfer."""
+        program = self.program(transfer, of, order)
+        return program.coefficients(program.run(states))
 
-    def add_cut_joint_loads(
-        self, transfer: Transfer, query: Any, states: np.ndarray, K: np.ndarray, members: Any
-    ) -> None:
-        """Add inertia, loads and damping of joints that are no columns of the tree, to a table K (B, …)."""
-        states, table = states[members], K[members]
-        parts = query.dynamics.split(table, (len(table),))
-        inertia, loads = (parts[:2], parts[2:]) if parts[0].ndim == 3 else ([], parts)
-        for joint in self.cut_joint_loads:
-            rotor = np.array(joint.armature)
-            own = self.query(transfer, joint.name, order=2 if inertia else 1)
-            rows = own.outputs.rows
-            T = transfer.evaluate(own, states).T
-            c = self.assemble(rows, own.outputs.split(T, (len(states),)), transfer)
-            if inertia:
-                I, P = inertia
-                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
-                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.needed("H", 2))
-            if not loads:
-                continue
-            load, damping = loads
-            stretch = np.where(rows.valued, c.values - np.array(joint.rest), 0.0)
-            load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
-            damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
-        K[members] = table
+    def contributions(self, transfer: Transfer, states: np.ndarray) -> np.ndarray:
+        """Return the contributions (B, N, n) of N bodies to I* and P*, see `contributions_query`."""
+        query = self.contributions_query(transfer)
+        X, masses = transfer.tree_table(states), self.masses
+        T = np.empty((len(states), len(masses.names), query.layout.width), states.dtype)
+        return query.run(states, X, np.zeros(len(self.tree.cols), np.int64), out=T)
+
+    def contributions_query(self, transfer: Transfer) -> Query:
+        """Return the query for the contribution of each body to I* and P*."""
+        return contributions_query(self.tree, self.masses, transfer.size)
 
     def with_open_contacts(self, contacts: tuple[str, ...]) -> CompiledModel:
         """Return the model of the mechanism with some contacts open, on the same tree, from a cache."""
@@ -587,64 +590,6 @@ class CompiledModel:
             found.flags.writeable = False  # shared by all results
             self._sizes[rows.labels] = found
         return found
-
-    def scaling(
-        self, rows: Rows, wrt: Transfer, pivot: np.ndarray | None = None, error: np.ndarray | None = None
-    ) -> Scaling:
-        """Return the scaling of rows in the coordinates of a transfer.
-
-        `pivot` (...) has the smallest pivot of each member's transfer: errors grow with its inverse. `error`
-        (...) is the one that comes from the solved state, see `CoordinateTransfer.position_error`.
-        """
-        if pivot is None and error is None:  # the same for all configurations
-            key = rows.labels, wrt
-            found = self._scalings.get(key)
-            if found is None:
-                rounding = self.rounding * wrt.amplification(None)
-                found = self._scalings[key] = Scaling(self.sizes(rows), wrt.row_sizes, rounding)
-            return found
-        rounding = self.rounding * wrt.amplification(pivot)
-        if error is not None:
-            rounding = np.fmax(rounding, error)
-        return Scaling(self.sizes(rows), wrt.row_sizes, rounding)
-
-    def assemble(
-        self,
-        rows: Rows,
-        parts: Sequence[np.ndarray],
-        wrt: Transfer,
-        pivot: np.ndarray | None = None,
-        error: np.ndarray | None = None,
-    ) -> Coefficients:
-        """Return the coefficients of requested rows, with columns in the order of the coordinates.
-
-        `pivot` and `error` are those of `scaling`.
-        """
-        values, *tensors = parts
-        if rows.angles or rows.offsets:
-            values = rows.complete(values.copy())
-        if rows.select is not None:
-            values = values[..., rows.select]
-            tensors = [t.take(rows.select, axis=t.ndim - k - 2) for k, t in enumerate(tensors)]
-        tensors = wrt.in_coordinates(tensors, range(1, len(tensors) + 1))
-        if not rows.holonomic:
-            values = np.where(rows.valued, values, np.nan)
-        quasi = () if rows.holonomic and wrt.holonomic else self._quasi(rows, wrt)
-        scaling = self.scaling(rows, wrt, pivot, error)
-        return computed_coefficients(
-            rows.labels, wrt.labels, tuple(tensors), values, quasi, scaling, self.description
-        )
-
-    def _quasi(self, rows: Rows, wrt: Transfer) -> set[str]:
-        """Return the names, among rows and columns, that have rates but no values."""
-        own = {label for label, has in zip(rows.labels, rows.valued, strict=True) if not has}
-        return own | wrt.quasi | self._turning
-
-    @cached_property
-    def _turning(self) -> frozenset[str]:
-        """Set of the columns of the tree that are angular velocities of ball joints."""
-        kinds = self.tree.cols[:, KIND]
-        return frozenset(name for name, n in self.tree.column.items() if kinds[n] > PRISMATIC)
 
 
 def _is_key(names: Any) -> bool:

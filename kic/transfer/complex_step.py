@@ -13,13 +13,15 @@ from functools import cached_property
 import numpy as np
 
 from kic.errors import InputError, SingularError
-from kic.kernels.layout import DRAWN, KIND, LINEAR_TERM, PRISMATIC, STATE, TURN0
+from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import all_closure_rows
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
-from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL, TransferQuery, TransferResult, closure_rows
+from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL
 from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.program import Program
 
 # Newton is exact to first order after one step; the others refine what was rounded
 _REFINEMENTS = 3
@@ -28,26 +30,9 @@ _REFINEMENTS = 3
 class ComplexStepTransfer(CoordinateTransfer):
     """A transfer of a drawing that carries a complex step; it answers only what closes with the step, too."""
 
-    def evaluate(
-        self,
-        query: TransferQuery,
-        states: np.ndarray,
-        applied: np.ndarray | None = None,
-        out: TransferResult | None = None,
-    ) -> TransferResult:
-        """Evaluate a query at states (B, S); see `CoordinateTransfer.evaluate`.
-
-        Raises
-        ------
-        InputError
-            For states that do not close with the step, as those of another mechanism.
-        SingularError
-            Where the step contradicts closure conditions that were redundant.
-        """
-        out = super().evaluate(query, states, applied, out)
-        if self.owners and len(states):
-            self._certify(states, query.order)
-        return out
+    # results are certified
+    is_compiled = False
+    has_complex_step = True
 
     def follow(self, states: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Return closed real states (B, S) with the imaginary part due to dimensions and targets (B, P).
@@ -86,10 +71,10 @@ class ComplexStepTransfer(CoordinateTransfer):
         """The largest step in what is drawn, lengths as shares of the smallest loop: steps may cancel."""
         geometry, vectors = self.tree.geometry.imag, self.system.rows.vectors.imag
         units = self.system.item_scale
-        gears = np.array([item.kind == LINEAR_TERM for item in self.system.rows.source], dtype=bool)
+        gears = np.array([item.kind == lay.LINEAR_TERM for item in self.system.rows.source], dtype=bool)
         parts = [
             geometry[:, :3] / self.system.smallest,
-            geometry[:, TURN0:DRAWN],
+            geometry[:, lay.TURN0 : lay.DRAWN],
             geometry[:, 12:] / self.column_scale[:, None],
             vectors[:, :6] / units[:, None],
             vectors[:, 6:9] / np.where(gears, units, 1.0)[:, None],
@@ -97,20 +82,31 @@ class ComplexStepTransfer(CoordinateTransfer):
         ]
         return max(float(np.abs(part).max(initial=0.0)) for part in parts)
 
-    def _conditions(self, order: int) -> TransferQuery:
-        """Return the query for all closure rows in the chosen coordinates."""
+    def _conditions(self, order: int) -> Program:
+        """Return the program for all closure rows in the chosen coordinates."""
         found = self._asked.get(order)
         if found is None:
-            rows = plain_rows(self.tree, closure_rows(self.tree)[0])
-            found = self._asked[order] = TransferQuery(self.system, order, rows, order, keep=True)
+            rows = plain_rows(self.tree, all_closure_rows(self.tree)[0])
+            found = self._asked[order] = Program(self, rows, order, keep=True)
         return found
 
     @cached_property
-    def _asked(self) -> dict[int, TransferQuery]:
+    def _asked(self) -> dict[int, Program]:
         return {}
 
-    def _certify(self, states: np.ndarray, order: int) -> None:
-        """Check that the imaginary parts of all closure rows vanish, in value and at every order."""
+    def certify(self, program: Program, states: np.ndarray) -> None:
+        """Check that the imaginary parts of all closure rows vanish, in value and at every order.
+
+        Raises
+        ------
+        InputError
+            For states that do not close with the step, as those of another mechanism.
+        SingularError
+            Where the step contradicts closure conditions that were redundant.
+        """
+        order = program.order
+        if not self.owners or program is self._asked.get(order):
+            return
         self._refuse_rounded()
         members = np.flatnonzero(np.isfinite(states).all(axis=1))
         states, first, size, count = states[members], self.size, self.tree.size, len(members)
@@ -118,11 +114,10 @@ class ComplexStepTransfer(CoordinateTransfer):
         worst = condition_number(G.real)
         moved = np.abs(states.imag / self._state_scale).max(axis=1, initial=0.0)
         self._judge(values[:, first:].imag, self._floor + moved, worst, 0, members)
-        query = self._conditions(order)
-        out = super().evaluate(query, states)
-        table = query.outputs
-        assert table is not None  # for the type checker: it has rows
-        residuals = table.split(out.T, (count,))
+        conditions = self._conditions(order)
+        out, layout = conditions.run(states), conditions.outputs
+        assert layout is not None  # for the type checker: it has rows
+        residuals = layout.split(out.T, (count,))
         units, start, sizes = np.ones(()), size, list[np.ndarray]()
         for k in range(1, order + 1):
             units = np.multiply.outer(units, self.scale[:first])
@@ -143,8 +138,8 @@ class ComplexStepTransfer(CoordinateTransfer):
     def _state_scale(self) -> np.ndarray:
         """Array (S,) of the units of a state."""
         scale = np.ones(self.tree.state_size)
-        single = self.tree.cols[:, KIND] <= PRISMATIC
-        scale[self.tree.cols[single, STATE]] = self.column_scale[single]
+        single = self.tree.cols[:, lay.KIND] <= lay.PRISMATIC
+        scale[self.tree.cols[single, lay.STATE]] = self.column_scale[single]
         return scale
 
     def _refuse_rounded(self) -> None:

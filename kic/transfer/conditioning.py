@@ -10,21 +10,27 @@ loop is small compared with the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from kic.numerics.tolerances import EPS
+from kic.numerics.tolerances import EPS, ROUNDING_FACTOR
 
-# bounds of rounding errors, in units of the last digit times the condition: of a coefficient computed at a
-# state, and of a solved state itself
-ROUNDING_FACTOR, POSITION_FACTOR = 100, 5
+# bound of the rounding error of a solved state, in units of the last digit times the condition
+POSITION_FACTOR = 12
 # largest error of each order, in units of that of G. At the distance s from a turning point of the inputs
 # G is proportional to 1/s, I* to 1/s², H to 1/s³, P* to 1/s⁴ and D to 1/s⁵
 _ORDER_FACTORS = {1: 1, 2: 4, 3: 5}
 # condition of inputs below which solved states count as exact, and that beyond which a double root of the
 # closure keeps half the digits all the same
 _CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * EPS**-0.5
+
+
+def larger(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Return the larger of two errors of each member (B,); None means no error."""
+    if one is None or other is None:
+        return other if one is None else one
+    return np.fmax(one, other)
 
 
 def error_amplification(
@@ -74,15 +80,14 @@ def error_amplification(
 def position_amplification(
     inputs: np.ndarray,
     rows: np.ndarray,
-    A: np.ndarray,
+    tensors: Sequence[np.ndarray],
     curvature: Callable[[np.ndarray], np.ndarray],
-    order: int,
 ) -> float:
     """Return the largest relative error of coefficients that comes from the error of a solved state.
 
     Near a turning point of the inputs every order has an error of a few eps κ², with κ the condition of all
-    rows.
-    Near a bifurcation of the closure each further order has the factor κ once more.
+    rows. Near a bifurcation of the closure each further order has the factor κ once more, unless the
+    coefficients grow with it.
 
     Parameters
     ----------
@@ -90,23 +95,27 @@ def position_amplification(
         First order of the rows that the state was solved for, with all closure rows, scaled.
     rows : (M, M)
         First order of the square system of the coefficients, scaled.
-    A, curvature : (M, m), callable
+    tensors : sequence of (M, ...)
+        Coefficients A (M, m), B (M, m, m), … of the tree's coordinates up to the order, scaled.
+    curvature : callable
         As in `error_amplification`, of all rows of the square system.
-    order : {1, 2, 3}
-        The order.
     """
+    A = tensors[0]
     _, known, W = np.linalg.svd(inputs, full_matrices=False)
     U, sigma, V = np.linalg.svd(rows)
     with np.errstate(divide="ignore"):
         position = np.minimum(known[0] / known, _CONDITION_MAX)
     position[position < _CONDITION_MIN] = 0
-    error = _reach(U, sigma, W, A, curvature) @ position
+    worst = error = _reach(U, sigma, W, A, curvature) @ position
     # motions of the closure alone do not slow down the inputs: their rates stay of the size of one
     largest = max(1.0, float(np.linalg.norm(A, 2)))
     step = _reach(U, sigma, V, A, curvature) / largest
-    for _ in range(order - 1):
-        error = np.maximum(error, step @ error)
-    return float(POSITION_FACTOR * _ORDER_FACTORS[order] * EPS * error.max())
+    for order, T in enumerate(tensors[1:], 2):
+        # errors and coefficients along each v_j, in units of what coefficients are at a turning point
+        error = step @ error
+        size = np.abs(V @ T.reshape(len(T), -1)).max(axis=1) / largest ** (2 * order - 1)
+        worst = np.maximum(worst, error / np.maximum(1.0, size))
+    return float(POSITION_FACTOR * _ORDER_FACTORS[len(tensors)] * EPS * worst.max())
 
 
 def _reach(

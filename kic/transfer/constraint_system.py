@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from kic.dynamics.mass_and_load_tables import Loads, Masses
-from kic.dynamics.queries import ModelTable
-from kic.kernels.layout import (
-    ALLOWED,
-    ANGLE,
-    ARCSINE,
-    CHOICE_HEIGHT,
-    COLUMN_SCALE,
-    COORDINATE,
-    DISTANCE,
-    DOT2,
-    ELIMINATED,
-    INPUT,
-    KIND,
-    LEVER,
-    LINEAR_TERM,
-    LOWER,
-    NONE,
-    OMEGA,
-    PIVOT,
-    PLANE_ANGLE,
-    POINT,
-    PRISMATIC,
-    QUALITY_WIDTH,
-    RELATIVE_OMEGA,
-    SCALE,
-    UNUSED_ITEM,
-    UNUSED_ROW,
-    USED_ITEM,
-    USED_ROW,
-    WANT_CURVATURE,
-    WEIGHTED_POINT,
-)
-from kic.kinematics.closure_rows import closure_items, contact_items, coupling_items, distance_item
+from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import all_closure_rows
 from kic.kinematics.items import Item, heights, join_terms
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
-from kic.kinematics.queries import KernelQuery, OutputTable, kernel, over_batch
-from kic.kinematics.tree import Tree
-from kic.numerics.arrays import scatter
+from kic.kinematics.queries import Layout, Query, output_layout
+from kic.kinematics.tree import SMALL, SMALLEST, Tree
 
 # largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
 # rows of these are linear in the coordinates of the tree
-LINEAR = (COORDINATE, LINEAR_TERM, PLANE_ANGLE)
+LINEAR = (lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE)
 # rows of these are lengths
-_LONG = (WEIGHTED_POINT, POINT, DISTANCE, DOT2)
-# one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
-SMALL, SMALLEST = 0.1, 1e-7
+_LONG = (lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2)
 # an order of elimination prefers zeros to size within this share
 PIVOT_SHARE = 0.1
 # lever arm of rows whose derivatives have no bound: no step along them is proved
@@ -67,28 +32,6 @@ ZERO_SHARE = 1e-12
 TIE_RTOL = 1e-6
 # estimated cost of one configuration (µs), for sharing a batch among threads
 _START, _PER_COLUMN = 1.0, 0.3
-
-
-def closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Return the closure rows of joints, couplings, rods and contacts; their G and H are (4-1), (4-2).
-
-    Returns
-    -------
-    items : list of Item
-    owners : list of str
-        Part to which each row belongs.
-    offsets : tuple of (int, float)
-        Rows that read a constant when closed, and the constant that is added: minus the length of a rod.
-    """
-    drawing = tree.description
-    made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
-    made += [(coupling.name, coupling_items(tree, coupling.name)) for coupling in drawing.couplings]
-    rods = [distance for distance in drawing.distances if distance.fixed]
-    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
-    made += [(contact.name, contact_items(tree, contact)) for contact in drawing.closed_contacts]
-    owners = [name for name, items in made for height in heights(items) for _ in range(height)]
-    offsets = tuple((owners.index(rod.name), -drawing.fixed_distances[rod.name]) for rod in rods)
-    return [item for _, items in made for item in items], owners, offsets
 
 
 def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -104,8 +47,8 @@ def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.nd
     scales: list[float] = []
     for item, size in zip(items, sizes, strict=True):
         scale = float(size) if item.kind in _LONG else 1.0
-        if item.kind in (COORDINATE, LINEAR_TERM):
-            factor = abs(item.extra[0]) if item.kind == LINEAR_TERM else 1.0
+        if item.kind in (lay.COORDINATE, lay.LINEAR_TERM):
+            factor = abs(item.extra[0]) if item.kind == lay.LINEAR_TERM else 1.0
             scale = float(factor * columns[item.frame_b])
         scales.append(scale)
     return np.array(join_terms(items, scales, max))
@@ -119,7 +62,7 @@ def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
     """Return the scale of each coordinate of the tree: the characteristic length for sliders."""
-    return np.where(tree.cols[:, KIND] == PRISMATIC, length, 1.0)
+    return np.where(tree.cols[:, lay.KIND] == lay.PRISMATIC, length, 1.0)
 
 
 def moving(tree: Tree, item: Item) -> list[int]:
@@ -141,12 +84,12 @@ def own_sizes(
         if item.kind not in _LONG:
             continue  # directions and turns have no size
         columns = columns_of[k]
-        turning = [n for n in columns if tree.cols[n, KIND] != PRISMATIC]
+        turning = [n for n in columns if tree.cols[n, lay.KIND] != lay.PRISMATIC]
         if len(turning) < len(columns) and k < len(items) - closing:
             continue
         places = [tree.zero_origins[n] for n in turning]
         for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
-            if frame != NONE:
+            if frame != lay.NONE:
                 places.append(tree.world_point(frame, local))
         extent = float(np.ptp(np.array(places).real, axis=0).max())
         if SMALLEST * length < extent < SMALL * length:
@@ -161,16 +104,16 @@ def lever_arm(tree: Tree, item: Item) -> float:
     """
     if item.kind in LINEAR:
         return 0.0
-    if item.kind in (ANGLE, ARCSINE):
+    if item.kind in (lay.ANGLE, lay.ARCSINE):
         return UNBOUNDED  # near gimbal lock
     if item.kind not in _LONG:
         return 1.0
     above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
     sides = [[tree.zero_origins[n] for n in sorted(side)] for side in (above - below, below - above)]
     ends = [tree.world_point(item.frame_b, item.local_b)]
-    ends += [] if item.frame_a == NONE else [tree.world_point(item.frame_a, item.local_a)]
+    ends += [] if item.frame_a == lay.NONE else [tree.world_point(item.frame_a, item.local_a)]
     ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
-    if item.kind == DOT2 and len(ways) > 1:
+    if item.kind == lay.DOT2 and len(ways) > 1:
         # its direction turns with frame A: along the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
     return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
@@ -179,8 +122,8 @@ def lever_arm(tree: Tree, item: Item) -> float:
 class ConstraintSystem:
     """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
 
-    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The source takes
-    some of the tree's coordinates for the chosen rows; here they are any rows.
+    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The rows that
+    stay free are y (4-30). The source takes some of the tree's coordinates; here they are any rows.
 
     Attributes
     ----------
@@ -211,7 +154,7 @@ class ConstraintSystem:
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(heights(held))
         self.n_chosen = len(self.chosen.labels) + more
-        closing, self.owners, constant = closure_rows(tree)
+        closing, self.owners, constant = all_closure_rows(tree)
         items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
         closed = np.arange(more + len(self.owners)) + self.chosen.height
@@ -226,7 +169,7 @@ class ConstraintSystem:
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
         # a slider is as long as the smallest of the loops that hold it
-        slides = tree.cols[:, KIND] == PRISMATIC
+        slides = tree.cols[:, lay.KIND] == lay.PRISMATIC
         closed_by = len(items) - len(closing)
         for columns, size in zip(self.moving[closed_by:], sizes[closed_by:], strict=True):
             sliders = [n for n in columns if slides[n]]
@@ -237,9 +180,9 @@ class ConstraintSystem:
         self.scale = self.item_scale[self.item_of[self.picked]]
 
     @property
-    def holonomic(self) -> bool:
-        """True if every chosen coordinate has a value."""
-        return self.chosen.holonomic
+    def allowed(self) -> float:
+        """Largest residual of redundant closure rows that needs no judgement by the condition."""
+        return max(REDUNDANT_ROW_ATOL, 10 * self.tolerance)
 
     @cached_property
     def has_true_coordinates(self) -> bool:
@@ -263,7 +206,7 @@ class ConstraintSystem:
         """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
         made = [lever_arm(self.tree, item) for item in self.rows.source]
         for k in np.flatnonzero(made):
-            sliders = [n for n in self.moving[k] if self.tree.cols[n, KIND] == PRISMATIC]
+            sliders = [n for n in self.moving[k] if self.tree.cols[n, lay.KIND] == lay.PRISMATIC]
             made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
         return np.array(join_terms(self.rows.source, made, max)) / self.item_scale
 
@@ -274,7 +217,7 @@ class ConstraintSystem:
 
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
-        return np.zeros((CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
+        return np.zeros((lay.CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return the kernel's table of picked rows `use` (M,) and columns in the order of elimination."""
@@ -282,59 +225,29 @@ class ConstraintSystem:
         rest = np.setdiff1d(np.arange(self.n_chosen, len(self.picked)), use)
         choice = self.no_choice()
         rows, others = self.picked[use], self.picked[rest]
-        choice[USED_ROW, :size], choice[USED_ITEM, :size] = rows, self.item_of[rows]
-        choice[ELIMINATED, :size] = order
-        choice[UNUSED_ROW, : len(rest)], choice[UNUSED_ITEM, : len(rest)] = others, self.item_of[others]
+        choice[lay.USED_ROW, :size], choice[lay.USED_ITEM, :size] = rows, self.item_of[rows]
+        choice[lay.ELIMINATED, :size] = order
+        choice[lay.UNUSED_ROW, : len(rest)], choice[lay.UNUSED_ITEM, : len(rest)] = (
+            others,
+            self.item_of[others],
+        )
         # which coordinate a row is; none of the closure's
-        choice[INPUT, :size] = np.where(use < self.n_chosen, use, -1)
+        choice[lay.INPUT, :size] = np.where(use < self.n_chosen, use, -1)
         return choice
 
 
-@dataclass(slots=True)
-class TransferResult:
-    """Tables that the kernels write for a batch.
-
-    Attributes
-    ----------
-    X : (B or 0, n)
-        The tree's coordinates φ, A, B, C as far as computed, where they are kept.
-    T, K : (B, n)
-        Rows, and dynamics.
-    quality : (B, QUALITY_WIDTH) or (0, 0)
-        Pivots and residuals of the systems; empty if none was solved.
-    error : (B,), optional
-        Relative error that the error of solved states causes, see `CoordinateTransfer.position_error`.
-    finite : bool
-        True if all results are finite; False if some are not, or members were solved again in
-        NumPy.
-    """
-
-    X: np.ndarray
-    T: np.ndarray
-    K: np.ndarray
-    quality: np.ndarray
-    error: np.ndarray | None = None
-    finite: bool = True
-
-    @property
-    def pivot(self) -> np.ndarray | None:
-        """Smallest pivot (B,) of each member's system; None if none was solved."""
-        return self.quality[:, PIVOT] if self.quality.shape[1] else None
-
-    def members(self, some: slice) -> TransferResult:
-        """Return the views of some members."""
-        X = self.X[some] if len(self.X) else self.X
-        return TransferResult(X, self.T[some], self.K[some], self.quality[some])
-
-    def scatter(self, good: np.ndarray) -> TransferResult:
-        """Return the tables for a batch (B,) of which these are the good members; the others are NaN."""
-        T, K, quality = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.quality))
-        error = None if self.error is None else scatter(self.error, good)
-        return TransferResult(self.X, T, K, quality, error, self.finite)
-
-
-class TransferQuery(KernelQuery):
-    """Query in the coordinates of a system: φ to some order, rows, I*, P* and loads.
+def system_query(
+    system: ConstraintSystem,
+    order: int,
+    rows: Rows | None = None,
+    asked: int = 0,
+    masses: Masses | None = None,
+    loads: Loads | None = None,
+    want: int = 0,
+    keep: bool = False,
+    layout: Layout | None = None,
+) -> Query:
+    """Return the query in the coordinates of a system: φ to some order, rows, I*, P* and loads.
 
     Parameters
     ----------
@@ -348,160 +261,65 @@ class TransferQuery(KernelQuery):
         For I* and P*; for loads and damping.
     keep : bool
         True to keep the table of φ among the results.
+    layout : Layout, optional
+        Layout of results along motions, which have a kernel of their own.
     """
-
-    # name of the kernel
-    entry = "transfer"
-
-    def __init__(
-        self,
-        system: ConstraintSystem,
-        order: int,
-        rows: Rows | None = None,
-        asked: int = 0,
-        masses: Masses | None = None,
-        loads: Loads | None = None,
-        want: int = 0,
-        keep: bool = False,
-    ) -> None:
-        size, own = 1 if want & WANT_CURVATURE else system.n_chosen, system.rows
-        self.system, self.order, self.keep = system, order, keep
-        self.columns = system.tree.size
-        self.outputs = None if rows is None else OutputTable(rows, asked, size)
-        self.dynamics = ModelTable(size, want)
-        height = 0 if rows is None else rows.height
-        both = plain_rows(system.tree, [*own.source, *(() if rows is None else rows.source)])
-        vectors = np.zeros((len(both.items), 11), system.tree.scalar)
-        vectors[:, :9] = both.vectors
-        vectors[: len(own.items), SCALE] = system.item_scale
-        vectors[: len(own.items), LEVER] = system.levers
-        last = np.zeros((system.tree.size + 1, 5))
-        lower = order < 3 and not keep and system.has_true_coordinates and not _ordered(system.tree, rows)
-        self.allowed = max(REDUNDANT_ROW_ATOL, 10 * system.tolerance)
-        last[:-1, COLUMN_SCALE], last[-1, ALLOWED] = system.column_scale, self.allowed
-        if masses is not None:  # in the order of their frames
-            order_of = np.argsort(masses.frames, kind="stable")
-            masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
-        super().__init__(
-            system.tree,
-            rows=replace(both, vectors=vectors),
-            masses=masses,
-            loads=loads,
-            asked=(order, height, size, want),
-            system=(len(own.items), own.height, system.left_out, LOWER if lower else 0, asked),
-            width=0 if self.outputs is None else self.outputs.width,
-            last=last,
-        )
-        if (rows is not None or keep) and masses is None and loads is None:
-            self.omit_frames(both)
-
-    @cached_property
-    def places(self) -> int:
-        """Length of the scratch array."""
-        from kic.kernels.transfer import scratch_parts
-
-        return int(scratch_parts(self.plan)[-1])
-
-    @cached_property
-    def x_width(self) -> int:
-        """Number of table entries of φ to its order."""
-        return self.system.tree.size * sum(self.system.n_chosen**k for k in range(self.order + 1))
-
-    def blank(self, count: int, dtype: np.dtype) -> TransferResult:
-        """Return empty tables for a batch."""
-        kept = count if self.keep else 0
-        return TransferResult(
-            np.empty((kept, self.x_width), dtype),
-            np.empty((count, self.width), dtype),
-            np.empty((count, self.dynamics.width), dtype),
-            np.empty((count, QUALITY_WIDTH)),
-        )
-
-    @cached_property
-    def closing_places(self) -> int:
-        """Length of the scratch array of the kernel that moves closed states."""
-        from kic.kernels.newton import closing_scratch
-
-        return int(closing_scratch(self.plan))
-
-    def over_members(self, work: Callable[[int, int], None], count: int) -> None:
-        """Call ``work(start, stop)`` on parts of a batch, on the thread pool if it is large."""
-        if count > 1:
-            over_batch()(work, count, _START + _PER_COLUMN * self.columns)
-        elif count:
-            work(0, 1)
-
-    def arguments(
-        self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
-    ) -> tuple[Any, ...]:
-        """Return the arguments of the kernel: query, states, new scratch arrays, and tables."""
-        dtype = states.dtype
-        scratch, whole = np.empty(self.places, dtype), np.empty((3, self.columns), np.int64)
-        third = True if self.order > 2 else None
-        questions = self.plan, self.numbers_in(dtype), states, applied, choice, third
-        return (*questions, scratch, whole, out.X, out.T, out.K, out.quality)
-
-    def run_into(
-        self, out: TransferResult, states: np.ndarray, applied: np.ndarray, choice: np.ndarray
-    ) -> int:
-        """Fill the tables of a batch; return the number of members that must be solved again."""
-        count, entry = len(states), kernel(self.entry)
-        applied = np.require(applied, states.dtype, ["C", "A", "W"])
-        doubtful: list[int] = []
-
-        def work(a: int, b: int) -> None:
-            force = applied[a:b] if len(applied) == count else applied
-            part = out if b - a == count else out.members(slice(a, b))
-            doubtful.append(entry(*self.arguments(part, states[a:b], force, choice)))
-
-        self.over_members(work, count)
-        return sum(doubtful)
+    along = layout is not None
+    size, own, tree = 1 if want & lay.WANT_CURVATURE else system.n_chosen, system.rows, system.tree
+    height = 0 if rows is None else rows.height
+    both = plain_rows(tree, [*own.source, *(() if rows is None else rows.source)])
+    vectors = np.zeros((len(both.items), 11), tree.scalar)
+    vectors[:, :9] = both.vectors
+    vectors[: len(own.items), lay.SCALE] = system.item_scale
+    vectors[: len(own.items), lay.LEVER] = system.levers
+    last = np.zeros((tree.size + 1, 5))
+    lower = order < 3 and not keep and system.has_true_coordinates and not _ordered(tree, rows)
+    last[:-1, lay.COLUMN_SCALE], last[-1, lay.ALLOWED] = system.column_scale, system.allowed
+    if masses is not None:  # in the order of their frames
+        order_of = np.argsort(masses.frames, kind="stable")
+        masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
+    if layout is None:
+        layout = Layout.of([(own.height,)] if want & lay.WANT_CURVATURE else [])
+        layout = layout if rows is None else output_layout(rows, asked, size)
+    found = Query(
+        tree,
+        "motion_in_coordinates" if along else "transfer",
+        layout,
+        rows=replace(both, vectors=vectors),
+        masses=masses,
+        loads=loads,
+        asked=(order, height, size, want),
+        system=(len(own.items), own.height, system.left_out, lay.LOWER if lower else 0, asked),
+        last=last,
+        cost_us=_START + _PER_COLUMN * tree.size,
+    )
+    if (rows is not None or keep) and masses is None and loads is None:
+        found.omit_frames(both)
+    if along:
+        found.plan[2, lay.STATE_SIZE] = tree.state_size
+    return found
 
 
 def _ordered(tree: Tree, rows: Rows | None) -> bool:
     """Return True if the second order of rows depends on the order of differentiation, beyond ω."""
     return rows is not None and any(
-        item.kind == RELATIVE_OMEGA
-        or (item.kind == OMEGA and item.frame_a != NONE)
-        or (item.kind == COORDINATE and tree.cols[item.frame_b, KIND] > PRISMATIC)
+        item.kind == lay.RELATIVE_OMEGA
+        or (item.kind == lay.OMEGA and item.frame_a != lay.NONE)
+        or (item.kind == lay.COORDINATE and tree.cols[item.frame_b, lay.KIND] > lay.PRISMATIC)
         for item in rows.source
     )
 
 
-def system_query(system: ConstraintSystem) -> TransferQuery:
-    """Return the query for values and first order of a system's own rows in the tree's coordinates."""
-    return TransferQuery(system, 1)
-
-
-def curvature_query(system: ConstraintSystem) -> TransferQuery:
-    """Return the query for H(φ', φ') of a system's own rows along one direction of the tree."""
-    query = TransferQuery(system, 2, want=WANT_CURVATURE)
-    query.width = system.rows.height
-    return query
-
-
-def no_forces(count: int = 1) -> np.ndarray:
-    """Return an empty array of applied forces."""
-    return np.zeros((count, 0, 3))
-
-
-def values_and_rates(query: TransferQuery, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def values_and_rates(
+    system: ConstraintSystem, query: Query, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
-    system = query.system
     height, size = system.rows.height, system.tree.size
     T = np.empty((len(states), height * (1 + size)), states.dtype)
-    query.run("first_order", states, T)
+    query.run(states, out=T, entry="first_order")
     values = system.rows.complete(T[:, :height].copy())
     G = T[:, height:].reshape(len(states), height, size)
     return values[:, system.picked], G[:, system.picked]
-
-
-def curvature(query: TransferQuery, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Return H(φ', φ') (B, P) of a system's picked rows along rates φ' (B, M) of the tree."""
-    out = query.blank(len(states), states.dtype)
-    out.X = np.require(rates, states.dtype, ["C", "A", "W"])
-    query.run_into(out, states, no_forces(), query.system.no_choice())
-    return out.T[:, query.system.picked]
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

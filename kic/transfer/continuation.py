@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.kernels.layout import COORDINATE, KIND, REVOLUTE
+from kic.kernels import layout as lay
 from kic.kinematics.state import difference, distance, integrate
+from kic.numerics.arrays import one_batch_axis
 from kic.numerics.linalg import condition_number
 from kic.numerics.rotations import quaternion_from_vector, rotated, vector_from_matrix
 from kic.numerics.tolerances import CONDITION_MAX, EPS, RANK_RTOL
-from kic.transfer.closure import DRIFT_RTOL, Closure
-from kic.transfer.coordinate_transfer import TRIES
+from kic.transfer.closure import LOOP_DRIFT_RTOL, Closure
+from kic.transfer.coordinate_transfer import TRIES, TRIES_MAX
 
 # inputs drive a configuration if the condition of all rows there is below this
 FOLLOWED_CONDITION_MAX = CONDITION_MAX**0.5
@@ -43,7 +44,7 @@ SAME_VALUE_RTOL = 8 * EPS
 SINGULAR_CONDITION = 1e5
 # largest number of steps, and steps between checks of progress. A path is too long if the steps that remain,
 # each longer than the longest one so far by the factor, would not complete it
-STEPS_MAX, CHECK_STEPS, SPEEDUP_MAX = 2000, 200, 50
+CONTINUATION_STEPS_MAX, CHECK_STEPS, SPEEDUP_MAX = 2000, 200, 50
 # share of the mean step below which steps shrink, as they do towards a dead centre
 SHRUNK_STEP_FACTOR = 0.1
 # a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
@@ -51,9 +52,12 @@ TURNS_MAX, PERIOD_MAX = 16, 8
 # largest distance of a state after a period from the one before (rad, lengths)
 PERIOD_ATOL = 1e-9
 # shortest step, as a share of the whole path
-STEP_MIN = 1e-11
+CONTINUATION_STEP_MIN = 1e-11
 # the reason of failed members where reasons are not requested
 NO_REASON = "its path ended before"
+# starts within a radian, or the characteristic length, of a singular one, from which a target is sought,
+# and most members for which this is done: it takes up to 50 ms, and messages have three reasons
+REACH_STARTS, SOUGHT_MAX = 8, 3
 # condition above which the end of a path is reported as a dead centre
 DEAD_CENTRE_FACTOR = 100.0
 
@@ -84,7 +88,7 @@ def continue_to(
 
     Without `want_reasons` all failed members have the same reason.
     """
-    states, share = closure.track(start, target)
+    states, share = closure.track(start, target, tries=TRIES_MAX)
     return continue_from(closure, start, target, states, share, want_reasons)
 
 
@@ -112,7 +116,7 @@ def continue_from(
             if why:
                 states[b], share[b] = start[b], 0.0
             else:
-                (states[b],), (share[b],) = closure.track(start[[b]], target[[b]])
+                (states[b],), (share[b],) = closure.track(start[[b]], target[[b]], tries=TRIES_MAX)
     far = np.array([b for b in far.tolist() if share[b] < 1 and not reasons[b]], dtype=np.intp)
     if far.size:
         rest = _continue_in_steps(closure, start[far], target[far], states[far], share[far], want_reasons)
@@ -144,11 +148,11 @@ def _without_periods(
     if not (far and constant and closure.compiled and _is_angle(closure, row)):
         return None
     columns, entries = t.tree.single_columns
-    turning = entries[t.tree.cols[columns, KIND] == REVOLUTE]
+    turning = entries[t.tree.cols[columns, lay.KIND] == lay.REVOLUTE]
     here, aim = start, values.copy()
     for k in range(1, PERIOD_MAX + 1):
         aim[0, row] = values[0, row] + k * np.copysign(2 * np.pi, change[row])
-        here, share = closure.track(here, aim)
+        here, share = closure.track(here, aim, tries=TRIES_MAX)
         if share[0] < 1:
             return None
         turns = np.zeros(start.shape[1])
@@ -158,7 +162,7 @@ def _without_periods(
             count = int(abs(change[row]) / (2 * np.pi * k))
             new = start[0] + 2 * np.pi * count * turns
             rounding = 4 * EPS * np.abs(new[turning]).max()
-            if rounding > DRIFT_RTOL:
+            if rounding > LOOP_DRIFT_RTOL:
                 return start[0], 0.0, f"rounding of its angles would open its loops by {rounding:.0e} rad"
             return new, 2 * np.pi * k * count / abs(change[row]), ""
     return None
@@ -168,7 +172,7 @@ def _is_angle(closure: Closure, row: int) -> bool:
     """Return True if a chosen row is the angle of a revolute joint of the tree."""
     t = closure.transfer
     item = t.system.rows.source[t.system.item_of[t.system.picked[row]]]
-    return bool(item.kind == COORDINATE and t.tree.cols[item.frame_b, KIND] == REVOLUTE)
+    return bool(item.kind == lay.COORDINATE and t.tree.cols[item.frame_b, lay.KIND] == lay.REVOLUTE)
 
 
 def _known_turns(closure: Closure, G: np.ndarray, change: np.ndarray) -> np.ndarray:
@@ -231,14 +235,14 @@ def _continue_in_steps(
     going = regular & ((worst < FOLLOWED_CONDITION_MAX) | (share > 0))
     # a step turns no joint by more than a bound
     turn = _known_turns(closure, G, closure.residual(goal, values))
-    too_long = turn > STEPS_MAX * TURN_MAX
+    too_long = turn > CONTINUATION_STEPS_MAX * TURN_MAX
     going &= ~too_long
     fresh = np.ones(len(start), dtype=bool)
     # compiled steps completed the first share; their number is unknown and counts as `TRIES`
     before, longest, unfinished = share.copy(), share / TRIES, np.zeros(len(start), dtype=int)
-    for n in range(STEPS_MAX):
+    for n in range(CONTINUATION_STEPS_MAX):
         if n and n % CHECK_STEPS == 0:
-            slow = SPEEDUP_MAX * longest * (STEPS_MAX - n) < 1 - share
+            slow = SPEEDUP_MAX * longest * (CONTINUATION_STEPS_MAX - n) < 1 - share
             slow &= going & (step > SHRUNK_STEP_FACTOR * (share - before) / n)
             unfinished[slow] = n
             going &= ~slow
@@ -276,15 +280,15 @@ def _continue_in_steps(
         longest[done] = np.maximum(longest[done], length[good])
         fresh[k] = good
         step[k] = np.where(good, 2 * length, np.where(whole, step[k], length / 2))
-        going[k] = (share[k] < 1) & (step[k] >= STEP_MIN)
-    unfinished[going] = STEPS_MAX
-    reasons = [""] * len(start)
+        going[k] = (share[k] < 1) & (step[k] >= CONTINUATION_STEP_MIN)
+    unfinished[going] = CONTINUATION_STEPS_MAX
+    reasons, sought = [""] * len(start), 0
     for b in np.flatnonzero(share < 1):
         here, completed = slice(b, b + 1), float(share[b])
         if not want_reasons:
             reasons[b] = NO_REASON
         elif regular[b] and too_long[b]:
-            most = STEPS_MAX * TURN_MAX
+            most = CONTINUATION_STEPS_MAX * TURN_MAX
             reasons[b] = f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
         elif unfinished[b]:
             reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {unfinished[b]} steps"
@@ -292,6 +296,9 @@ def _continue_in_steps(
             reasons[b] = _failure_reason(
                 closure, start[here], states[here], goal[here], completed, bool(regular[b])
             )
+            if not regular[b] and sought < SOUGHT_MAX:
+                sought += 1
+                reasons[b] = _out_of_reach_reason(closure, start[here], goal[here]) + reasons[b]
     return Outcome(states, reasons, share)
 
 
@@ -389,7 +396,7 @@ class _Predictor:
             nodes.append(integrate(t.tree, own.states, step * t.column_scale) if tau < 1 else found)
             aims.append(own.aim(at))
         all_states = np.stack(nodes, axis=1)
-        values, G = closure.rows(all_states.reshape(-1, all_states.shape[-1]))
+        values, G = closure.rows(one_batch_axis(all_states))
         error = closure.residual(np.stack(aims, axis=1).reshape(values.shape), values)
         shape = count, 2 * chords + 1
         return closure.certified(
@@ -431,11 +438,24 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     rank = len(t.independent(before))
     loops = np.linalg.svd(here[0, t.size :], compute_uv=False)[:rank]
     if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
-        return "there several motions of its loops meet"
+        return "there several motions of its loops meet, a constraint singularity"
     worst = condition_number(here)[0]
     if worst > DEAD_CENTRE_FACTOR:
         return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
     return "no step can be certified from there"
+
+
+def _out_of_reach_reason(closure: Closure, start: np.ndarray, goal: np.ndarray) -> str:
+    """Return the excess of a goal (1, P) that no start around a singular one (1, S) leads to, else ''."""
+    tree = closure.transfer.tree
+    steps = np.random.default_rng(0).uniform(-1, 1, (REACH_STARTS, tree.size)) * closure.transfer.column_scale
+    with np.errstate(invalid="ignore"):  # quaternions without a direction
+        starts = integrate(tree, np.repeat(start, REACH_STARTS, axis=0), steps)
+    states, residual = closure.newton(starts, np.repeat(goal, REACH_STARTS, axis=0))
+    reasons = closure.failure_reasons(states, residual)
+    if not all(reasons):
+        return ""
+    return f"{reasons[int(np.argmin(residual))]}, the smallest from {REACH_STARTS} nearby starts; also "
 
 
 def _undriven_reason(closure: Closure, states: np.ndarray) -> str:

@@ -17,42 +17,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from kic.dynamics.mass_and_load_tables import Loads, Masses
-from kic.dynamics.queries import ContributionsQuery
-from kic.errors import InputError, SingularError, batch_indices
-from kic.kernels.layout import GOOD_PIVOT, LARGEST, LEFT, PIVOT, QUALITY_WIDTH, WANT_INERTIA, WANT_SERIES
+from kic.errors import InputError, SingularError, coordinates_named
+from kic.kernels import layout as lay
+from kic.kinematics.euler import check_gimbal, gimbal_condition
 from kic.kinematics.items import Item
-from kic.kinematics.outputs import Rows
-from kic.kinematics.queries import kernel
+from kic.kinematics.queries import Query, kernel, output_query
 from kic.kinematics.scaling import moved_error
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
-from kic.numerics.tolerances import CONDITION_MAX, EPS
-from kic.transfer.conditioning import ROUNDING_FACTOR, error_amplification, position_amplification
+from kic.numerics.linalg import condition_number
+from kic.numerics.tolerances import CONDITION_MAX, DIGITS_LOST, EPS, ROUNDING_FACTOR
+from kic.transfer.conditioning import error_amplification, position_amplification
 from kic.transfer.constraint_system import (
     LINEAR,
     REDUNDANT_ROW_ATOL,
     ZERO_SHARE,
     ConstraintSystem,
-    TransferQuery,
-    TransferResult,
-    curvature,
-    curvature_query,
     elimination_order,
-    no_forces,
     row_scales,
     system_query,
     values_and_rates,
 )
-from kic.transfer.motion_query import MotionQuery
+from kic.transfer.program import LAYOUT, Program, Table
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
     from kic.transfer.closure import Closure
 
-# largest relative error of a result due to a nearly singular closure
-DIGITS_LOST = 1e-4
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
 
@@ -62,7 +54,7 @@ class NewtonTables(NamedTuple):
 
     Parameters
     ----------
-    query : TransferQuery
+    query : Query
         Query of all rows of the system.
     chosen : (m,) ndarray or slice
         Rows that are the coordinates.
@@ -72,7 +64,7 @@ class NewtonTables(NamedTuple):
         Values of the chosen rows where the coordinates are zero.
     """
 
-    query: TransferQuery
+    query: Query
     chosen: np.ndarray | slice
     goal: np.ndarray
     origin: np.ndarray
@@ -81,8 +73,8 @@ class NewtonTables(NamedTuple):
 class CoordinateTransfer:
     """From a tree to the coordinates of some names, for any configuration of the mechanism.
 
-    The tree has the models (4-3) to (4-5), which are not formed. Parallel mechanisms, built in (4-42) to
-    (4-64) from models of their legs, need no other method: all loops enter one system.
+    The tensors of the tree (4-3) to (4-5) are not formed. Parallel mechanisms, built in (4-42) to (4-64) from
+    models of their legs, need no other method: all loops enter one system.
 
     Parameters
     ----------
@@ -110,19 +102,25 @@ class CoordinateTransfer:
         self.names = names
         self.system = ConstraintSystem(tree, names, length, tolerance, held)
         self.length, self.tolerance = length, tolerance
-        self.labels = self.system.chosen.labels
+        # rows that are the coordinates
+        self.chosen = self.system.chosen
+        self.labels, self.holonomic = self.chosen.labels, self.chosen.holonomic
+        self.has_euler = bool(self.chosen.euler)
+        # rows are computed in the coordinates of the whole mechanism, so that small loops have larger errors
+        self.growth = length / self.system.smallest
         # number of the coordinates
         self.size = self.system.n_chosen
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
 
-    # the kernels write tensors in the order of the coordinates
-    permutation = None
+    # the kernels write tensors in the order of the coordinates, and solve a system
+    permutation = linear = None
+    has_complex_step = False
 
-    @property
+    @cached_property
     def is_compiled(self) -> bool:
-        """True if one kernel call evaluates any regular configuration."""
-        return self.choice is not None
+        """True if one kernel call evaluates any regular configuration, without other checks."""
+        return self.choice is not None and not self.has_euler
 
     @cached_property
     def row_sizes(self) -> np.ndarray:
@@ -143,27 +141,9 @@ class CoordinateTransfer:
         rows = self.chosen
         return frozenset(label for label, has in zip(rows.labels, rows.valued, strict=True) if not has)
 
-    def amplification(self, pivot: np.ndarray | None) -> Any:
-        """Return the estimated growth of rounding errors in coefficients, from the smallest pivots (...).
-
-        Rows are computed in the coordinates of the whole mechanism, so that small loops have larger errors.
-        """
-        small = self.length / self.system.smallest
-        return small if pivot is None else small / np.where(pivot > 0, pivot, 1.0)
-
-    @property
-    def chosen(self) -> Rows:
-        """Group of the rows that are the coordinates."""
-        return self.system.chosen
-
     @property
     def _name(self) -> str:
         return self.tree.description.name
-
-    @property
-    def holonomic(self) -> bool:
-        """True if every chosen coordinate has a value."""
-        return self.system.holonomic
 
     @cached_property
     def linear_map(self) -> np.ndarray | None:
@@ -171,7 +151,7 @@ class CoordinateTransfer:
         if any(item.kind not in LINEAR for item in self.system.rows.source) or self.choice is None:
             return None
         scaled = self.scaled_rates(reference_states(self.tree))[0]
-        if scaled.shape[0] != self.tree.size or not np.linalg.cond(scaled) < CONDITION_MAX:
+        if scaled.shape[0] != self.tree.size or not condition_number(scaled[None])[0] < CONDITION_MAX:
             return None
         A = np.linalg.solve(scaled, np.eye(self.tree.size, self.size))
         A[np.abs(A) < ZERO_SHARE * np.abs(A).max(axis=1, keepdims=True, initial=0.0)] = 0
@@ -181,20 +161,21 @@ class CoordinateTransfer:
         return A * self.column_scale[:, None] / self.scale[: self.size]
 
     @cached_property
-    def _own(self) -> TransferQuery:
-        return system_query(self.system)
+    def _own(self) -> Query:
+        """Query for values and first order of the system's own rows in the tree's coordinates."""
+        return system_query(self.system, 1)
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
-        return values_and_rates(self._own, states)
+        return values_and_rates(self.system, self._own, states)
 
-    def newton_local(
+    def track(
         self,
         start: np.ndarray,
         target: np.ndarray,
         choice: np.ndarray | None = None,
         tries: int = TRIES,
-        query: TransferQuery | None = None,
+        query: Query | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Continue closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
 
@@ -215,12 +196,14 @@ class CoordinateTransfer:
         goal[:, chosen] = target + origin
 
         def work(a: int, b: int) -> None:
-            scratch, whole = np.empty(query.closing_places), np.empty((2, query.columns), np.int64)
+            scratch, whole = np.empty(query.closing_scratch), np.empty((2, self.tree.size), np.int64)
             part = states[a:b], goal[a:b], choice, scratch, whole, share[a:b]
             kernel("closing")(query.plan, query.numbers, *part, tries)
 
-        if count == 1:
-            work(0, 1)
+        if count == 1:  # the hot path
+            scratch, whole = np.empty(query.closing_scratch), np.empty((2, self.tree.size), np.int64)
+            part = states, goal, choice, scratch, whole, share
+            kernel("closing")(query.plan, query.numbers, *part, tries)
         else:
             query.over_members(work, count)
         return states, share
@@ -234,29 +217,38 @@ class CoordinateTransfer:
         return NewtonTables(self._own, first if consecutive else chosen, goal, goal[chosen])
 
     @cached_property
-    def _bent(self) -> TransferQuery:
-        return curvature_query(self.system)
+    def _bent(self) -> Program:
+        return Program(self, order=2, want=lay.WANT_CURVATURE)
 
     def curvature(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Return H(φ', φ') (B, P) of the chosen and closure rows along rates φ' (B, M), unscaled."""
-        return curvature(self._bent, states, rates)
+        out = self._bent.table(len(states), states.dtype)
+        out.T = np.empty((len(states), self.system.rows.height), states.dtype)
+        out.X = np.require(rates, states.dtype, LAYOUT)
+        self._bent.launch(out, states, np.zeros((1, 0, 3), states.dtype), self.system.no_choice())
+        return out.T[:, self.system.picked]
 
     @cached_property
-    def _jet_queries(self) -> dict[int, TransferQuery]:
+    def _programs(self) -> dict[tuple[bool, int], Program]:
         return {}
 
-    def solve(self, states: np.ndarray, order: int) -> TransferResult:
+    def _program(self, along: bool, order: int) -> Program:
+        """Return the program for φ to an order, as coefficients or as a series along motions."""
+        found = self._programs.get((along, order))
+        if found is None:
+            want = lay.WANT_SERIES if along else 0
+            found = Program(self, order=order, want=want, along=along, keep=not along)
+            self._programs[along, order] = found
+        return found
+
+    def solve(self, states: np.ndarray, order: int) -> Table:
         """Solve for φ, A, B, C of the tree's coordinates at states (B, S), up to an order of at most 3."""
-        query = self._jet_queries.get(order)
-        if query is None:
-            query = self._jet_queries[order] = TransferQuery(self.system, order, keep=True)
-        return self.evaluate(query, states)
+        return self._program(False, order).run(states)
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
         """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order.
 
-        They are (3-15), (3-19) and (3-47) for the system w. One solution gives what (4-32) to (4-39) reach by
-        way of intermediate coordinates y.
+        They are the columns of the chosen rows in (4-18), (4-19), and in (3-19) and (3-47) for the system w.
         """
         X, start, made = self.solve(states, order).X, self.tree.size, []
         for k in range(1, order + 1):
@@ -270,34 +262,18 @@ class CoordinateTransfer:
         (A,) = self.jets(states, 1)
         return np.einsum("bni,bi->bn", A, qd)
 
-    def tree_motion(self, states: np.ndarray, *rates: np.ndarray) -> np.ndarray:
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
         """Return the series φ̇, φ̈ = A q̈ + q̇ᵀ B q̇ and φ⃛ (order, B, M) of the tree, (3-11) to (3-13).
 
-        `rates` are two or three of q̇, q̈ and q⃛ (B, m).
+        `rates` are two or three of q̇, q̈ and q⃛ (B, m). For `origin` see `Program.run`.
         """
+        order, size = len(rates), self.tree.size
         if not self.size:  # a structure
-            return np.zeros((len(rates), len(states), self.tree.size))
+            return np.zeros((order, len(states), size))
         dtype = np.result_type(states, *rates)
-        states, *given = (np.require(a, dtype, ["C", "A", "W"]) for a in (states, *rates))
-        query = self.series_query(len(given))
-        return self.series(self.evaluate(query, states, None, query.result(tuple(given), dtype)).T)
-
-    def series(self, T: np.ndarray) -> np.ndarray:
-        """Return derivatives (order, B, M) of the tree's coordinates from results of `series_query`."""
-        size = self.tree.size
-        order = (T.shape[1] - self.size) // size
+        states, *given = (np.require(a, dtype, LAYOUT) for a in (states, *rates))
+        T = self._program(True, order).run(states, *given, origin=origin).T
         return np.ascontiguousarray(T[:, self.size :].reshape(len(T), order, size).swapaxes(0, 1))
-
-    def series_query(self, order: int) -> MotionQuery:
-        """Return the query for derivatives of the tree's coordinates along motions."""
-        found = self._series_queries.get(order)
-        if found is None:
-            found = self._series_queries[order] = MotionQuery(self.system, None, None, WANT_SERIES, order)
-        return found
-
-    @cached_property
-    def _series_queries(self) -> dict[int, MotionQuery]:
-        return {}
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Return the tensors, which have the order of the coordinates."""
@@ -307,13 +283,9 @@ class CoordinateTransfer:
         """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
         return moved_error(error, self.jets(states, 1)[0])
 
-    def contributions_query(self, masses: Masses) -> ContributionsQuery:
-        """Return the query for the contribution of each body to I* and P*."""
-        return ContributionsQuery(self.tree, masses, self.size)
-
-    def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
-        """Return the table (B, N, …) of contributions."""
-        return query.table(states, self.solve(states, 2).X)
+    def tree_table(self, states: np.ndarray) -> np.ndarray | None:
+        """Return the table of φ, A and B (B, n) for the kernel of `Configuration.body_contributions`."""
+        return self.solve(states, 2).X
 
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of states that must be closed and regular; see `Closure.check`.
@@ -364,115 +336,37 @@ class CoordinateTransfer:
         """Return the share of each closure condition, from scaled G (P, M); see `condition_shares`."""
         return condition_shares(G[self.size :])
 
-    def query(
-        self,
-        rows: Rows | None = None,
-        order: int = 1,
-        masses: Masses | None = None,
-        loads: Loads | None = None,
-        want: int = 0,
-    ) -> TransferQuery:
-        """Return the query for rows and for the dynamics."""
-        own = max(order, 2) if want & WANT_INERTIA else order
-        return TransferQuery(self.system, own, rows, order, masses, loads, want)
+    def gimbal_error(self, states: np.ndarray, order: int) -> np.ndarray:
+        """Return errors (B,) that Euler angles among the coordinates cause in an order.
 
-    def motion_query(self, masses: Masses, loads: Loads, want: int) -> MotionQuery:
-        """Return the query for efforts or accelerations along motions."""
-        return MotionQuery(self.system, masses, loads, want)
-
-    def evaluate(
-        self,
-        query: TransferQuery,
-        states: np.ndarray,
-        applied: np.ndarray | None = None,
-        out: Any = None,
-    ) -> Any:
-        """Evaluate a query at states (B, S) and check every member.
+        The rates of their direction cosines are those of a rotation of size one, see `gimbal_errors`.
 
         Raises
         ------
-        InputError
-            For symbols, which have no size by which rows could be chosen.
         SingularError
-            If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
+            If an error exceeds `DIGITS_LOST`.
         """
-        if states.dtype.kind == "O":
-            raise InputError(
-                "Symbols need the coordinates of an open chain: other coordinates are transferred, which "
-                "chooses rows by their size. Substitute numbers first.",
-                key="configuration",
-            )
-        applied = no_forces() if applied is None else applied
-        out = query.blank(len(states), states.dtype) if out is None else out
-        if not len(states):
-            return out
-        choice = self.choice
-        if choice is None or query.run_into(out, states, applied, choice):
-            q, out.finite = out.quality, False
-            doubtful = ~(q[:, PIVOT] > GOOD_PIVOT) if choice is not None else np.ones(len(states), bool)
-            if choice is not None:
-                doubtful |= ~(q[:, LEFT : LEFT + query.order] <= query.allowed).all(axis=1)
-            if doubtful.any():
-                self._solve_again(query, states, applied, out, np.flatnonzero(doubtful))
-        return out
+        rows = self.chosen
+        values = self._directions.arrays(states)[0]
+        error = ROUNDING_FACTOR * EPS * gimbal_condition(rows.euler, values) ** (order + 1)
+        return check_gimbal(self._name, rows.labels, error)
 
-    def fill(
-        self,
-        query: TransferQuery,
-        states: np.ndarray,
-        applied: np.ndarray,
-        T: np.ndarray,
-        K: np.ndarray,
-        batch: tuple[int, ...],
-    ) -> bool:
-        """Evaluate a query into tables T (B, …) and K (B, …), NaN for members whose state is not finite.
+    @cached_property
+    def _directions(self) -> Query:
+        return output_query(self.tree, self.chosen, 1)
 
-        Returns True if the kernel found all results of the other members finite.
-        """
-        known = np.ones(len(states), bool) if states.dtype.kind == "O" else np.isfinite(states).all(axis=1)
-        with batch_indices(np.flatnonzero(known), batch):
-            if known.all():
-                part = self.evaluate(query, states, applied, self._result(T, K))
-            else:
-                part = self.evaluate(query, states[known], applied)
-                for whole, found in ((T, part.T), (K, part.K)):
-                    whole[:] = np.nan
-                    whole[known] = found
-        return bool(part.finite)
-
-    def calls(
-        self, query: TransferQuery, states: np.ndarray, applied: np.ndarray, T: np.ndarray, K: np.ndarray
-    ) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return the kernel entry with the arguments that fill tables for one real state.
-
-        The entry returns the number of members that `fill` must evaluate instead.
-        """
-        choice: Any = self.choice  # not None if `is_compiled`
-        return [(kernel("transfer"), query.arguments(self._result(T, K), states, applied, choice))]
-
-    def _result(self, T: np.ndarray, K: np.ndarray) -> TransferResult:
-        return TransferResult(np.empty((0, 0), T.dtype), T, K, np.empty((len(T), QUALITY_WIDTH)))
-
-    def _solve_again(
-        self,
-        query: TransferQuery,
-        states: np.ndarray,
-        applied: np.ndarray,
-        out: TransferResult,
-        members: np.ndarray,
-    ) -> None:
-        """Evaluate members near a singular configuration with rows chosen for each; check their condition."""
-        order, size = query.order, self.size
+    def recover(self, program: Program, out: Table, states: np.ndarray, applied: np.ndarray) -> None:
+        """Evaluate doubtful members again with rows chosen for each; check their condition."""
+        order, size, q = program.order, self.size, out.quality
+        doubtful = np.ones(len(states), bool)
+        if self.choice is not None:
+            doubtful = ~(q[:, lay.PIVOT] > lay.GOOD_PIVOT)
+            doubtful |= ~(q[:, lay.LEFT : lay.LEFT + order] <= self.system.allowed).all(axis=1)
+        members = np.flatnonzero(doubtful)
+        if not members.size:
+            return
         scaled = self.scaled_rates(states[members])
-        lost = ~np.isfinite(scaled).all(axis=(1, 2))
-        if lost.any() and self.chosen.angles:
-            raise SingularError(
-                f"Coordinates {', '.join(self.labels)} of '{self._name}' have no derivatives here: Euler "
-                "angles are in gimbal lock. Choose another sequence.",
-                coordinates=self.labels,
-                failed=members[lost].tolist(),
-            )
-        if lost.any():
+        if not np.isfinite(scaled).all():
             raise InputError(
                 f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero. "
                 "Choose other coordinates.",
@@ -488,7 +382,7 @@ class CoordinateTransfer:
             one = slice(b, b + 1)
             part = out.members(one)
             force = applied[one] if len(applied) == len(states) else applied
-            query.run_into(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
+            program.launch(part, states[one], force, self._packed(scaled[k, use[k]], use[k]))
         if self.system.left_out:
             self._check_left_out(out.quality[members], condition, order, members)
 
@@ -516,7 +410,7 @@ class CoordinateTransfer:
                 self._refuse_contradiction(scaled, dof, member)
             raise SingularError(
                 f"Closure conditions of '{self._name}' are dependent at this configuration: it has {dof} "
-                f"degrees of freedom here, and {self.size} coordinates were named: "
+                f"degrees of freedom here, and {coordinates_named(self.size)}: "
                 f"{', '.join(self.labels)}. Choose a configuration away from this bifurcation.",
                 dof=dof,
                 coordinates=self.labels,
@@ -530,7 +424,7 @@ class CoordinateTransfer:
         least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
             f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to "
-            f"first order, and {self.size} coordinates were named: {', '.join(self.labels)}. The share of "
+            f"first order, and {coordinates_named(self.size)}: {', '.join(self.labels)}. The share of "
             f"the weakest condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the "
             "dimensions or the state, or increase closure_tolerance if they are rounded.",
             dof=dof,
@@ -571,11 +465,11 @@ class CoordinateTransfer:
         return curvature_along
 
     def position_error(
-        self, states: np.ndarray, found: TransferResult, query: TransferQuery, inputs: CoordinateTransfer
+        self, states: np.ndarray, found: Table, order: int, origin: CoordinateTransfer
     ) -> np.ndarray | None:
         """Return relative errors (B,) of coefficients that the error of solved states (B, S) causes.
 
-        States that were solved for values of `inputs` have errors of about eps times the condition of these
+        States that were solved for values of `origin` have errors of about eps times the condition of these
         rows. Coefficients amplify them by their own condition. Members far from singular configurations have
         the error 0; None is returned if all are.
 
@@ -584,19 +478,22 @@ class CoordinateTransfer:
         SingularError
             If an error exceeds `DIGITS_LOST`; it carries `condition`, `estimate` and the `failed` members.
         """
-        order = query.order
-        members = np.flatnonzero(~(found.quality[:, PIVOT] > GOOD_PIVOT))
+        members = np.flatnonzero(~(found.quality[:, lay.PIVOT] > lay.GOOD_PIVOT))
         if not members.size or states.dtype != np.float64:
             return None
         errors, conditions = np.zeros(len(states)), np.ones(len(states))
         scaled = self.values_and_rates(states[members])[1] / self.system.scale[:, None] * self.column_scale
         use = self._rows_of_each(scaled, members)
         taken = np.take_along_axis(scaled, use[:, :, None], axis=1)
-        rows = inputs.values_and_rates(states[members])[1] / inputs.scale[:, None] * inputs.column_scale
+        rows = origin.values_and_rates(states[members])[1] / origin.scale[:, None] * origin.column_scale
+        tensors = self.jets(states[members], order)
+        for n in range(order):  # without units
+            tensors[n] /= self.column_scale.reshape(-1, *(1,) * (n + 1))
+            for axis in range(n + 1):
+                tensors[n] *= self.coordinate_scale.reshape(-1, *(1,) * axis)
         for k, b in enumerate(members):
             curvature = self._curvature_at(states[[b]], use[k])
-            A = np.linalg.solve(taken[k], np.eye(self.tree.size, self.size))
-            errors[b] = position_amplification(rows[k], taken[k], A, curvature, order)
+            errors[b] = position_amplification(rows[k], taken[k], [T[k] for T in tensors], curvature)
             conditions[b] = np.linalg.cond(taken[k])
         failed = np.flatnonzero(errors > DIGITS_LOST)
         if failed.size:
@@ -617,8 +514,8 @@ class CoordinateTransfer:
         self, quality: np.ndarray, condition: np.ndarray, order: int, members: np.ndarray
     ) -> None:
         """Check that the redundant closure rows hold at every order."""
-        worst = quality[:, LEFT : LEFT + order]
-        large = np.maximum(quality[:, LARGEST : LARGEST + order], 1.0)
+        worst = quality[:, lay.LEFT : lay.LEFT + order]
+        large = np.maximum(quality[:, lay.LARGEST : lay.LARGEST + order], 1.0)
         allowed = large * (1e3 * EPS * condition + 10 * self.tolerance)[:, None]
         # rates whose squares overflow give no residual; their results are not finite
         overflow = np.isnan(worst) & np.isfinite(condition)[:, None]

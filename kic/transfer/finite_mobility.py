@@ -20,24 +20,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from kic.kinematics.queries import OutputQuery
-from kic.kinematics.state import difference, integrate
+from kic.kinematics.queries import output_query
+from kic.kinematics.state import difference
+from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.tolerances import EPS
-from kic.transfer.closure import CLOSURE_RTOL, Closure
-from kic.transfer.rank import RANK_SHARE
+from kic.transfer.closure import LOOP_CLOSURE_RTOL, PINV_RTOL, Closure
 
 # distance of neighbours: radians, or shares of the characteristic length
 NEIGHBOUR_RADIUS = 1e-2
-# Levenberg-Marquardt steps; at an infinitesimal motion of order m the residual falls by 1 - 1/m in each
-LM_STEPS_MAX = 60
 # largest entry of one step: radians, or shares of the characteristic length
 LM_STEP_MAX = 0.5
-# damping as a multiple of the residual keeps the quadratic convergence
-LM_DAMPING_FACTOR = 1e-2
 # singular values below this share are rounding error; those of infinitesimal motions shrink towards it
 SINGULAR_VALUE_RTOL = 1e-12
-# a residual is a minimum after this many successive steps that reduce it by less than 2 %
-STALLED_STEPS_MAX, STALLED_FACTOR = 5, 0.98
 # steps along first-order motions, in radians or shares of the characteristic length; one is about
 # NEIGHBOUR_RADIUS
 RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
@@ -102,40 +96,21 @@ def _close_loops(
     """
     t = closure.transfer
     step = directions * (radii / np.abs(directions).max(axis=1))[:, None]
-    states = integrate(t.tree, state.repeat(len(step), axis=0), step * t.column_scale)
-    free = None if fixed is None else np.linalg.svd(fixed)[0][:, fixed.shape[1] :]
-    # rows that the tolerance makes redundant must not pull a configuration back to the reference
-    rtol = max(SINGULAR_VALUE_RTOL, 10 * t.tolerance)
-    error, G = closure.rows(states)
-    residual, damping = np.linalg.norm(error, axis=1), np.full(len(states), LM_DAMPING_FACTOR)
-    stalled = np.zeros(len(states), dtype=int)
-    active = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)) & (residual > EPS))
-    for _ in range(LM_STEPS_MAX):
-        if not active.size:
-            break
-        J = G[active] if free is None else G[active] @ free
-        U, sigma, V = np.linalg.svd(J, full_matrices=False)
-        damped = (damping[active] * residual[active])[:, None]
-        inverse = sigma / np.maximum(sigma**2 + damped**2, EPS**2)
-        largest = sigma.max(axis=1, initial=0.0)[:, None]
-        # conditions that are rounding alone correct nothing
-        inverse[(sigma <= rtol * largest) | (largest <= RANK_SHARE)] = 0
-        step = -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, error[active]))
-        step = step if free is None else step @ free.T
-        step /= np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0) / LM_STEP_MAX)[:, None]
-        trial = integrate(t.tree, states[active], step * t.column_scale)
-        trial_error, trial_G = closure.rows(trial)
-        trial_residual = np.linalg.norm(trial_error, axis=1)
-        better = (trial_residual < residual[active]) & np.isfinite(trial_G).all(axis=(1, 2))
-        falls = better & (trial_residual < STALLED_FACTOR * residual[active])
-        stalled[active] = np.where(falls, 0, stalled[active] + 1)
-        k = active[better]
-        states[k], residual[k] = trial[better], trial_residual[better]
-        error[k], G[k] = trial_error[better], trial_G[better]
-        damping[active] *= np.where(better, 0.1, 10.0)
-        active = active[(residual[active] > EPS) & (stalled[active] < STALLED_STEPS_MAX)]
-    residual[~np.isfinite(residual)] = np.inf
-    return states, residual
+    free = np.eye(t.tree.size) if fixed is None else np.linalg.svd(fixed)[0][:, fixed.shape[1] :]
+
+    def rows(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        error, G = closure.rows(states)
+        return error, G @ free
+
+    return gauss_newton(
+        rows,
+        lambda states, y: closure.moved(states, y @ free.T),
+        closure.moved(state.repeat(len(step), axis=0), step),
+        # rows that the tolerance makes redundant must not pull a configuration back to the reference
+        rtol=max(SINGULAR_VALUE_RTOL, 10 * t.tolerance),
+        step_max=LM_STEP_MAX,
+        damping=DAMPING_MIN,
+    )
 
 
 def displacement(closure: Closure, state: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -387,22 +362,28 @@ def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[
             dropped = max(dropped, missed, *shares[rank:])
             kept = min(kept, shares[rank - 1])
             direction = direction / np.abs(direction).max()
-            trial = integrate(t.tree, current, (RANGE_STEP * direction * t.column_scale)[None])
-            for _ in range(8):
-                values, G = (x[0] for x in closure.rows(trial))
-                if np.linalg.norm(values[rows]) < CLOSURE_RTOL:
-                    break
-                step = -np.linalg.pinv(G[rows], rcond=1e-10) @ values[rows]
-                trial = integrate(t.tree, trial, (step * t.column_scale)[None])
-            else:
+            current, left = _close_some(closure, current, RANGE_STEP * direction, rows)
+            if not left[0] < LOOP_CLOSURE_RTOL:
                 break
-            current = trial
     return dropped, kept
+
+
+def _close_some(
+    closure: Closure, state: np.ndarray, step: np.ndarray, some: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the state (1, S) where some rows (n,) vanish after a scaled step (M,), and the residual (1,)."""
+
+    def rows(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, G = closure.rows(states)
+        return values[:, some], G[:, some]
+
+    start = closure.moved(state, step[None])
+    return gauss_newton(rows, closure.moved, start, rtol=PINV_RTOL, step_max=LM_STEP_MAX)
 
 
 def _residual_orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:
     t = closure.transfer
-    floor = 64 * EPS * np.sqrt(len(t.scale)) * closure.limit / CLOSURE_RTOL
+    floor = 64 * EPS * np.sqrt(len(t.scale)) * closure.limit / LOOP_CLOSURE_RTOL
     # a residual above that of a longer step is the noise of a degenerate solution
     smoothed = np.minimum(residual, np.roll(residual, -1, axis=1))
     smoothed[:, -1] = residual[:, -1]
@@ -511,8 +492,8 @@ def obstructions(
     C(a, a, a) + 3 Q(a, b) = 0 to third order. Both forms are symmetric. C is zero if `order` is 2.
     """
     t = closure.transfer
-    question = OutputQuery(t.tree, t.system.rows, order)
-    _, G, H, *more = (x[0][t.system.picked] for x in question.layout.split(question.table(state), (1,)))
+    question = output_query(t.tree, t.system.rows, order)
+    _, G, H, *more = (x[0][t.system.picked] for x in question.arrays(state))
     scale, columns = t.scale, t.column_scale
     G = G / scale[:, None] * columns
     H = H / scale[:, None, None] * columns[:, None] * columns

@@ -18,17 +18,18 @@ from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Joint, as_matrix
 from kic.description.validation import GROUND
 from kic.dynamics.mass_and_load_tables import pack_loads, pack_masses
-from kic.dynamics.queries import DynamicsQuery
+from kic.dynamics.queries import dynamics_query
 from kic.errors import InertiaError
-from kic.kernels.layout import DIRECTION, DOT2, OMEGA, POINT, RELATIVE_OMEGA, WANT_LOADS
+from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import Query, output_query
 from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.constraint_system import column_scales, row_scales
+from kic.transfer.program import LAYOUT
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
     names: list[str] = []
     for body in drawing.bodies:
         name = f"free {body.name}"
-        while name in drawing.parts:
+        while name in drawing._parts:
             name += "'"
         names.append(name)
     free = [
@@ -114,19 +115,14 @@ def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
     axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
-    return [Item(DOT2, b, a, there, here, u) for u in axes] + [
-        Item(RELATIVE_OMEGA, b, a, extra=u) for u in axes
+    return [Item(lay.DOT2, b, a, there, here, u) for u in axes] + [
+        Item(lay.RELATIVE_OMEGA, b, a, extra=u) for u in axes
     ]
 
 
 def _point(tree: Tree, frame: int, at: Any) -> Item:
     """Return the row of a point, given in the reference configuration and carried by a frame."""
-    return Item(POINT, frame, local_b=tuple(tree.local_point(frame, at)))
-
-
-def _table(question: OutputQuery, states: np.ndarray) -> list[np.ndarray]:
-    """Compute values and coefficients of rows at states (B, S)."""
-    return list(question.layout.split(question.table(states), (len(states),)))
+    return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
 def _vectors(a: np.ndarray) -> np.ndarray:
@@ -157,7 +153,7 @@ class FreeBodies:
         Forces, moments and springs on the free bodies.
     `joint_coordinates` : tuple of str
         Names of the coordinates of all joints.
-    prevented, left : OutputQuery
+    prevented, left : Query
         Closure rows of all joints (R), and rates of all their coordinates (F).
     scale, scale_left : (R,), (F,)
         Scales by which those rows are divided.
@@ -178,10 +174,10 @@ class FreeBodies:
         self.chain = chain
         self.tree = Tree(cut_everywhere(drawing))
         self.loads = pack_loads(self.tree)
-        self.loading = DynamicsQuery(self.tree, pack_masses(self.tree), self.loads, WANT_LOADS)
+        self.loading = dynamics_query(self.tree, pack_masses(self.tree), self.loads, lay.WANT_LOADS)
         self._make_bodies(drawing)
         self._make_joints(drawing, length)
-        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.width)
+        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.layout.width)
 
     def _make_bodies(self, drawing: MechanismDescription) -> None:
         bodies = drawing.bodies
@@ -196,16 +192,16 @@ class FreeBodies:
         chain, frames = self.chain, [self.chain.frame[body.name] for body in bodies]
         centres = [_point(chain, frame, at) for frame, at in zip(frames, self._drawn, strict=True)]
         axes = [
-            Item(DIRECTION, frame, local_b=tuple(chain.local_vector(frame, e)))
+            Item(lay.DIRECTION, frame, local_b=tuple(chain.local_vector(frame, e)))
             for frame in frames for e in np.eye(3)
         ]  # fmt: skip
         carried = [_point(chain, chain.frame[point.body], point.at) for point in lumps]
-        turnings = [Item(OMEGA, frame) for frame in frames]
-        self._places = OutputQuery(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
-        self._moving = OutputQuery(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
+        turnings = [Item(lay.OMEGA, frame) for frame in frames]
+        self._places = output_query(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
+        self._moving = output_query(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
 
     def _make_joints(self, drawing: MechanismDescription, length: float) -> None:
-        tree, touching = self.tree, drawing.closed_contacts
+        tree, touching = self.tree, drawing._closed_contacts
         self.joints: tuple[Joint | Contact, ...] = (*drawing.joints, *touching)
         # columns of each body's six coordinates, and their units
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
@@ -233,22 +229,22 @@ class FreeBodies:
         self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
         self.on_joint_coordinates = np.zeros((len(self.joint_coordinates), len(self.ties)))
         for k, coupling in enumerate(drawing.couplings):
-            for coordinate, number in drawing.terms[coupling.name]:
+            for coordinate, number in drawing._terms[coupling.name]:
                 self.on_joint_coordinates[self.joint_coordinates.index(coordinate), k] = number
         terms = np.abs(self.on_joint_coordinates[:, : len(drawing.couplings)]) * self.scale_left[:, None]
         self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
         self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
-    def _rows(self, made: list[list[Item]], length: float) -> tuple[OutputQuery, np.ndarray, np.ndarray]:
+    def _rows(self, made: list[list[Item]], length: float) -> tuple[Query, np.ndarray, np.ndarray]:
         """Return the rows of the items of each joint, their scales, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(heights(of_joint)) for of_joint in made]
-        question = OutputQuery(self.tree, plain_rows(self.tree, items), 1)
+        question = output_query(self.tree, plain_rows(self.tree, items), 1)
         return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
 
     def places(self, states: np.ndarray) -> Places:
         """Compute the positions of bodies, joints and point masses at states (B, S) of the mechanism."""
-        rows = _vectors(_table(self._places, states)[0])
+        rows = _vectors(self._places.arrays(states)[0])
         count = len(self._drawn)
         origin = rows[:, :count]
         # columns of the rotation: unit vectors of the reference configuration, carried by the body
@@ -268,7 +264,7 @@ class FreeBodies:
 
         `phid` and `phidd` are those of the coordinates of the tree.
         """
-        _, G, H = _table(self._moving, states)
+        _, G, H = self._moving.arrays(states)
         bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
         return np.einsum("bpn,bn->bp", G, phid), np.einsum("bpn,bn->bp", G, phidd) + bias
 
@@ -279,7 +275,7 @@ class FreeBodies:
         return np.concatenate([v[:, :count], v[:, count : 2 * count]], axis=-1)
 
     def inertia(self, places: Places, rates: np.ndarray, accelerations: np.ndarray) -> np.ndarray:
-        """Compute forces and moments (B, N, 6) about the centres for a motion, by Newton and Euler."""
+        """Compute forces and moments (B, N, 6) about the centres for a motion, by Newton–Euler equations."""
         omega, a = self.twists(rates)[..., 3:], self.twists(accelerations)
         J = places.turned @ self._inertia @ np.swapaxes(places.turned, -1, -2)
         momentum = np.einsum("bnij,bnj->bni", J, omega)
@@ -295,7 +291,7 @@ class FreeBodies:
     def applied(self, places: Places, force: np.ndarray, twists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute load and drag (B, N, 6) of gravity, forces, springs and dampers, for twists of bodies."""
         count = len(twists)
-        load, damping = self.loading.model.split(self.loading.table(places.states, force), (count,))
+        load, damping = self.loading.arrays(places.states, np.require(force, places.states.dtype, LAYOUT))
         rates = np.empty((count, self.tree.size))
         rates[:, self._columns] = twists.reshape(count, self.tree.size)
         return self.by_body(load), self.by_body(np.einsum("bmn,bn->bm", damping, rates))
@@ -304,9 +300,9 @@ class FreeBodies:
         """Reorder columns of the tree as (…, N, 6): velocity and angular velocity of each body."""
         return G[..., self._columns].reshape(*G.shape[:-1], len(self._drawn), 6)
 
-    def first_order(self, question: OutputQuery, places: Places) -> np.ndarray:
+    def first_order(self, question: Query, places: Places) -> np.ndarray:
         """Compute G (B, R, N, 6) of rows: forces and moments on the bodies for unit loads at the rows."""
-        return self.by_body(_table(question, places.states)[1])
+        return self.by_body(question.arrays(places.states)[1])
 
     def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
         """Compute G (B, K, N, 6) of couplings and fixed distances.

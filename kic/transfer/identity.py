@@ -11,64 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.dynamics.mass_and_load_tables import Loads, Masses
-from kic.dynamics.queries import ContributionsQuery, DynamicsQuery, ModelTable
 from kic.kinematics.linear_map import LinearMap
-from kic.kinematics.outputs import Rows
-from kic.kinematics.queries import OutputQuery, kernel
 from kic.kinematics.scaling import moved_error
 from kic.kinematics.tree import Tree
-from kic.transfer.constraint_system import TransferResult, column_scales, no_forces
+from kic.transfer.constraint_system import column_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.motion_query import TreeMotionQuery
 
 if TYPE_CHECKING:
     from kic.transfer.closure import Closure
-
-_EMPTY = np.empty((0, 0))
-
-
-class IdentityQuery:
-    """Rows and dynamics of an open chain in its own coordinates, or in others of a linear map.
-
-    Attributes
-    ----------
-    outputs : OutputTable or None
-        Layout of the rows.
-    dynamics : ModelTable
-        Layout of I*, P*, load and damping.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        rows: Rows | None,
-        order: int,
-        masses: Masses | None,
-        loads: Loads | None,
-        want: int,
-        linear: LinearMap | None = None,
-    ) -> None:
-        self.rows = None if rows is None else OutputQuery(tree, rows, order, linear)
-        self.model = DynamicsQuery(tree, masses, loads, want, linear) if masses and loads and want else None
-        self.outputs = None if self.rows is None else self.rows.layout
-        size = tree.size if linear is None else linear.size
-        self.dynamics = ModelTable(size, want) if self.model is None else self.model.model
-        self.width = 0 if self.rows is None else self.rows.width
-
-    def evaluate(
-        self, states: np.ndarray, applied: np.ndarray | None = None, out: TransferResult | None = None
-    ) -> TransferResult:
-        """Evaluate at states (B, S); NaN propagates."""
-        out = TransferResult(_EMPTY, _EMPTY, _EMPTY, _EMPTY) if out is None else out
-        not_finite: list[int] = []
-        if self.rows is not None:
-            out.T = self.rows.table(states, out.T if len(out.T) else None, not_finite)
-        if self.model is not None:
-            applied = no_forces() if applied is None else applied
-            out.K = self.model.table(states, applied, out.K if len(out.K) else None, not_finite)
-        out.finite = not not_finite
-        return out
 
 
 class IdentityTransfer:
@@ -89,8 +39,11 @@ class IdentityTransfer:
         Column of the tree for each coordinate; None if the tables of the kernels have this order.
     """
 
-    # one call of each kernel evaluates any configuration
+    # one call of each kernel evaluates any configuration: no system is solved
     is_compiled = True
+    system = choice = None
+    has_euler = has_complex_step = False
+    growth = 1.0
     # labels that the tree does not name and that have rates but no values
     quasi: frozenset[str] = frozenset()
     # the map to coordinates other than those of the tree
@@ -113,61 +66,6 @@ class IdentityTransfer:
     def coordinate_scale(self) -> np.ndarray:
         """Scale (M,) of each coordinate in the equations that are solved."""
         return self.row_sizes
-
-    def amplification(self, pivot: np.ndarray | None) -> float:
-        """Return the growth of rounding errors: no system is solved, so that there is none."""
-        return 1.0
-
-    def position_error(
-        self, states: np.ndarray, found: TransferResult, query: IdentityQuery, inputs: CoordinateTransfer
-    ) -> None:
-        """Return None: states of an open chain are exact in its own coordinates."""
-
-    def query(
-        self,
-        rows: Rows | None = None,
-        order: int = 1,
-        masses: Masses | None = None,
-        loads: Loads | None = None,
-        want: int = 0,
-    ) -> IdentityQuery:
-        """Return the query for rows and for the dynamics."""
-        return IdentityQuery(self.tree, rows, order, masses, loads, want, self.linear)
-
-    def motion_query(self, masses: Masses, loads: Loads, want: int) -> TreeMotionQuery:
-        """Return the query for efforts or accelerations along motions."""
-        return TreeMotionQuery(self.tree, masses, loads, want, self.linear)
-
-    def evaluate(
-        self, query: Any, states: np.ndarray, applied: np.ndarray | None = None, out: Any = None
-    ) -> Any:
-        """Evaluate a query at states (B, S); NaN propagates."""
-        return query.evaluate(states, applied, out)
-
-    def fill(
-        self,
-        query: IdentityQuery,
-        states: np.ndarray,
-        applied: np.ndarray,
-        T: np.ndarray,
-        K: np.ndarray,
-        batch: tuple[int, ...],
-    ) -> bool:
-        """Evaluate a query into tables T (B, …) and K (B, …); return True if all results are finite."""
-        return bool(self.evaluate(query, states, applied, TransferResult(_EMPTY, T, K, _EMPTY)).finite)
-
-    def calls(
-        self, query: IdentityQuery, states: np.ndarray, applied: np.ndarray, T: np.ndarray, K: np.ndarray
-    ) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return kernel entries with the arguments that fill tables for one real state."""
-        made: list[tuple[Any, tuple[Any, ...]]] = []
-        rows, model = query.rows, query.model
-        if rows is not None:
-            made.append((kernel(rows.entry), (rows.plan, rows.numbers, states, np.empty(rows.scratch), T)))
-        if model is not None:
-            arguments = model.plan, model.numbers, states, applied, np.empty(model.scratch), K
-            made.append((kernel(model.entry), arguments))
-        return made
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Return tensors with the last `rank` axes in the order of the coordinates, not of the columns."""
@@ -200,7 +98,7 @@ class IdentityTransfer:
         rates[:, self.permutation] = qd
         return rates
 
-    def tree_motion(self, states: np.ndarray, *rates: np.ndarray) -> np.ndarray:
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from those of the coordinates."""
         return np.array([self.tree_rates(states, a) for a in rates])
 
@@ -209,13 +107,9 @@ class IdentityTransfer:
         (error,) = self.in_coordinates([error], [1])
         return np.broadcast_to(error, (len(states), self.size))
 
-    def contributions_query(self, masses: Masses) -> ContributionsQuery:
-        """Return the query for the contribution of each body to I* and P*."""
-        return ContributionsQuery(self.tree, masses)
-
-    def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
-        """Return the table (B, N, …) of contributions, in the order of the columns."""
-        return query.table(states)
+    def tree_table(self, states: np.ndarray) -> np.ndarray | None:
+        """Return None: the coordinates are those of the tree."""
+        return None
 
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of the system that is solved: 1."""
@@ -244,11 +138,8 @@ class LinearTransfer(IdentityTransfer):
         self.linear: LinearMap = LinearMap(A)
         self._inner = inner
         scaled = A * inner.coordinate_scale / column_scales(self.tree, self.length)[:, None]
-        self._condition = float(np.linalg.cond(scaled)) if A.size else 1.0
-
-    def amplification(self, pivot: np.ndarray | None) -> Any:
-        """Return the growth of rounding errors, from the condition of A."""
-        return self._inner.amplification(np.array(1 / self._condition))
+        condition = float(np.linalg.cond(scaled)) if A.size else 1.0
+        self.growth = inner.growth / (1 / condition)
 
     @property
     def row_sizes(self) -> np.ndarray:
@@ -275,17 +166,10 @@ class LinearTransfer(IdentityTransfer):
         """Return the error (B, m) of the diagonal of I*, from that (M,) in the order of the columns."""
         return moved_error(error, self.jets(states, 1)[0])
 
-    def contributions_query(self, masses: Masses) -> ContributionsQuery:
-        """Return the query for the contribution of each body to I* and P*."""
-        return self._inner.contributions_query(masses)
-
-    def contributions(self, query: ContributionsQuery, states: np.ndarray) -> np.ndarray:
-        """Return the table (B, N, …) of contributions."""
-        return self._inner.contributions(query, states)
+    def tree_table(self, states: np.ndarray) -> np.ndarray | None:
+        """Return the table of φ, A and B (B, n) for the kernel of `Configuration.body_contributions`."""
+        return self._inner.tree_table(states)
 
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of states, which must satisfy the couplings; see `Closure.check`."""
         return self._inner.condition(states, closure)
-
-
-Transfer = IdentityTransfer | CoordinateTransfer

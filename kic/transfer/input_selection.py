@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from kic.kernels.layout import KIND, PRISMATIC
+from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
 from kic.numerics.linalg import min_singular_value, null_space
 
@@ -176,8 +176,8 @@ def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
     def named(pick: Sequence[int] | np.ndarray) -> str:
         return ", ".join(tree.columns[n] for n in pick)
 
-    own = [tree.column[name] for name in tree.description.coordinate_names if name in tree.column]
+    own = [tree.column[name] for name in tree.description.coordinates if name in tree.column]
     first = [named(own)] if len(own) == mobility and min_singular_value(null[own]) > GOOD else []
-    found = ranking(null[None], tree.cols[:, KIND] <= PRISMATIC, 3, ALL_SETS_QUICK_MAX)
+    found = ranking(null[None], tree.cols[:, lay.KIND] <= lay.PRISMATIC, 3, ALL_SETS_QUICK_MAX)
     others = [named(pick) for pick, x in zip(found.picks, found.measures[:, 0], strict=True) if x > GOOD]
     return [*first, *(names for names in others if names not in first)][:3]

@@ -71,14 +71,14 @@ class MotionLimits:
         """Return a name after checking that it has a single value."""
         model = self._model
         base, _, row = name.partition(".") if isinstance(name, str) else (name, "", "")
-        if row == SWING and isinstance(model.description.parts.get(base), Joint):
+        if row == SWING and isinstance(model.description._parts.get(base), Joint):
             swing_direction(model, base)
             return str(name)
         try:
             height, valued = model.value_rows(name)
         except (UnknownNameError, InputError, TypeError):
             components = [c for joint in model.description.joints for c in joint.components]
-            there = [*components, *model.description.variable_distances]
+            there = [*components, *model.description._variable_distances]
             raise unknown("row with a value", name, model.description.name, there) from None
         if not valued:
             raise InputError(
@@ -157,7 +157,7 @@ def swing_direction(model: CompiledModel, name: str) -> np.ndarray:
     InputError
         If the joint has another type, or is spherical without `swing_axis`.
     """
-    joint = model.description.part(name, "joints")
+    joint = model.description._part(name, "joints")
     assert isinstance(joint, Joint)  # for the type checker: `part` searches joints only
     if joint.type not in ("universal", "spherical") or (joint.type == "spherical" and not joint.swing_axis):
         raise InputError(
@@ -177,7 +177,7 @@ def swing_angle(model: CompiledModel, name: str, states: np.ndarray) -> np.ndarr
     d = swing_direction(model, name)
     one, other = (
         np.broadcast_to(d, (len(states), 3)) if body == GROUND else model.poses(body, states)[:, :3, :3] @ d
-        for body in model.description.part(name, "joints").bodies  # type: ignore[union-attr]
+        for body in model.description._part(name, "joints").bodies  # type: ignore[union-attr]
     )
     sine = np.linalg.norm(np.cross(one, other), axis=-1)
     return np.arctan2(sine, np.einsum("bi,bi->b", one, other))

@@ -20,10 +20,10 @@ import numpy as np
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
-from kic.kernels.layout import DIRECTION, DOT1
+from kic.kernels import layout as lay
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
-from kic.kinematics.queries import OutputQuery
+from kic.kinematics.queries import Query, output_query
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import (
     product,
@@ -34,15 +34,15 @@ from kic.numerics.rotations import (
     vector_from_quaternion,
 )
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import TransferQuery, values_and_rates
+from kic.transfer.constraint_system import values_and_rates
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
 
 # largest rotation that the three rows describe at once (rad); beyond 60° they are ambiguous
-TURN_MAX = 0.5
-TRACE_MIN = 1 + 2 * np.cos(TURN_MAX)
+ORIENTATION_TURN_MAX = 0.5
+TRACE_MIN = 1 + 2 * np.cos(ORIENTATION_TURN_MAX)
 # pairs (j, k) of the products bⱼ·aₖ
 _PAIRS = ((1, 2), (2, 0), (0, 1))
 
@@ -72,7 +72,7 @@ class Orientation:
     def items(self, tree: Tree) -> list[Item]:
         """Return the rows of rotations from the reference configuration."""
         a, b = ([tuple(tree.local_vector(f, e)) for e in np.eye(3)] for f in (self.first, self.second))
-        return [Item(DOT1, self.second, self.first, b[j], a[k]) for j, k in _PAIRS]
+        return [Item(lay.DOT1, self.second, self.first, b[j], a[k]) for j, k in _PAIRS]
 
 
 def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) -> tuple[Orientation, ...]:
@@ -82,7 +82,7 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
     """
     made = []
     for name in dict.fromkeys(label.rpartition(".")[0] for label in bare):
-        part = tree.description.parts[name]
+        part = tree.description._parts[name]
         if isinstance(part, Joint):
             whole, bodies = part.components[-3:], part.bodies
         else:
@@ -126,19 +126,19 @@ class OrientedTransfer(CoordinateTransfer):
         self._orientations = orientations
         sides = [(one.first, one.second) for one in orientations]
         axes = [
-            Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e)))
+            Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e)))
             for pair in sides for frame in pair for e in np.eye(3)
         ]  # fmt: skip
-        self._axes = OutputQuery(tree, plain_rows(tree, axes), 1)
+        self._axes = output_query(tree, plain_rows(tree, axes), 1)
 
     def rotations(self, states: np.ndarray) -> np.ndarray:
         """Return the rotations (B, n, 3, 3) of second relative to first bodies from the reference."""
         shape = len(states), len(self._orientations), 2, 3, 3
         # rows are the axes, and thus the transposed rotation
-        R = self._axes.layout.split(self._axes.table(states), (len(states),))[0].reshape(shape)
+        R = self._axes.arrays(states)[0].reshape(shape)
         return np.asarray(R[:, :, 0] @ np.swapaxes(R[:, :, 1], -1, -2))
 
-    def query_at(self, state: np.ndarray) -> TransferQuery:
+    def query_at(self, state: np.ndarray) -> Query:
         """Return the query for rows that are measured from a state (S,)."""
         tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
@@ -148,27 +148,27 @@ class OrientedTransfer(CoordinateTransfer):
 
     def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
-        parts = [values_and_rates(self.query_at(state), state[None]) for state in states]
+        parts = [values_and_rates(self.system, self.query_at(state), state[None]) for state in states]
         if not parts:
             return super().values_and_rates(states)
         return np.concatenate([v for v, _ in parts]), np.concatenate([G for _, G in parts])
 
-    def newton_local(
+    def track(
         self,
         start: np.ndarray,
         target: np.ndarray,
         choice: np.ndarray | None = None,
         tries: int = TRIES,
-        query: TransferQuery | None = None,
+        query: Query | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Continue closed states (B, S) to targets (B, P); see `CoordinateTransfer.newton_local`.
+        """Continue closed states (B, S) to targets (B, P); see `CoordinateTransfer.track`.
 
         The last values of a target are the `rotation_rows` from its start.
         """
         states, share = start.copy(), np.empty(len(start))
         for b in range(len(start)):
             one = slice(b, b + 1)
-            states[one], share[one] = super().newton_local(
+            states[one], share[one] = super().track(
                 start[one], target[one], choice, tries, self.query_at(start[b])
             )
         return states, share
@@ -270,29 +270,30 @@ class Positions:
         """Return the scales (size,) of positions, 1 for quaternions, from those (M,) of the coordinates."""
         return np.concatenate([scale[self.valued], np.ones(self.size - len(self.valued))])
 
-    def newton_local(
+    def track(
         self, start: np.ndarray, x: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return closed states (B, S) at near positions (B, size), and a mask (B,) of those that converged.
+        """Return the last closed states (B, S) on the paths to positions (B, size), and the share (B,).
 
-        See `Closure.newton_local`. Long rotations are made in parts.
+        See `Closure.track`. Long rotations are made in parts.
         """
-        states, converged, count = start.copy(), np.zeros(len(start), dtype=bool), len(self.valued)
+        states, completed, count = start.copy(), np.zeros(len(start)), len(self.valued)
         if not self.closure.compiled:
-            return states, converged
+            return states, completed
         goal = _matrices(x[:, count:].reshape(len(x), len(self._turns), 4))
         for b in np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(start).all(axis=1)):
             one = slice(b, b + 1)
             turn = goal[b] @ np.swapaxes(self._transfer.rotations(states[one])[0], -1, -2)
             if not np.isfinite(turn).all():  # a state whose quaternions are zero, or overflow
                 continue
-            for values, part in self._steps(states[one], x[b, :count], turn):
+            steps = self._steps(states[one], x[b, :count], turn)
+            for k, (values, part) in enumerate(steps):
                 target = np.concatenate([values, rotation_rows(part).ravel()])[None]
                 states[one], share = self.closure.track(states[one], target, choice, tries)
-                converged[b] = share[0] == 1
-                if not converged[b]:
+                completed[b] = (k + share[0]) / len(steps)
+                if share[0] != 1:
                     break
-        return states, converged
+        return states, completed
 
     def _steps(
         self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
@@ -301,7 +302,7 @@ class Positions:
         if np.einsum("nii->n", turn).min() >= TRACE_MIN:
             return [(values, turn)]
         vectors = vector_from_matrix(turn)
-        count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / TURN_MAX))
+        count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / ORIENTATION_TURN_MAX))
         part = _matrices(quaternion_from_vector(vectors / count))
         began = self.of(state)[0, : len(values)]
         return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]

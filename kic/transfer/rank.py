@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # share of the largest pivot below which a condition is rounding error: closed configurations have about 1e-13
 RANK_SHARE = 1e-9
 # largest error of unit vectors that count as parallel
-PARALLEL_ATOL = 1e-12
+PLANAR_ATOL = 1e-12
 
 
 def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -55,10 +55,7 @@ def count_independent(shares: np.ndarray, tolerance: float) -> int:
 
 
 def independent_rows(closing: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the indices of independent rows among the closure rows (R, M) of one configuration.
-
-    They settle the number of intermediate coordinates y that stay free, (4-30).
-    """
+    """Return the indices of independent rows among the closure rows (R, M) of one configuration."""
     shares, pivot = condition_shares(closing)
     return np.sort(pivot[: count_independent(shares, tolerance)])
 
@@ -87,7 +84,7 @@ def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[in
 def largest_rank(tree: Tree, rows: int) -> int:
     """Return the largest possible rank of a number of closure rows, of cuts in a plane two for each."""
     normal, drawing = tree.planar_normal, tree.description
-    if normal is None or drawing.couplings or drawing.closed_contacts:
+    if normal is None or drawing.couplings or drawing._closed_contacts:
         return rows
     for joint in tree.cuts:
         if joint.type == "revolute":
@@ -96,9 +93,9 @@ def largest_rank(tree: Tree, rows: int) -> int:
             off = abs(np.dot(joint.axis, normal))  # type: ignore[arg-type]
         else:
             return rows
-        if off > PARALLEL_ATOL:
+        if off > PLANAR_ATOL:
             return rows
-    return min(rows, 2 * len(tree.cuts) + len(drawing.fixed_distances))
+    return min(rows, 2 * len(tree.cuts) + len(drawing._fixed_distances))
 
 
 def regular_dof(

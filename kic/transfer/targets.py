@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Frame
+from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.errors import InputError, invalid, short_repr
-from kic.kernels.layout import DIRECTION, KIND, POINT, PRISMATIC
+from kic.kernels import layout as lay
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
 from kic.kinematics.state import coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
+
+if TYPE_CHECKING:
+    from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
@@ -108,10 +112,12 @@ class BatchTargets:
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
     values: np.ndarray
+    # transfer whose equations the states were solved for
+    origin: CoordinateTransfer
 
     def take(self, some: np.ndarray) -> BatchTargets:
         """Return the targets of some members (n,)."""
-        return BatchTargets(self.names, self.held, self.values[some])
+        return replace(self, values=self.values[some])
 
 
 def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
@@ -124,19 +130,19 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     items = axis_items(tree, part)
     if held.whole:
         frame = tree.frame[part.body]
-        items.insert(0, Item(POINT, frame, local_b=tuple(tree.local_point(frame, reference_of(part)))))
+        items.insert(0, Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, reference_of(part)))))
     return items
 
 
 def axis_items(tree: Tree, part: Body | Frame) -> list[Item]:
     """Return the rows of the three axes of a frame; those of a body are the world's when undisplaced."""
     frame = tree.frame[part.body]
-    return [Item(DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in part.axes]
+    return [Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in part.axes]
 
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
     """Return the body or frame of a name."""
-    part = tree.description.part(name, "bodies", "frames")
+    part = tree.description._part(name, "bodies", "frames")
     assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
     return part
 
@@ -182,7 +188,7 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
     """Return the motions that the joints of a tree allow: a group that contains those of all bodies."""
     if tree.balls:
         return MotionSubspace(3, 3, None)
-    slides = tree.cols[:, KIND] == PRISMATIC
+    slides = tree.cols[:, lay.KIND] == lay.PRISMATIC
     axes = np.array([a[:, 2] for a in tree.zero_axes]).reshape(-1, 3)
     turning = axes[~slides]
     if not len(turning):
@@ -201,13 +207,13 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
     """
     inputs = free_joints_as_poses(description, inputs)
     if not isinstance(inputs, Mapping):
-        a = coordinate_array(description, "inputs", inputs)
-        inputs = {name: a[..., k] for k, name in enumerate(description.coordinate_names)}
+        a = coordinate_array(description, "values", inputs)
+        inputs = {name: a[..., k] for k, name in enumerate(description.coordinates)}
     named: dict[str, Any] = {}
     for key, value in _gathered(inputs).items():
         if not isinstance(key, str):
             raise InputError(
-                f"Keys of `inputs` must be names of rows, got {short_repr(key)}.", key="inputs", got=key
+                f"Keys of `values` must be names of rows, got {short_repr(key)}.", key="values", got=key
             )
         name, plain = _orientation(description, key, value)
         if name in named:
@@ -235,7 +241,7 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
     Three angles are an orientation, which is regular also in gimbal lock.
     """
     name, _, row = key.partition(".")
-    part = description.parts.get(name)
+    part = description._parts.get(name)
     if not row.startswith(EULER) or part is None:
         return key, value
     sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
@@ -253,7 +259,7 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
 
 
 def targets_of(
-    tree: Tree, named: Callable[[str], NamedInput], length: float, inputs: Mapping[str, Any]
+    tree: Tree, named: Mapping[str, NamedInput], length: float, inputs: Mapping[str, Any]
 ) -> Targets:
     """Return targets from `named_inputs`: values by row, and poses by body or frame.
 
@@ -269,7 +275,7 @@ def targets_of(
     reasons: list[np.ndarray] = []
     shapes: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
-        one = named(key)
+        one = named[key]
         if one.has_pose and hasattr(value, "as_matrix"):
             target, parts, why = _pose_rows(tree, key, value, length)
             held.append(target)
@@ -288,22 +294,25 @@ def targets_of(
     batch = broadcast_batches(**shapes) if shapes else ()
     values = np.stack([np.broadcast_to(c, batch) for c in rows], axis=-1) if shapes else np.array(rows)
     # one product tells that all numbers are ordinary
-    if values.dtype.kind != "O" and not abs(np.vdot(values, values)) < ARGUMENT_MAX:
+    size = abs(np.vdot(values, values)) if values.dtype.kind != "O" else 0.0
+    if not size < DEGREES_ANGLE_MIN**2:
+        warn_of_degrees(tree.description, [name for name, _ in _first_rows(named, names)], values)
+    if not size < ARGUMENT_MAX:
         reasons += [_too_large(name, values[..., k]) for name, k in _first_rows(named, names)]
         finite = np.isfinite(values).all(axis=-1)
         nan = [
-            np.where(np.isnan(values[..., k]), f"{name} is NaN, and inputs must be finite", "")
+            np.where(np.isnan(values[..., k]), f"{name} is NaN, and values must be finite", "")
             for name, k in _first_rows(named, names)
         ]
-        nan.append(np.where(finite, "", "inputs must be finite"))
+        nan.append(np.where(finite, "", "values must be finite"))
         reasons += [why.astype(object) for why in nan]
     reasons = [why for why in reasons if (why != "").any()]
     return Targets(tuple(names), tuple(held), values, batch, reasons)
 
 
-def _first_rows(named: Callable[[str], NamedInput], names: list[str]) -> list[tuple[str, int]]:
+def _first_rows(named: Mapping[str, NamedInput], names: list[str]) -> list[tuple[str, int]]:
     """Return the name of each row among the values, with its index."""
-    owners = [name for name in names for _ in range(named(name).height)]
+    owners = [name for name in names for _ in range(named[name].height)]
     return [(name, k) for k, name in enumerate(owners)]
 
 
@@ -326,6 +335,11 @@ def _pose_rows(
 def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarray]:
     """Return target values of the rows of a name, one array each, real or of the mechanism's scalar type."""
     if not one.valued:
+        if np.shape(value)[-2:] == (4, 4):
+            message = (
+                f"`{key}` must be a pose, got a matrix. Give RigidTransform.from_matrix(matrix) of SciPy."
+            )
+            raise InputError(message, name=key, key=key)
         raise InputError(
             f"'{key}' includes angular velocities, which have no value that could fix a "
             "configuration. Give the pose of the body as a SciPy RigidTransform, the displacement from the "

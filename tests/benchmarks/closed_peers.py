@@ -48,6 +48,7 @@ class ClosedPeer:
         self._body: dict[str, str] = {}  # of each part of a split body
         edges, ties = self._open(closures)
         carrier = self._hang(edges)
+        self.carrier = carrier  # joint of every part, and its placement in the drawing
         self._load(carrier)
         contacts = pinocchio.ContactType
         kind = contacts.CONTACT_6D if closures == SIX_ROWS else contacts.CONTACT_3D
@@ -139,7 +140,7 @@ class ClosedPeer:
 
     def _ball(self, c: kic.Configuration, bodies: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
         """Rotations from the drawing of the bodies of a ball."""
-        R = [np.eye(3) if name == "ground" else c.displacement(name)[:3, :3] for name in bodies]
+        R = [np.eye(3) if name == "ground" else c._displacement(name)[:3, :3] for name in bodies]
         return R[0], R[1]
 
     def q(self, c: kic.Configuration) -> np.ndarray:
@@ -159,7 +160,7 @@ class ClosedPeer:
         def of(name: str) -> tuple[np.ndarray, np.ndarray]:
             if name == "ground":
                 return np.zeros(3), np.zeros(3)
-            rows = self.mechanism.part(name)
+            rows = self.mechanism[name]
             named = [f"{name}.w{axis}" for axis in "xyz"] if isinstance(rows, kic.Body) else name
             co = c.coefficients(named, order=2)
             return co.G @ qd, co.G @ qdd + np.einsum("pmn,m,n->p", co.H, qd, qd)
@@ -182,7 +183,7 @@ class ClosedPeer:
     def tau(self, effort: np.ndarray) -> np.ndarray:
         """Efforts (nv,) of the tree from those at the mechanism's coordinates (M,)."""
         tau = np.zeros(self.model.nv)
-        names, place = self.mechanism.coordinate_names, 0
+        names, place = self.mechanism.coordinates, 0
         for joint, k, _ in self._columns:
             if joint.type == "spherical":
                 place += 3

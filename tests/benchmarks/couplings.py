@@ -61,9 +61,8 @@ def by_system(mechanism: kic.Mechanism) -> list[np.ndarray]:
     """Return I*, P*, load, and G, H of the tip, by the square system of coordinates and couplings."""
     model, c = mechanism._model, mechanism.at()
     transfer = model.transfer(model.coordinates)
-    query = model.query(transfer, ("tip",), 2, want=3)
-    found = transfer.evaluate(query, c._states, model.loads.constant[None])
-    return [*query.dynamics.split(found.K, (1,))[:3], *query.outputs.split(found.T, (1,))[1:]]
+    found = model.program(transfer, ("tip",), 2, want=3).run(c._states)
+    return [*found.model[:3], *found.arrays[1:]]
 
 
 def works(mimic: bool) -> dict[str, Work]:
@@ -71,18 +70,18 @@ def works(mimic: bool) -> dict[str, Work]:
     mechanism, made = humanoid(mimic), dict[str, Work]()
     state = mechanism.at().state
     for job, evaluate in (
-        (DYNAMICS, mechanism.prepare(dynamics=True)),
-        (RATES, mechanism.prepare(of=["tip"], order=2)),
+        (DYNAMICS, mechanism.prepare("dynamics")),
+        (RATES, mechanism.prepare("coefficients", of=["tip"], order=2)),
     ):
         out = evaluate(state)
         made[job] = lambda f=evaluate, out=out: f(state, out=out)
-    v = np.ones(len(mechanism.coordinate_names))
+    v = np.ones(len(mechanism.coordinates))
     for job, motion in (
-        ("inverse dynamics", mechanism.prepare_inverse_dynamics()),
-        ("forward dynamics", mechanism.prepare_forward_dynamics()),
+        ("inverse dynamics", mechanism.prepare("inverse_dynamics")),
+        ("forward dynamics", mechanism.prepare("forward_dynamics")),
     ):
         efforts = np.empty_like(v)
-        made[job] = lambda f=motion, out=efforts: f(state, v, v, out)
+        made[job] = lambda f=motion, out=efforts: f(state, v, v, out=out)
     return made
 
 

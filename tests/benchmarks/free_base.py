@@ -65,8 +65,8 @@ def works(free: bool) -> dict[str, Work]:
     mechanism = biped(free)
     state, made = mechanism.at().state, dict[str, Work]()
     for job, evaluate in (
-        (DYNAMICS, mechanism.prepare(dynamics=True)),
-        (RATES, mechanism.prepare(of=["pelvis"], order=2)),
+        (DYNAMICS, mechanism.prepare("dynamics")),
+        (RATES, mechanism.prepare("coefficients", of=["pelvis"], order=2)),
     ):
         out = evaluate(state)
         made[job] = lambda f=evaluate, out=out: f(state, out=out)

@@ -26,7 +26,7 @@ def ladder(windows: int) -> kic.Mechanism:
         joints.append(_hinge(f"A{k}", f"rocker{k - 1}", f"coupler{k}", tops[k - 1]))
         joints.append(_hinge(f"B{k}", f"coupler{k}", f"rocker{k}", tops[k]))
     tip = kic.Point("tip", f"rocker{windows}", at=tuple(tops[-1]))
-    return kic.Mechanism("ladder", bodies, joints, [tip], gravity=(0, -9.81, 0), coordinates=["D0"])
+    return kic.Mechanism("ladder", bodies, joints, points=[tip], gravity=(0, -9.81, 0), coordinates=["D0"])
 
 
 def _hinge(name: str, one: str, other: str, at: np.ndarray, value: float = 0.0) -> kic.Joint:
@@ -41,4 +41,4 @@ def _box(name: str, mass: float, start: np.ndarray, stop: np.ndarray) -> kic.Bod
     axes = np.array([along, np.cross((0, 0, length), along) / length, (0, 0, length)]).T / length
     moments = mass * (squares.sum() - squares) / 12
     inertia = axes @ np.diag(moments) @ axes.T
-    return kic.Body(name, mass, tuple((start + stop) / 2), tuple(map(tuple, inertia)))
+    return kic.Body(name, mass=mass, com=tuple((start + stop) / 2), inertia=tuple(map(tuple, inertia)))

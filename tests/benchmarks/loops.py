@@ -74,13 +74,15 @@ class Loop:
 
     def __init__(self, mechanism: kic.Mechanism, of: str) -> None:
         self.mechanism = mechanism
-        names = mechanism.coordinate_names
+        names = mechanism.coordinates
         drawn = mechanism.at()
         self.rng = np.random.default_rng(1)
         self.inputs = np.array([float(drawn.value(name)) for name in names])
         self.place = self.inputs + self.moves()
         self.near = mechanism.at(self.place, near=drawn)
-        self.evaluate = mechanism.prepare(of=[of], dynamics="inertia", order=2, wrt=list(names))
+        self.evaluate = mechanism.prepare(
+            ["coefficients", "dynamics"], of=[of], order=2, wrt=list(names), loads=False
+        )
         self.take = attrgetter(f"{of}.G", f"{of}.H", "I", "P")
 
     def moves(self, *batch: int) -> np.ndarray:
@@ -91,7 +93,7 @@ class Loop:
         """One configuration, in new memory and in memory used again, until the arrays are available."""
         evaluate, take, state = self.evaluate, self.take, self.near.state
         out = evaluate(state)
-        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
+        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out=out))}
 
     def batch(self, count: int) -> dict[str, Work]:
         """A batch, likewise; and on one core."""
@@ -100,23 +102,23 @@ class Loop:
         out = evaluate(states)
         return {
             "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, out)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out))),
+            "batch, out": lambda: take(evaluate(states, out=out)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=out))),
         }
 
     def closing(self) -> dict[str, Work]:
         """Closing one configuration that is a step away."""
         at, near, target = self.mechanism.at, self.near, self.place + STEP
-        close, state = self.mechanism.prepare_position(), self.near.state
-        return {"prepare_position": lambda: close(target, state), "at(near=…)": lambda: at(target, near=near)}
+        close, state = self.mechanism.prepare("position"), self.near.state
+        return {"prepare_position": lambda: close(state, target), "at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
         """Closing a batch, each member from its own near configuration."""
         at, inputs = self.mechanism.at, self.inputs + self.moves(count)
         near = at(inputs, near=self.mechanism.at())
-        close, states = self.mechanism.prepare_position(), near.state
+        close, states = self.mechanism.prepare("position"), near.state
         return {
-            "prepare_position, batch": lambda: close(inputs + STEP, states),
+            "prepare_position, batch": lambda: close(states, inputs + STEP),
             "at(near=…), batch": lambda: at(inputs + STEP, near=near),
         }
 

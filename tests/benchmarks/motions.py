@@ -40,7 +40,7 @@ LOOP_TARGETS["gough-stewart", SIX_ROWS] = "≤ 0.4"
 
 def by_tensors(mechanism: kic.Mechanism, forward: bool) -> object:
     """Return a function of state, rates, and accelerations or efforts, which forms I* and P* first."""
-    evaluate = mechanism.prepare(dynamics=True)
+    evaluate = mechanism.prepare("dynamics")
 
     def work(state: np.ndarray, v: np.ndarray, second: np.ndarray) -> np.ndarray:
         r = evaluate(state)
@@ -55,12 +55,12 @@ def works(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, x: np.ndar
     made: dict[str, Work] = {}
     one = state[0], v[0], x[0]  # the peers, too, are given their arrays ready
     for name, f in (
-        ("inverse", mechanism.prepare_inverse_dynamics()),
-        ("forward", mechanism.prepare_forward_dynamics()),
+        ("inverse", mechanism.prepare("inverse_dynamics")),
+        ("forward", mechanism.prepare("forward_dynamics")),
     ):
         out = np.empty_like(v[0])
         made[f"{name}, fresh"] = lambda f=f: f(*one)
-        made[f"{name}, out"] = lambda f=f, out=out: f(*one, out)
+        made[f"{name}, out"] = lambda f=f, out=out: f(*one, out=out)
         made[f"{name}, batch"] = lambda f=f: f(state, v, x)
         other = by_tensors(mechanism, name == "forward")
         made[f"{name}, tensors"] = lambda other=other: other(*one)
@@ -94,7 +94,7 @@ def lines(
 
 def arm_rows(title: str, mechanism: kic.Mechanism, seconds: float) -> Iterator[list[str]]:
     """Yield the rows of an open chain."""
-    rng, size = np.random.default_rng(3), len(mechanism.coordinate_names)
+    rng, size = np.random.default_rng(3), len(mechanism.coordinates)
     phi, v, x = rng.uniform(-1, 1, size=(3, BATCH, size))
     state = mechanism.at(phi).state
     ours, theirs, worst = works(mechanism, state, v, x), {}, 0.0

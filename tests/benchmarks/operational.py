@@ -27,7 +27,7 @@ class Task:
 
     def __init__(self, model: str, task: str, batch: int = BATCH) -> None:
         self.mechanism, self.task = kic.load(model), task
-        self.evaluate = self.mechanism.prepare_operational_space(task)
+        self.evaluate = self.mechanism.prepare("operational_space", of=task)
         drawn = self.mechanism.at().phi
         rng = np.random.default_rng(1)
         self.phi = drawn + rng.uniform(-SPREAD, SPREAD, size=drawn.shape)
@@ -38,7 +38,7 @@ class Task:
         """One configuration, in new memory and in memory used again, until the arrays are available."""
         evaluate, state, take = self.evaluate, self.mechanism.at(self.phi).state, self._take()
         out = evaluate(state)
-        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out))}
+        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out=out))}
 
     def batch(self) -> dict[str, Work]:
         """A batch, likewise; and on one core."""
@@ -46,8 +46,8 @@ class Task:
         out = evaluate(states)
         return {
             "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, out)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out))),
+            "batch, out": lambda: take(evaluate(states, out=out)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=out))),
         }
 
     @staticmethod
@@ -62,7 +62,7 @@ class Peer:
         self.arm = peers.PinocchioPeer(task.mechanism)
         self.task, self.frame = task, self.arm.frame(task.task)
         # of a body all six rows, of a point three
-        self.rows = len(task.evaluate.task)
+        self.rows = len(task.evaluate.rows)
         self.q, self.qs = self.arm.q(task.phi), self.arm.q(task.many[:PEER_BATCH])
         self.v = self.arm.v(task.qd)
 

@@ -95,7 +95,7 @@ def random_tree(parents: Iterable[int], seed: int = 0, sliders: Iterable[int] = 
             )
         )
     tip = kic.Point("tip", "hand", at=bodies[-1].at)
-    return kic.Mechanism("random", bodies, joints, [tip], gravity=(0.3, -0.2, -9.81))
+    return kic.Mechanism("random", bodies, joints, points=[tip], gravity=(0.3, -0.2, -9.81))
 
 
 def serial_arm(joints: int = 6, seed: int = 0) -> kic.Mechanism:
@@ -284,7 +284,7 @@ class ToolboxPeer:
         if toolbox is None:
             raise ImportError(missing()[-1])
         ET = toolbox.ET
-        part = mechanism.part(name)
+        part = mechanism[name]
         at = part.reference if isinstance(part, kic.Body) else part.at
         here, steps, drawn = np.eye(4), [], []
         for joint in mechanism.joints:

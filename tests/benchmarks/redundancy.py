@@ -35,13 +35,13 @@ class Step:
         rng = np.random.default_rng(0)
         self.state, self.ud, self.udd = c.state, rng.normal(size=6), rng.normal(size=6)
         self.states = self.mechanism.at(np.array(POSTURE) + 0.1 * rng.normal(size=(BATCH, 7))).state
-        self.resolve = self.mechanism.prepare_resolve("link7", weight=weight, effort=True)
+        self.resolve = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=weight, effort=True)
 
     def works(self) -> dict[str, Work]:
         """One configuration and a batch, in new and in reused memory, until the arrays are available."""
         f, state, states, ud, udd = self.resolve, self.state, self.states, self.ud, self.udd
         once, many = f(state, ud, udd), f(states, ud, udd)
-        rates = self.mechanism.prepare_resolve("link7", weight=self.weight, order=1)
+        rates = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=self.weight, order=1)
         first = rates(state, ud)
         return {
             "one": lambda: f(state, ud, udd).effort,

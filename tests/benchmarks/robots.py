@@ -59,11 +59,11 @@ class PinocchioPeer:
         args = (str(path), pin.JointModelFreeFlyer()) if floating else (str(path),)
         self.model = pin.buildModelFromUrdf(*args)
         self.data = self.model.createData()
-        self.order = mechanism.order_of(self.model)
+        self.order = mechanism.joint_order(self.model)
         self.loops = [(self._frame(a), self._frame(b), kind) for a, b, kind in loops]
         self.couplings = [
             {self.model.names[1:].tolist().index(j) + 1: r for j, r in terms}
-            for terms in mechanism.terms.values()
+            for terms in mechanism._terms.values()
         ]
 
     def _frame(self, name: str) -> int:
@@ -136,7 +136,7 @@ class MujocoPeer:
         self._leave_out()
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data = mujoco.MjData(self.model)
-        self.order = mechanism.order_of(self.model)
+        self.order = mechanism.joint_order(self.model)
 
     def _leave_out(self) -> None:
         """Leave out forces that kic leaves out, with remarks: of fluids, tendons and ball joints' springs."""
@@ -283,7 +283,7 @@ class DrakePeer:
 
     def rates(self, c: kic.Configuration) -> np.ndarray:
         """Return the matrix S (nv, M) of v = S q̇."""
-        S = np.zeros((self.plant.num_velocities(), len(self.m.coordinate_names)))
+        S = np.zeros((self.plant.num_velocities(), len(self.m.coordinates)))
         column = 0
         for joint, own, axes in self.joints:
             first = own.velocity_start()
@@ -304,7 +304,7 @@ class DrakePeer:
                 q[start] = c.value(joint.name)
                 continue
             first, second = (
-                np.eye(3) if body == "ground" else c.displacement(body)[:3, :3] for body in joint.bodies
+                np.eye(3) if body == "ground" else c._displacement(body)[:3, :3] for body in joint.bodies
             )
             turn = self.drake.RotationMatrix(axes.T @ first.T @ second @ axes)
             q[start : start + 3] = self.drake.RollPitchYaw(turn).vector()
@@ -358,7 +358,7 @@ def random_state(m: kic.Mechanism, rng: np.random.Generator):
     closure, tree = model.closure(()), model.tree
     for reach in (0.3, 0.1, 0.03):
         start = integrate(tree, model.reference_state, reach * rng.uniform(-1, 1, (1, tree.size)))
-        states, left, _ = closure.newton_global(start, np.zeros((1, 0)))
+        states, left, _ = closure.solve_from(start, np.zeros((1, 0)))
         if left[0] < 1e-12 * model.length:
             return kic.Configuration(model, (), states)
     raise RuntimeError("no random closed configuration was found near the reference")
@@ -368,9 +368,9 @@ def random_configuration(m: kic.Mechanism, rng: np.random.Generator):
     """Return a random configuration, closed near the reference configuration."""
     from scipy.spatial.transform import RigidTransform, Rotation
 
-    names = m.coordinate_names
+    names = m.coordinates
     base = m.at()
-    if not m._model.tree.open and not all(m._model.value_rows(name)[1] for name in m.named_coordinates):
+    if not m._model.tree.open and not all(m._model.value_rows(name)[1] for name in m._moving_parts):
         return random_state(m, rng)
     for reach in (0.5, 0.3, 0.1, 0.03, 0.01, 0.003):
         inputs = {}
@@ -401,7 +401,7 @@ def compare_open(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, 
 
     for _ in range(SAMPLES):
         c = random_configuration(m, rng)
-        qd, qdd = rng.normal(size=(2, len(m.coordinate_names)))
+        qd, qdd = rng.normal(size=(2, len(m.coordinates)))
         S = peer.order.rates(c)
         v, a = S @ qd, peer.order.acceleration(c, qd, qdd)
         peer.at(peer.order.q(c), v)
@@ -434,7 +434,7 @@ def compare_closed(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str
     worst = {"inverse dynamics": 0.0, "closure": 0.0}
     for _ in range(SAMPLES):
         c = random_configuration(m, rng)
-        qd, qdd = rng.normal(size=(2, len(m.coordinate_names)))
+        qd, qdd = rng.normal(size=(2, len(m.coordinates)))
         d, S = c.dynamics(), peer.order.rates(c)
         v, a = S @ qd, peer.order.acceleration(c, qd, qdd)
         peer.at(peer.order.q(c), v)
@@ -473,7 +473,7 @@ def examine(path: Path, floating: bool = False) -> tuple[str, str, dict[str, flo
         elif path.suffix == ".sdf":
             m = kic.from_sdf(path)
         else:
-            m = kic.from_mujoco(path)
+            m = kic.from_mjcf(path)
     except kic.KicError as error:
         return "error", str(error).splitlines()[0], {}
     is_open = m._model.tree.open

@@ -19,7 +19,8 @@ import kic
 from benchmarks import exudyn_peer
 from benchmarks.peers import DisagreementError
 from benchmarks.timing import Report, Work, interleaved, micro
-from kic.simulation.coordinates import N_ENERGIES, Chart
+from kic.kernels.layout import N_ENERGIES
+from kic.simulation.coordinates import Chart
 from kic.simulation.motion import Motion
 
 SECONDS, RTOL, REFERENCE = 10.0, 1e-8, 3e-14
@@ -83,8 +84,8 @@ class Swing:
 
     def run(self, tolerance: float = RTOL) -> kic.Simulation:
         """A run of kic."""
-        return kic.simulate(
-            self.mechanism, self.start, TIMES, qd=self.qd, rtol=tolerance, atol=tolerance, progress=False
+        return self.mechanism.simulate(
+            TIMES, near=self.start, qd=self.qd, rtol=tolerance, atol=tolerance, progress=False
         )
 
     def error(self, places: np.ndarray) -> float:

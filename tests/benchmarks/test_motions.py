@@ -23,8 +23,8 @@ def works(request):
         loop = Loop(m, m.bodies[-1].name)
         state = m.at(loop.inputs + loop.moves(motions.BATCH), near=m.at()).state
     else:
-        state = m.at(rng.uniform(-1, 1, size=(motions.BATCH, len(m.coordinate_names)))).state
-    v, x = rng.normal(size=(2, motions.BATCH, len(m.coordinate_names)))
+        state = m.at(rng.uniform(-1, 1, size=(motions.BATCH, len(m.coordinates)))).state
+    v, x = rng.normal(size=(2, motions.BATCH, len(m.coordinates)))
     return request.param, motions.works(m, state, v, x)
 
 

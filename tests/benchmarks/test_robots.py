@@ -84,14 +84,14 @@ def peer_of(text: str, m: kic.Mechanism, path):
 
 @pytest.mark.parametrize("name", OPEN)
 def test_open(name, tmp_path):
-    m = kic.from_mujoco(OPEN[name])
+    m = kic.from_mjcf(OPEN[name])
     worst = compare_open(m, peer_of(OPEN[name], m, tmp_path / "robot.xml"), np.random.default_rng(0))
     assert max(worst.values()) < OPEN_RTOL, worst
 
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed(name, tmp_path):
-    m = kic.from_mujoco(CLOSED[name])
+    m = kic.from_mjcf(CLOSED[name])
     assert not m._model.tree.open
     worst = compare_closed(m, peer_of(CLOSED[name], m, tmp_path / "robot.xml"), np.random.default_rng(0))
     assert max(worst.values()) < CLOSED_RTOL, worst

@@ -42,12 +42,12 @@ def arm(request):
 def test_rates(benchmark, arm, order, many, reuse):
     m, hand, phi, batch = arm
     benchmark.group = f"rates, order {order}, {'batch' if many else 'one'}"
-    evaluate = m.prepare(of=[hand], order=order)
+    evaluate = m.prepare("coefficients", of=[hand], order=order)
     state = m.at(batch if many else phi).state
     out = evaluate(state) if reuse else None
 
     def work():
-        rates = evaluate(state, out)[hand]
+        rates = evaluate(state, out=out)[hand]
         return rates.G, rates.H, rates.D
 
     benchmark(work)
@@ -58,12 +58,12 @@ def test_rates(benchmark, arm, order, many, reuse):
 def test_dynamics(benchmark, arm, many, reuse):
     m, _, phi, batch = arm
     benchmark.group = f"dynamics, {'batch' if many else 'one'}"
-    evaluate = m.prepare(dynamics="inertia")
+    evaluate = m.prepare("dynamics", loads=False)
     state = m.at(batch if many else phi).state
     out = evaluate(state) if reuse else None
 
     def work():
-        r = evaluate(state, out)
+        r = evaluate(state, out=out)
         return r.I, r.P
 
     benchmark(work)

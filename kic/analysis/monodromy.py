@@ -1,0 +1,829 @@
+"""Complex solutions of a position problem: monodromy, and parameter homotopies to further inputs.
+
+The closure equations hold for complex coordinates, too. At random complex inputs u* all solutions are
+regular. A loop of the inputs that returns to u* permutes them, and loops around branch points lead from one
+solution to the others (Duff et al., "Solving polynomial systems via homotopy continuation and monodromy", IMA
+Journal of Numerical Analysis 39, 2019, pp. 1421–1446). Paths from u* to wanted inputs lead to all isolated
+solutions there; singular ones are limits of paths.
+
+The inputs are functions of complex parameters p, along whose straight lines they move: a turn is
+z = exp(iθ), so that a loop around z = 0 is a full turn; a pose is a point and a quaternion of any length;
+lengths and distances are themselves, and distances have positive real parts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.kernels import layout as lay
+from kic.kinematics.state import integrate
+from kic.numerics.linalg import condition_number
+from kic.transfer.closure import Closure
+
+# largest first Newton step of a corrector (rad, lengths), and ratio of its second step to the first. A small
+# ratio makes a jump to another path unlikely; it is no certificate. Paths that meet reveal jumps
+PATH_CORRECTION_MAX, PATH_CONTRACTION_MAX = 0.05, 0.07
+# size of a step that is rounding, at least and at most, and corrections at the end of a path
+PATH_STEP_ATOL, ROUNDING_MAX, CORRECTIONS = 1e-8, 3e-7, 3
+# first and shortest step as a share of a segment, largest growth, and steps of a path
+FIRST_PATH_STEP, PATH_STEP_MIN, STEP_GROWTH_MAX, PATH_STEPS_MAX = 0.02, 1e-7, 2.5, 1500
+# imaginary part of a turn (rad), slide in lengths and quaternion, beyond which a path is at infinity
+IMAGINARY_TURN_MAX, SLIDE_MAX, QUATERNION_MAX = 16.0, 1e6, 1e4
+# residual of rows that a flip keeps
+FLIP_ATOL = 1e-9
+# rest of a path within which it is at infinity for its end, not by the way
+DIVERGED_SHARE = 1e-3
+# largest difference of equal solutions; steps from random states to closed ones, and such states
+SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
+# imaginary parts of real solutions, and of real singular ones (rad, lengths); condition of regular ones
+REAL_ATOL, SINGULAR_REAL_ATOL, REGULAR_CONDITION_MAX = 1e-7, 1e-4, 1e7
+# circle of the endgame as a share of the path; its corners; turns, the largest multiplicity that is resolved
+ENDGAME_RADIUS, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 0.01, 8, 8
+# ways to given values that are tried: the straight one, and detours
+ATTEMPTS = 4
+# trace test: points on a line, and states at most; degree; errors of the trace, and of that of all but one
+TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 20_000, 12
+TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
+# loops without a new solution: at least, at most; all loops; the estimated chance below which they end
+LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 60, 1e-4
+
+# solutions are kept with the mechanism; one thread at a time adds to them
+_COLLECTING = threading.Lock()
+
+
+class Parameters:
+    """Parameters p (B, n) of the chosen rows of a closure, in which all rows are analytic."""
+
+    def __init__(self, closure: Closure, state: np.ndarray) -> None:
+        self.closure = closure
+        t = closure.transfer
+        name = t.tree.description.name
+        G = closure.rows(state)[1][0]
+        # the rows that are linear in the coordinates: turns, slides, gears
+        linear = closure.constant_rows
+        turning = closure.turning
+        ratios = G / t.column_scale
+        ratios = np.abs(ratios) / np.abs(ratios).max(axis=1, keepdims=True, initial=1e-300)
+        turns = linear & ~np.abs(G[:, ~turning]).any(axis=1)
+        equal = (np.minimum(ratios, 1 - ratios) < 1e-9).all(axis=1)
+        slides = linear & ~np.abs(G[:, turning]).any(axis=1)
+        why = ""
+        if t.tolerance:
+            why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
+        elif closure._round or (t.system.levers[t.system.item_of[t.system.picked]] >= 1e9).any():
+            why = "an angle that is no sum of the tree's coordinates is given"
+        elif (linear & ~slides & ~(turns & equal)).any():
+            why = "a coupling has a ratio other than 1, or connects turns with slides"
+        if why:
+            raise InputError(
+                f"`complete` must be False for '{name}' with these values: {why}, so that the solutions are "
+                "not those of algebraic equations. Use the random search.",
+                key="complete",
+                got=True,
+            )
+        named = min((row for _, row, _ in closure.held), default=t.size)
+        self.turns = np.flatnonzero(turns)  # of all rows, closing couplings included
+        self.angles = np.flatnonzero(turns[:named])
+        kinds = [t.system.rows.source[i].kind for i in t.system.item_of[t.system.picked[:named]]]
+        self.distances = np.array([k for k, kind in enumerate(kinds) if kind == lay.DISTANCE], dtype=int)
+        self.named = named
+        self.poses: list[tuple[int, int, int]] = []  # first row of the point, of the turn, first parameter
+        at = named
+        for _, row, turn in closure.held:
+            self.poses.append((row, turn, at))
+            at += turn - row + 4
+        self.count = at
+        self.scale = t.scale
+
+    def of_values(self, values: np.ndarray) -> np.ndarray:
+        """Return the parameters (B, n) of unscaled values (B, P) of the chosen rows."""
+        p = np.zeros((len(values), self.count), complex)
+        scaled = values / self.scale[: values.shape[1]]
+        p[:, : self.named] = scaled[:, : self.named]
+        p[:, self.angles] = np.exp(1j * values[:, self.angles])
+        for row, turn, at in self.poses:
+            p[:, at : at + turn - row] = scaled[:, row:turn]
+            R = values[:, turn : turn + 9].reshape(-1, 3, 3).swapaxes(1, 2)
+            p[:, at + turn - row : at + turn - row + 4] = _quaternions(R)
+        return p
+
+    def random(self, like: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return random complex parameters (count, n) of the size of some (n,)."""
+        z = (rng.normal(size=(2, count, self.count)) * [[[1]], [[1j]]]).sum(axis=0)
+        p = like + 0.7 * z
+        disc = z / (1 + np.abs(z))
+        p[:, self.distances] = np.abs(like[self.distances]) * (1 + 0.9 * disc[:, self.distances])
+        p[:, self.angles] = np.exp(
+            1j * rng.uniform(-np.pi, np.pi, (count, len(self.angles))) + 0.5 * z[:, self.angles].real
+        )
+        for row, turn, at in self.poses:
+            p[:, at + turn - row : at + turn - row + 4] = z[:, at + turn - row : at + turn - row + 4]
+        return p
+
+    def goal(
+        self, p: np.ndarray, change: np.ndarray, share: np.ndarray, begun: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scaled goals (B, P) of all rows after a share (B,) of segments, and their rates.
+
+        The segments begin at parameters p (B, n), where the turns are `begun` (B, turns), and have the
+        length `change` (B, n).
+        """
+        goal = np.zeros((len(p), len(self.scale)), complex)
+        rate = np.zeros_like(goal)
+        here = p + share[:, None] * change
+        goal[:, : self.named], rate[:, : self.named] = here[:, : self.named], change[:, : self.named]
+        goal[:, self.turns], rate[:, self.turns] = begun, 0.0
+        z, dz = p[:, self.angles], change[:, self.angles]
+        unit = self.scale[self.angles]
+        goal[:, self.angles] += -1j * np.log1p(share[:, None] * dz / z) / unit
+        rate[:, self.angles] = -1j * dz / here[:, self.angles] / unit
+        for row, turn, at in self.poses:
+            k = at + turn - row
+            goal[:, row:turn], rate[:, row:turn] = here[:, at:k], change[:, at:k]
+            q, dq = here[:, k : k + 4], change[:, k : k + 4]
+            square, slope = (np.einsum("bi,bi->b", q, x)[:, None, None] for x in (q, dq))
+            R = _products(q, q) / square
+            dR = (_products(q, dq) + _products(dq, q)) / square - R * 2 * slope / square
+            goal[:, turn : turn + 9] = R.swapaxes(1, 2).reshape(-1, 9)
+            rate[:, turn : turn + 9] = dR.swapaxes(1, 2).reshape(-1, 9)
+        return goal, rate
+
+
+def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the bilinear form (B, 3, 3) of quaternions (B, 4), q·q R for equal ones."""
+    w, v = a[:, 0, None, None], a[:, 1:]
+    W, V = b[:, 0, None, None], b[:, 1:]
+    dot = np.einsum("bi,bi->b", v, V)[:, None, None]
+    cross = np.zeros((len(a), 3, 3), complex)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        cross[:, j, i], cross[:, i, j] = V[:, k], -V[:, k]
+    return (w * W - dot) * np.eye(3) + 2 * v[:, :, None] * V[:, None, :] + 2 * w * cross
+
+
+def _quaternions(R: np.ndarray) -> np.ndarray:
+    """Return quaternions (B, 4) of complex rotation matrices (B, 3, 3); their length is any."""
+    K = np.zeros((len(R), 4, 4), R.dtype)  # 4 q qᵀ
+    trace = np.einsum("bii->b", R)
+    K[:, 1:, 1:] = R + R.swapaxes(1, 2) + (1 - trace)[:, None, None] * np.eye(3)
+    K[:, 0, 0] = 1 + trace
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        K[:, 0, 1 + k] = K[:, 1 + k, 0] = R[:, j, i] - R[:, i, j]
+    largest = np.argmax(np.abs(np.einsum("bii->bi", K)), axis=1)
+    return K[np.arange(len(R)), largest] / np.abs(K[np.arange(len(R)), largest, largest])[:, None] ** 0.5
+
+
+def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
+    """Return states (B, S) with a universal joint turned over: angles a + π and c − b."""
+    states, (a, b, c) = states.copy(), flip
+    states[:, a], states[:, b] = states[:, a] + np.pi, c - states[:, b]
+    return states
+
+
+class Tracker:
+    """Predictor–corrector steps for many complex paths at once.
+
+    The predictor is the cubic Hermite extrapolation of two solutions and their slopes, the corrector Newton's
+    method on random combinations of all rows.
+    """
+
+    def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
+        self.closure, self.parameters = closure, Parameters(closure, state)
+        t = closure.transfer
+        self.tree, size = t.tree, len(t.scale)
+        self.mix = None
+        if size != t.tree.size:
+            Q = np.linalg.qr(
+                rng.normal(size=(size, t.tree.size)) + 1j * rng.normal(size=(size, t.tree.size))
+            )[0]
+            self.mix = np.ascontiguousarray(Q.conj().T)
+        self.columns, self.entries = self.tree.single_columns
+        self.turning = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.REVOLUTE]
+        self.sliding = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]
+        self.slide_scale = t.column_scale[self.columns[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]]
+        self.flips: list[tuple[int, int, float]] = []
+        self.deadline = np.inf
+        self.steps = 0
+
+    def solve(self, states: np.ndarray, goal: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return Newton's steps (B, M) to goals and the rates (B, M) of the solution, both scaled."""
+        values, G = self.closure.rows(states)
+        right = np.stack([goal - values, rate], axis=-1)
+        if self.mix is not None:
+            G, right = self.mix @ G, self.mix @ right
+        try:
+            found = np.linalg.solve(G, right)
+        except np.linalg.LinAlgError:
+            G = G + 1e-13 * np.eye(G.shape[-1])
+            found = np.linalg.solve(G, right)
+        return found[..., 0], found[..., 1]
+
+    def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return states (B, S) after scaled steps (B, M)."""
+        return integrate(self.tree, states, steps * self.closure.transfer.column_scale)
+
+    def slope(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """Return the rates (B, S) of states with scaled rates (B, M) of the tree."""
+        rates = rates * self.closure.transfer.column_scale
+        if not self.tree.balls:
+            return rates
+        slope = np.zeros_like(states)
+        slope[:, self.entries] = rates[:, self.columns]
+        for turn, quaternion in self.tree.ball_slices:
+            w, q = rates[:, turn] / 2, states[:, quaternion]
+            slope[:, quaternion.start] = -np.einsum("bi,bi->b", w, q[:, 1:])
+            slope[:, quaternion.start + 1 : quaternion.stop] = w * q[:, :1] + np.cross(w, q[:, 1:])
+        return slope
+
+    def turns_of(self, states: np.ndarray) -> np.ndarray:
+        """Return the scaled values (B, turns) of rows that are turns."""
+        return self.closure.rows(states)[0][:, self.parameters.turns]
+
+    def track(
+        self, states: np.ndarray, start: np.ndarray, end: np.ndarray, tightness: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Continue states (B, S) from parameters (B, n) to others; return states and completed shares (B,).
+
+        The share is negative for paths that end at infinity.
+        """
+        contraction, largest = PATH_CONTRACTION_MAX * tightness, PATH_CORRECTION_MAX * tightness
+        count, change = len(states), end - start
+        begun = self.turns_of(states)
+        states, share, step = states.copy(), np.zeros(count), np.full(count, FIRST_PATH_STEP * tightness)
+        goal, rate = self.parameters.goal(start, change, share, begun)
+        slope = self.slope(states, self.solve(states, goal, rate)[1])
+        before, slope_before, share_before = states.copy(), slope.copy(), np.full(count, -1.0)
+        done, going = np.zeros(count), np.arange(count)
+        for _ in range(PATH_STEPS_MAX):
+            if not going.size:
+                break
+            if time.monotonic() > self.deadline:
+                raise TimeoutError
+            k, self.steps = going, self.steps + len(going)
+            s, h = share[k], np.minimum(step[k], 1 - share[k])
+            h = np.where(1 - s - h < 1e-3 * h, 1 - s, h)
+            # cubic through both nodes, or the tangent at the first step
+            x, v = states[k], slope[k]
+            old = share_before[k] >= 0
+            d = np.where(old, s - share_before[k], 1.0)[:, None]
+            a = (h[:, None]) / d
+            u, w, vb = (before[k] - x), v * d, slope_before[k] * d
+            cubic = x + a * w + a**2 * (3 * u + 2 * w + vb) + a**3 * (2 * u + w + vb)
+            guess = np.where(old[:, None], cubic, x + h[:, None] * v)
+            guess = self._normal(guess)
+            goal, rate = self.parameters.goal(start[k], change[k], s + h, begun[k])
+            with np.errstate(all="ignore"):
+                first, _ = self.solve(guess, goal, rate)
+                found = self.moved(guess, first)
+                second, rates = self.solve(found, goal, rate)
+                found = self.moved(found, second)
+                one, two = (np.abs(z).max(axis=1, initial=0.0) for z in (first, second))
+                noise = self._rounding(found)
+                good = (one <= largest) & (two <= np.maximum(contraction * one, noise))
+                fraction = np.maximum(two / (contraction * np.maximum(one, 1e-300)), one / largest)
+                grow = np.where(two <= noise, one / largest, fraction)
+                factor = 0.8 * np.where(np.isfinite(grow), np.maximum(grow, 1e-6), 1e9) ** -0.25
+            factor = np.clip(factor, 0.2, STEP_GROWTH_MAX)
+            factor = np.where(good, np.maximum(factor, 0.5), np.minimum(factor, 0.5))
+            taken = k[good]
+            before[taken], slope_before[taken], share_before[taken] = x[good], v[good], s[good]
+            states[taken], share[taken] = found[good], np.where((s + h)[good] >= 1, 1.0, (s + h)[good])
+            slope[taken] = self.slope(found[good], rates[good])
+            step[k] = h * factor
+            far = self._far(states[k])
+            short = step[k] < PATH_STEP_MIN
+            finished = share[k] >= 1
+            diverged = far & (1 - share[k] < DIVERGED_SHARE)
+            done[k] = np.where(finished, 1.0, np.where(diverged, -1.0, np.minimum(share[k], 0.999)))
+            going = k[~(finished | far | short)]
+        k = np.flatnonzero(done == 1)
+        goal, rate = self.parameters.goal(start[k], change[k], np.ones(len(k)), begun[k])
+        with np.errstate(all="ignore"):
+            for _ in range(CORRECTIONS):
+                last = self.solve(states[k], goal, rate)[0]
+                states[k] = self.moved(states[k], last)
+            converged = np.abs(last).max(axis=1, initial=0.0) <= self._rounding(states[k])
+        done[k[~converged]] = 0.999
+        return states, done
+
+    def _rounding(self, states: np.ndarray) -> np.ndarray:
+        """Return estimated rounding errors (B,) of steps: cosines grow with imaginary turns."""
+        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
+        return np.clip(1e-15 * np.exp(2 * np.minimum(turn, 20.0)), PATH_STEP_ATOL, ROUNDING_MAX)
+
+    def _far(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B,) of states near infinity."""
+        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
+        slide = (np.abs(states[:, self.sliding]) / self.slide_scale).max(axis=1, initial=0.0)
+        far: np.ndarray = (turn > IMAGINARY_TURN_MAX) | (slide > SLIDE_MAX)
+        for _, quaternion in self.tree.ball_slices:
+            far |= np.abs(states[:, quaternion]).max(axis=1) > QUATERNION_MAX
+        return far
+
+    def _normal(self, states: np.ndarray) -> np.ndarray:
+        """Return states with unit quaternions of ball joints."""
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            states[:, quaternion] = q / np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
+        return states
+
+    def find_flips(self, states: np.ndarray) -> None:
+        """Find half turns of universal joints that keep all rows, from random closed states (B, S).
+
+        The axes of such a joint take the angles a + π and c − b in place of a and b, and the body that it
+        carries turns about a line of its own, on which lie all points that matter. The rows are linear in
+        cos c and sin c.
+        """
+        cols = self.tree.cols
+        for n in range(1, len(cols)):
+            a = int(cols[n, lay.PARENT])
+            if a < 0 or {int(cols[n, lay.KIND]), int(cols[a, lay.KIND])} != {lay.REVOLUTE}:
+                continue
+            pair = int(cols[a, lay.STATE]), int(cols[n, lay.STATE])
+            if {*pair} & {k for first, second, _ in self.flips for k in (first, second)}:
+                continue
+            at_0, at_quarter, at_half = (
+                self.closure.rows(_flipped(states, (*pair, c)))[0].ravel() for c in (0.0, np.pi / 2, np.pi)
+            )
+            middle, wanted = (at_0 + at_half) / 2, self.closure.rows(states)[0].ravel()
+            system = np.stack([(at_0 - at_half) / 2, at_quarter - middle], axis=-1)
+            (x, y), *_ = np.linalg.lstsq(system, wanted - middle, rcond=None)
+            left = np.abs(middle + system @ [x, y] - wanted).max()
+            if left < FLIP_ATOL and abs(x.imag) + abs(y.imag) + abs(x * x + y * y - 1) < FLIP_ATOL:
+                self.flips.append((*pair, float(np.arctan2(y.real, x.real))))
+
+    def unwound(self, states: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return real states (B, S) moved by full turns, so that given angles have their goals (B, P)."""
+        rows, t = self.parameters.turns, self.closure.transfer
+        if not rows.size or not len(states):
+            return states
+        from scipy.linalg import qr
+
+        values, G = self.closure.rows(states)
+        A = (G[0] / t.column_scale * t.scale[:, None])[rows]
+        turns = np.round(((goal - values) * t.scale)[:, rows] / (2 * np.pi))
+        pivots = qr(A, mode="r", pivoting=True)[1][: np.linalg.matrix_rank(A)]
+        shift = np.zeros(G.shape[::2])
+        shift[:, pivots] = 2 * np.pi * np.round(turns @ np.linalg.pinv(A[:, pivots]).T)
+        return integrate(self.tree, states, shift)
+
+    def _canonical(self, states: np.ndarray) -> np.ndarray:
+        """Return states (B, S) with the first angle of each flip in the half turn about zero."""
+        for flip in self.flips:
+            other = np.cos(states[:, flip[0]].real) < 0
+            states = np.where(other[:, None], _flipped(states, flip), states)
+        return states
+
+    def all_flips(self, states: np.ndarray) -> np.ndarray:
+        """Return states (B · 2ᶠ, S) with each combination of the flips."""
+        for flip in self.flips:
+            states = np.concatenate([states, _flipped(states, flip)])
+        return states
+
+    def is_regular(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B,) of states that the rows determine well."""
+        fine, regular = np.isfinite(states).all(axis=1), np.zeros(len(states), dtype=bool)
+        regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < REGULAR_CONDITION_MAX
+        return regular
+
+    def imaginary(self, states: np.ndarray) -> np.ndarray:
+        """Return the largest imaginary part (B,) of states: rad, lengths."""
+        scale = np.ones(states.shape[1])
+        scale[self.sliding] = self.slide_scale
+        return np.abs(states.imag / scale).max(axis=1, initial=0.0)
+
+    def sampled(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a random algebraic function (B,) of states that does not change with full turns."""
+        c, turn = rng.normal(size=(3, states.shape[1])), states[:, self.turning]
+        sums = np.cos(turn) @ c[0, self.turning] + np.sin(turn) @ c[1, self.turning]
+        sums = sums + (states[:, self.sliding] / self.slide_scale) @ c[0, self.sliding]
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            sums += (q @ c[1, quaternion]) * (q @ c[2, quaternion])
+        return sums
+
+    def embedded(self, states: np.ndarray) -> np.ndarray:
+        """Return bounded real numbers (B, D) that are equal for states equal modulo full turns and flips."""
+        states = self._canonical(states)
+        turn, slide = states[:, self.turning], states[:, self.sliding] / self.slide_scale
+        parts = [np.cos(turn.real), np.sin(turn.real), turn.imag, slide.real, slide.imag]
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            qq = (q[:, :, None] * q[:, None, :])[:, *np.triu_indices(4)]
+            parts += [qq.real, qq.imag]
+        return np.concatenate(parts, axis=1)
+
+    def random_closed(self, rng: np.random.Generator, count: int, near: np.ndarray) -> np.ndarray:
+        """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps."""
+        closure, tree = self.closure, self.tree
+        z = rng.normal(size=(count, len(near))) + 1j * rng.normal(size=(count, len(near)))
+        states = near + 0 * z
+        states[:, self.turning] = rng.uniform(-np.pi, np.pi, (count, len(self.turning)))
+        states[:, self.turning] += 0.3j * z[:, self.turning].imag
+        states[:, self.sliding] += z[:, self.sliding] * self.slide_scale
+        for _, quaternion in tree.ball_slices:
+            states[:, quaternion] = z[:, quaternion]
+        states, size = self._normal(states), closure.transfer.size
+        left = np.full(count, np.inf)
+        for _ in range(START_STEPS_MAX if closure.transfer.owners else 0):
+            values, G = closure.rows(states)
+            values, G = values[:, size:], G[:, size:]
+            left = np.abs(values).max(axis=1)
+            if (left < 1e-12).all():
+                break
+            fine = np.isfinite(G).all(axis=(1, 2)) & (self._far(states) == 0)
+            states, values, G = states[fine], values[fine], G[fine]
+            if not len(states):
+                break
+            step = -(np.linalg.pinv(G, rcond=1e-9) @ values[..., None])[..., 0]
+            length = np.abs(step).max(axis=1, keepdims=True)
+            states = self.moved(states, step / np.maximum(length, 1.0))
+        if closure.transfer.owners:
+            left = np.abs(closure.rows(states)[0][:, size:]).max(axis=1, initial=0.0)
+            states = states[left < 1e-10]
+        return states[[not why for why in closure.flipped(states)]]
+
+
+def proven_number(closure: Closure) -> tuple[int, str] | None:
+    """Return the proven largest number of isolated complex solutions, with its source, if it is known."""
+    t = closure.transfer
+    tree, named = t.tree, t.size
+    kinds = tree.cols[:, lay.KIND]
+    items = [t.system.rows.source[i] for i in t.system.item_of[t.system.picked]]
+    if not t.owners and not closure.held and all(item.kind == lay.COORDINATE for item in items):
+        return 1, "the values are those of all coordinates"
+    if not t.owners and len(closure.held) == 1 and closure.turns[0] - closure.held[0][1] == 3 and named == 12:
+        (row,) = {item.frame_b for item in items}
+        path = tree.path(row)
+        if len(path) == len(kinds) == 6 and (kinds == lay.REVOLUTE).all():
+            return (
+                16,
+                "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988",
+            )
+    free = len(kinds) == len(items) == 6 and len(tree.balls) == 1 and not t.owners
+    pairs = {frozenset((item.frame_a, item.frame_b)) for item in items}
+    if free and {item.kind for item in items} == {lay.DISTANCE} and len(pairs) == 1:
+        return 40, "six distances of two bodies: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
+    return None
+
+
+@dataclass
+class Ends:
+    """Ends of the paths from generic inputs to the wanted inputs of B members.
+
+    Attributes
+    ----------
+    states, owner : (n, S), (n,)
+        Real states near which paths end, and their members.
+    complex, infinite, lost : (B,) int
+        Number of paths that end in finite solutions, at infinity, and before their end.
+    """
+
+    states: np.ndarray
+    owner: np.ndarray
+    complex: np.ndarray
+    infinite: np.ndarray
+    lost: np.ndarray
+
+
+class GenericSolutions:
+    """The solutions of a closure's equations at random complex inputs, as far as they are found.
+
+    Attributes
+    ----------
+    states : (N, S)
+        Distinct solutions at the parameters `base`.
+    loops, clean : int
+        Loops tracked, and the last ones, without a lost path, that found nothing new.
+    moved, tracked : int
+        Paths of loops that ended in another solution than their start, and all that ended.
+    hits, starts : int
+        Random complex starts that led to solutions which were known, and all.
+    """
+
+    def __init__(self, closure: Closure, reference: np.ndarray, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.tracker = Tracker(closure, reference[None], rng)
+        P = self.tracker.parameters
+        t = closure.transfer
+        values = closure.rows(reference[None])[0] * t.scale
+        self.like = P.of_values(values[:, : t.size])[0]
+        self.base = P.random(self.like, rng, 1)
+        self.reference = reference
+        self.states = np.zeros((0, len(reference)), complex)
+        self.loops = self.clean = self.moved = self.tracked = self.hits = self.starts = self.lost = 0
+        self.proven = proven_number(closure)
+        self.trace_degree: int | None = None
+
+    def close_to_known(self, states: np.ndarray) -> np.ndarray:
+        """Return the index (B,) of the known solution that each state is, -1 for others."""
+        if not len(self.states) or not len(states):
+            return np.full(len(states), -1)
+        from scipy.spatial import cKDTree
+
+        apart, index = cKDTree(self.tracker.embedded(self.states)).query(self.tracker.embedded(states))
+        return np.where(apart < SAME_ATOL, index, -1)
+
+    def add(self, states: np.ndarray) -> int:
+        """Add solutions at the base that are new; return their number."""
+        before = len(self.states)
+        for b in np.flatnonzero(self.close_to_known(states) < 0):
+            if self.close_to_known(states[[b]])[0] < 0:
+                self.states = np.concatenate([self.states, states[[b]]])
+        return len(self.states) - before
+
+    def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return the solutions at the base to which states (B, S) at parameters (B, n) continue."""
+        ends, share = self.tracker.track(states, p, np.repeat(self.base, len(p), axis=0))
+        return ends[share == 1]
+
+    def start(self, count: int) -> None:
+        """Add the solutions to which random complex closed states continue."""
+        tracker = self.tracker
+        found = tracker.random_closed(self.rng, count, self.reference)
+        if len(found) and not self.starts:
+            tracker.find_flips(found)
+        t = tracker.closure.transfer
+        values = tracker.closure.rows(found)[0] * t.scale
+        ends = self.to_base(found, tracker.parameters.of_values(values[:, : t.size]))
+        known = self.close_to_known(ends) >= 0
+        self.starts, self.hits = self.starts + len(ends), self.hits + int(known.sum())
+        if self.add(ends):
+            self.clean = 0
+
+    def loop(self) -> None:
+        """Track all known solutions along a random triangle, and add the new ones at its end."""
+        p = [self.base, *self.tracker.parameters.random(self.like, self.rng, 2)[:, None], self.base]
+        ends, good = self._around(p, self.states, 1.0)
+        for tightness in (0.3, 0.1):
+            again = ~good | self._meeting(ends, good)
+            if not again.any():
+                break
+            ends[again], good[again] = self._around(p, self.states[again], tightness)
+        good &= ~self._meeting(ends, good)
+        self.loops += 1
+        apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
+        self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
+        self.tracked, self.lost = self.tracked + int(good.sum()), self.lost + int((~good).sum())
+        fresh = self.add(ends[good])
+        self.clean = 0 if fresh else self.clean + bool(good.all())
+
+    def _around(
+        self, p: list[np.ndarray], states: np.ndarray, tightness: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths."""
+        states, good = states.copy(), np.ones(len(states), dtype=bool)
+        for a, b in pairwise(p):
+            k = np.flatnonzero(good)
+            start, end = (np.repeat(x, len(k), axis=0) for x in (a, b))
+            states[k], share = self.tracker.track(states[k], start, end, tightness)
+            good[k] = share == 1
+        return states, good
+
+    def _meeting(self, ends: np.ndarray, good: np.ndarray) -> np.ndarray:
+        """Return a mask of complete paths that end where another one does: one of them has jumped."""
+        from scipy.spatial import cKDTree
+
+        met, k = np.zeros(len(ends), dtype=bool), np.flatnonzero(good)
+        if k.size:
+            pairs = cKDTree(self.tracker.embedded(ends[k])).query_pairs(SAME_ATOL, output_type="ndarray")
+            met[k[pairs.ravel()]] = True
+        return met
+
+    def _trace_test(self) -> int:
+        """Return the degree at which the trace on a random line of parameters is rational, -1 for none.
+
+        The trace is the sum of a function over all solutions. It is a rational function on the line if
+        and only if the solutions are closed under monodromy there. A rational function is fitted to half of
+        the points, and compared with the others. To be significant, the trace without the last solution must
+        deviate.
+        """
+        tracker, points = self.tracker, TRACE_POINTS
+        if len(self.states) < 2 or self.number * points > TRACE_STATES_MAX:
+            return -1  # one solution has no control
+        way = tracker.parameters.random(self.like, self.rng, 1) - self.base
+        # uniform on the sphere of complex numbers and infinity, so that the fit sees the whole line
+        share = self.rng.uniform(0.02, 0.98, points)
+        t = np.sqrt(share / (1 - share)) * np.exp(2j * np.pi * self.rng.uniform(size=points))
+        end = np.repeat(self.base + t[:, None] * way, len(self.states), axis=0)
+        start = np.repeat(self.base, len(end), axis=0)
+        ends, share = tracker.track(np.tile(self.states, (points, 1)), start, end)
+        good = (share.reshape(points, -1) == 1).all(axis=1)
+        if good.sum() < 0.8 * points:
+            return -1
+        terms = tracker.sampled(tracker.all_flips(ends), self.rng).reshape(-1, points, len(self.states))
+        terms, t = terms.sum(axis=0)[good], t[good]
+        for degree in range(TRACE_DEGREE_MAX + 1):
+            if _rational_error(t, terms.sum(axis=1), degree) < TRACE_RTOL:
+                control = _rational_error(t, terms[:, :-1].sum(axis=1), degree)
+                return degree if control > TRACE_CONTROL_RTOL else -1
+        return -1
+
+    @property
+    def number(self) -> int:
+        """Number of the solutions."""
+        return len(self.states) * 2 ** len(self.tracker.flips)
+
+    @property
+    def chance(self) -> float:
+        """Estimated chance that one solution is missing, if loops move it as often as the others."""
+        return float((1 - (1 + self.moved) / (2 + self.tracked)) ** self.clean)
+
+    @property
+    def is_done(self) -> bool:
+        """True if nothing new is expected: a proven number is reached, or loops found nothing new."""
+        if self.proven is not None and self.number >= self.proven[0]:
+            return True
+        return self.clean >= LOOPS_MAX or (self.clean >= LOOPS_MIN and self.chance < CHANCE_MAX)
+
+    def collect(self, seeds: np.ndarray, deadline: float) -> str:
+        """Run loops until nothing new is expected; return '' or the reason why they ended before.
+
+        `seeds` (n, S) are real closed configurations. A later call continues.
+        """
+        with _COLLECTING:
+            return self._collect(seeds, deadline)
+
+    def _collect(self, seeds: np.ndarray, deadline: float) -> str:
+        """Run the loops of `collect`."""
+        tracker = self.tracker
+        tracker.deadline = deadline
+        try:
+            if not self.starts:
+                self.start(STARTS)
+            if len(seeds):
+                t = tracker.closure.transfer
+                values = tracker.closure.rows(seeds)[0] * t.scale
+                p = tracker.parameters.of_values(values[:, : t.size])
+                if self.add(self.to_base(seeds.astype(complex), p)):
+                    self.clean = 0
+            for _ in range(LOOPS_ALL_MAX):
+                if not len(self.states) or self.is_done:
+                    break
+                self.loop()
+            else:
+                return f"{LOOPS_ALL_MAX} loops were not enough: they found others, or lost paths"
+            proven = self.proven is not None and self.number >= self.proven[0]
+            if self.trace_degree is None and len(self.states) and not proven:
+                self.trace_degree = self._trace_test()
+                if self.trace_degree < 0:
+                    self.trace_degree = self._trace_test()
+        except TimeoutError:
+            return "the time limit ended the search"
+        finally:
+            tracker.deadline = np.inf
+        return "" if len(self.states) else "no start led to a regular complex solution"
+
+    def at(self, values: np.ndarray) -> Ends:
+        """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows."""
+        tracker, count, number = self.tracker, len(self.states), len(values)
+        target = tracker.parameters.of_values(values)
+        ends = np.zeros((number, count, self.states.shape[1]), complex)
+        share = np.zeros((number, count))
+        members = np.arange(number if count else 0)
+        for attempt in range(ATTEMPTS):
+            if not members.size:
+                break
+            found = self._ends(target[members], self.base if attempt == 0 else self._detour())
+            better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
+            ends[members[better]], share[members[better]] = found[0][better], found[1][better]
+            members = np.flatnonzero((share == 0).any(axis=1))
+        finite, flat = share == 1, ends.reshape(number * count, ends.shape[2])
+        bound = np.where(tracker.is_regular(flat), REAL_ATOL, SINGULAR_REAL_ATOL)
+        owner, k = np.nonzero(finite & (tracker.imaginary(flat) < bound).reshape(number, count))
+        times = 2 ** len(tracker.flips)
+        goal = tracker.closure.goal(values)[owner]
+        return Ends(
+            tracker.all_flips(tracker.unwound(np.ascontiguousarray(ends[owner, k].real), goal)),
+            np.tile(owner, times),
+            times * finite.sum(axis=1),
+            times * (share < 0).sum(axis=1),
+            times * (share == 0).sum(axis=1),
+        )
+
+    def _detour(self) -> np.ndarray:
+        """Return other random parameters (1, n)."""
+        return self.tracker.parameters.random(self.like, self.rng, 1)
+
+    def _ends(self, target: np.ndarray, by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (B, N, S) of all paths by way of parameters (1, n) to targets (B, n), and codes.
+
+        The codes (B, N) are 1 for finite ends, -1 for ends at infinity, and 0 for lost paths and for regular
+        ends at which several paths of a member meet.
+        """
+        tracker, count, number = self.tracker, len(self.states), len(target)
+        start, good = self.states, np.ones(count, dtype=bool)
+        if by is not self.base:
+            start, good = self._around([self.base, by], self.states, 1.0)
+            good &= ~self._meeting(start, good)
+        states = np.tile(start, (number, 1))
+        begin, end = np.repeat(by, len(states), axis=0), np.repeat(target, count, axis=0)
+        ends, code = states.copy(), np.tile(np.where(good, 0.5, 0.0), number)
+        for tightness in (1.0, 0.3):
+            again = np.flatnonzero((code > 0) & (code < 1))
+            if again.size:
+                way = states[again], begin[again], end[again]
+                ends[again], code[again] = tracker.track(*way, tightness)
+            code[self._jumped(ends, code, count)] = 0.5
+        k = np.flatnonzero((code > 0) & (code < 1))
+        if k.size:
+            ends[k], code[k] = self._endgame(states[k], begin[k], end[k])
+        code[self._jumped(ends, code, count)] = 0.0
+        return ends.reshape(number, count, -1), code.reshape(number, count)
+
+    def _jumped(self, ends: np.ndarray, code: np.ndarray, count: int) -> np.ndarray:
+        """Return a mask of finite ends that are regular and where several paths of one member meet."""
+        finite, jumped = code == 1, np.zeros(len(ends), dtype=bool)
+        for first in range(0, len(ends), count):
+            own = slice(first, first + count)
+            jumped[own] = self._meeting(ends[own], finite[own])
+        k = np.flatnonzero(jumped)
+        jumped[k] = self.tracker.is_regular(ends[k])
+        return jumped
+
+    def _endgame(
+        self, states: np.ndarray, start: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return singular ends of paths by Cauchy's integral, and 1, -1 at infinity, or 0 if lost.
+
+        Near a singular end a path is a power series in a root of the distance: after some turns about the end
+        it closes, and the mean of its points is the end.
+        """
+        tracker, radius = self.tracker, ENDGAME_RADIUS
+        near = end + radius * (start - end)
+        states, share = tracker.track(states, start, near)
+        result, code = states.copy(), np.where(share < 0, -1.0, 0.0)
+        going, sums, here = np.flatnonzero(share == 1), np.zeros_like(states), states.copy()
+        corners = np.exp(2j * np.pi * np.arange(ENDGAME_CORNERS + 1) / ENDGAME_CORNERS)
+        for turn in range(1, ENDGAME_TURNS_MAX + 1):
+            for a, b in pairwise(corners):
+                k = going
+                way = near[k] - end[k]
+                moved, share = tracker.track(here[k], end[k] + a * way, end[k] + b * way)
+                here[k] = moved
+                code[k[share < 0]] = -1.0
+                sums[k] += moved
+                going = k[share == 1]
+            closed = np.abs(here[going] - states[going]).max(axis=1, initial=0.0) < SAME_ATOL
+            k = going[closed]
+            result[k], code[k] = sums[k] / (turn * ENDGAME_CORNERS), 1.0
+            going = going[~closed]
+            # angles that gain full turns have a pole at the end
+            apart = np.abs(tracker.embedded(here[going]) - tracker.embedded(states[going]))
+            poles = apart.max(axis=1, initial=0.0) < SAME_ATOL
+            code[going[poles]] = -1.0
+            going = going[~poles]
+        return tracker._normal(result), code
+
+    def statement(self, reason: str) -> tuple[str, str]:
+        """Return the kind of evidence and a sentence; with a reason why the search is incomplete, if any."""
+        count, flips = self.number, len(self.tracker.flips)
+        found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
+        if flips:
+            found += f", {len(self.states)} apart from {flips} universal joints that may be turned over"
+        if reason:
+            return "incomplete", f"incomplete, because {reason}; {found}"
+        if self.proven is not None and count >= self.proven[0]:
+            return "proven number", f"{found}: the proven largest number ({self.proven[1]})"
+        if self.trace_degree is not None and self.trace_degree >= 0:
+            return "trace test", (
+                f"{found}: a trace test of degree {self.trace_degree} passed to rounding, after {self.clean} "
+                "loops that found no other: numerical evidence that none is missing on the components of "
+                "the configuration space that random starts reached (after A. J. Sommese, J. Verschelde and "
+                "C. W. Wampler, 2002)"
+            )
+        return "loops", (
+            f"{found}: no proof; {self.clean} monodromy loops found no other. Estimated chance that one is "
+            f"missing: {self.chance:.1g}, if loops move it as often as those found (rule of succession)"
+        )
+
+
+def _rational_error(t: np.ndarray, values: np.ndarray, degree: int) -> float:
+    """Return the largest error of a rational function fitted to half of the points t (n,), at the others."""
+    from scipy.special import comb
+
+    k = np.arange(degree + 1)
+    # polynomials that are orthonormal on the sphere
+    powers = t[:, None] ** k / (1 + np.abs(t[:, None]) ** 2) ** (degree / 2) * np.sqrt(comb(degree, k))
+    values = values / np.median(np.abs(values))
+    half, size = len(t) // 2, np.maximum(1.0, np.abs(values))[:, None]
+    system = np.concatenate([powers, -values[:, None] * powers], axis=1) / size
+    null = np.linalg.svd(system[:half])[2][-1].conj()
+    fitted = (powers @ null[: degree + 1]) / (powers @ null[degree + 1 :])
+    return float((np.abs(fitted - values) / size[:, 0])[half:].max())
+
+
+def certified_solutions(closure: Closure, states: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return a mask (B,) of real states for which Newton–Kantorovich tests prove one solution near."""
+    if not len(states):
+        return np.zeros(0, dtype=bool)
+    own, G = closure.rows(states)
+    error = closure.residual(closure.goal(values), own)
+    nodes = [np.repeat(a[:, None], 3, axis=1) for a in (states, own, G, error)]
+    steps = np.zeros((len(states), 3, closure.transfer.tree.size))
+    return closure.certified(nodes[0], steps, *nodes[1:])

@@ -1,0 +1,60 @@
+"""Command `kic assemblies`: the assembly modes of a mechanism for given inputs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from kic.cli import parsing
+from kic.cli.completion import coordinates
+
+
+@click.command()
+@parsing.model_argument
+@click.option(
+    "--at",
+    "given",
+    multiple=True,
+    metavar="VALUES",
+    shell_complete=coordinates,
+    help="Set the inputs, in order or by name; repeatable. Default: those of the reference configuration.",
+)
+@click.option("--complete", is_flag=True, help="Collect all solutions, and print the evidence for it.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after it.")
+@click.option("--limits", is_flag=True, help="Print only assembly modes within the limits of the model.")
+@parsing.json_option
+def assemblies(
+    model: str, given: tuple[str, ...], complete: bool, time_limit: float | None, limits: bool, as_json: bool
+) -> None:
+    """Print the assembly modes of MODEL for given inputs.
+
+    A quick search from random starts may miss some. With --complete, all complex solutions of the closure
+    equations are collected, and the evidence that none is missing is printed.
+
+    \b
+      kic assemblies four-bar --at A=70deg
+      kic assemblies three-rrr --complete
+
+    --json prints a single object: name, coordinates (names of joints), phi (a list for each assembly mode),
+    singular; evidence, statement, generic (number of complex solutions), real and chance, null without
+    --complete.
+    """
+    mechanism = parsing.load_model(model)
+    values = parsing.inputs_of(mechanism, given)
+    found = mechanism.assembly_modes(
+        values, complete=complete, time_limit=time_limit, limits=True if limits else None
+    )
+    if not as_json:
+        click.echo(found.summary())
+        return
+    known = found.completeness if complete else None
+    keys = ("evidence", "statement", "generic", "real", "chance")
+    data = {
+        "name": mechanism.name,
+        "coordinates": found._names,
+        "phi": found.configuration.phi.tolist(),
+        "singular": found.singular.tolist(),
+        **{key: getattr(known, key, None) for key in keys},
+    }
+    click.echo(json.dumps(data, allow_nan=False, default=int))

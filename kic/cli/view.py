@@ -1,0 +1,52 @@
+"""Command `kic view`: a mechanism in an interactive viewer."""
+
+from __future__ import annotations
+
+import click
+
+from kic.cli import parsing
+
+
+@click.command()
+@parsing.model_argument
+@parsing.configuration_options
+@parsing.names_option("--trace", "trace", "Show the curves of these points and bodies; repeatable.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Serve the page at this address; "
+              "0.0.0.0 lets other computers open it.")  # fmt: skip
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True,
+              help="Serve the page at this port, or at the next free one.")  # fmt: skip
+def view(
+    model: str,
+    given: tuple[str, ...],
+    near: tuple[str, ...],
+    limits: bool,
+    trace: tuple[str, ...],
+    host: str,
+    port: int,
+) -> None:
+    """Show MODEL in the browser, where it can be turned, moved and changed.
+
+    \b
+      kic view four-bar
+      kic view gough-stewart --at L1=1.2
+      kic view ./robot.urdf --port 9000
+
+    Visual meshes of URDF files are shown too, if they are at hand.
+
+    The command prints the address of the page first, and serves it until Ctrl-C. No network is needed.
+
+    Requires viser (pip install -e '.[view]' in the checkout).
+    """
+    from kic.viewer.server import address, serve, stop
+
+    server = serve(host, port)
+    click.echo(f"The page is at {address(server)}; end with Ctrl-C.")
+    try:  # the page loads during slow imports
+        from kic.viewer.viewer import view as view_on
+
+        configuration = parsing.configuration_of(parsing.load_model(model), given, near, limits)
+        visuals = model if model.lower().endswith(".urdf") else None
+        names = parsing.split_names(trace, "--trace")
+        view_on(configuration, trace=names, visuals=visuals, server=server).wait()
+    finally:
+        stop(server)

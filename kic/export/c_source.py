@@ -1,0 +1,314 @@
+"""Traces as C99: one file and its header, without allocation, and a program that tests them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.export.trace import BINARY, Argument, Trace
+from kic.io.files import atomic_write, file_name, write_error
+from kic.numerics.arguments import choice
+
+if TYPE_CHECKING:
+    from kic.export.questions import Export
+
+# tolerance of the test program, of the size of each output; Newton steps add that of the residual
+_TEST_RTOL = {"double": 1e-10, "float": 1e-3}
+_CALLS = {"atan2": "atan2", "cos": "cos", "sin": "sin", "sqrt": "sqrt", "abs": "fabs"}
+_MACROS = {"min": "KIC_MIN", "max": "KIC_MAX"}
+_WIDTH = 110
+# operations of a C function at most
+_PART_MAX = 3000
+# words that cannot name a function or an argument: of C99, the included headers and the test program
+_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while main k failed math stdio fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal
+    isless islessequal islessgreater isunordered float_t double_t INFINITY NAN clearerr fclose feof ferror
+    fflush fgetc fgetpos fgets fopen fprintf fputc fputs fread freopen fscanf fseek fsetpos ftell fwrite
+    getc getchar gets perror printf putc putchar puts remove rename rewind scanf setbuf setvbuf snprintf
+    sprintf sscanf stderr stdin stdout tmpfile tmpnam ungetc vfprintf vfscanf vprintf vscanf vsnprintf
+    vsprintf vsscanf EOF FILE NULL BUFSIZ size_t fpos_t va_list
+"""
+# functions of <math.h>, which also exist with the endings f and l
+_FUNCTIONS = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim
+    floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint
+    lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn sin sinh
+    sqrt tan tanh tgamma trunc
+"""
+_RESERVED = {
+    *_WORDS.split(),
+    *(f"{name}{ending}" for name in _FUNCTIONS.split() for ending in ("", "f", "l")),
+}
+
+
+@dataclass(frozen=True)
+class CSource:
+    """An exported function in C99: `NAME.h`, `NAME.c` and a test program `NAME_test.c`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function and of the files.
+    header, source, test : str
+        Text of the files.
+    operations : int
+        Number of arithmetic operations of one call.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> code = m.export("inverse_dynamics", to="c", close=True)
+    >>> print(code.header.splitlines()[-5])
+    void four_bar_inverse_dynamics(const double q[1], const double qd[1], const double qdd[1],
+    """
+
+    name: str
+    header: str
+    source: str
+    test: str
+    operations: int
+
+    def save(self, directory: str | Path) -> list[Path]:
+        """Write the three files into a directory, which is made if it does not exist.
+
+        Parameters
+        ----------
+        directory : str or Path
+            The directory.
+
+        Returns
+        -------
+        list of Path
+            The files.
+
+        Raises
+        ------
+        FileError
+            If the directory cannot be made, or a file cannot be written.
+        """
+        folder, made = Path(file_name(directory, "directory", "directory")), []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(folder, error) from None
+        for ending, text in ((".h", self.header), (".c", self.source), ("_test.c", self.test)):
+            made.append(folder / f"{self.name}{ending}")
+            with atomic_write(made[-1]) as file:
+                file.write(text.encode())
+        return made
+
+    def __repr__(self) -> str:
+        return f"C source of {self.name}: {self.operations} operations, {len(self.source.splitlines())} lines"
+
+
+def identifier(name: str) -> str:
+    """Return a C identifier from a name of kic; words that C reserves get a prefix."""
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return found if re.match("[A-Za-z]", found) and found not in _RESERVED else f"m_{found}"
+
+
+def c_source(export: Export, precision: str = "double") -> CSource:
+    """Return the C code of an export in "double" or "float"."""
+    real = choice("precision", precision, _TEST_RTOL)
+    name, inputs, outputs = identifier(export.name), export.inputs, export.outputs
+    names = [identifier(a.name) for a in (*inputs, *outputs)]
+    name = f"m_{name}" if name in {*names, *(f"{a}_known" for a in names)} else name
+    twice = [n for n in names if names.count(n) > 1]
+    if twice:
+        raise InputError(
+            f"Two arguments of '{export.name}' are `{twice[0]}` in C. Rename one of the parts.", name=twice[0]
+        )
+    signature = _signature(name, inputs, outputs, real)
+    about = [
+        f"{export.name} of the mechanism '{export.mechanism.name}' in the coordinates",
+        ", ".join(export.coordinates) + ".",
+    ]
+    about += ["Generated by kic; angles in rad, other units as in the model. Arrays are in C order.", ""]
+    for kind, arguments in (("Inputs", inputs), ("Outputs", outputs)):
+        about.append(f"{kind}:")
+        for a in arguments:
+            shape = "".join(f"[{n}]" for n in a.shape) or "scalar"
+            labels = f"; {', '.join(a.labels)}" if a.labels else ""
+            about.append(f"  {identifier(a.name)} {shape}: {a.about}{labels}")
+    about += [
+        "",
+        "The guard is the smallest ratio of a divisor, such as a pivot, to its bound. Below one, results may",
+    ]
+    about += ["have lost digits: export again near the configuration. Inputs and outputs may not overlap."]
+    comment = "\n".join(" *" + f" {line}".rstrip() for line in _wrapped(about))
+    guard = f"KIC_{name.upper()}_H"
+    header = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n{signature};\n\n#endif\n"
+    includes = f'#include <math.h>\n#include "{name}.h"\n\n'
+    macros = (
+        "#define KIC_MIN(a, b) ((b) < (a) ? (b) : (a))\n#define KIC_MAX(a, b) ((b) > (a) ? (b) : (a))\n\n"
+    )
+    traces = [t for t in (export.step, export.certificate, export.answer) if t is not None]
+    if export.step is None:
+        body = _function(traces[0], name, signature, real)
+    else:
+        parts = []
+        for k, t in enumerate(traces):
+            own = f"static {_signature(f'{name}_{k}', t.inputs, t.outputs, real)}"
+            parts.append(_function(t, f"{name}_{k}", own, real))
+        body = "\n".join([*parts, _driver(export, traces, name, signature, real)])
+    return CSource(name, header, includes + macros + body, _test(export, name, real), export.operations)
+
+
+def _wrapped(lines: list[str]) -> list[str]:
+    """Return lines for a comment, cut at blanks."""
+    import textwrap
+
+    clean = [line.replace("*/", "* /") for line in lines]
+    return [
+        part for line in clean for part in textwrap.wrap(line, _WIDTH - 4, subsequent_indent="    ") or [""]
+    ]
+
+
+def _signature(name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], real: str) -> str:
+    words = [f"const {real} {identifier(a.name)}[{max(a.size, 1)}]" for a in inputs]
+    words += [f"{real} {identifier(a.name)}[{max(a.size, 1)}]" for a in outputs]
+    lines, line = [], f"void {name}("
+    for k, word in enumerate(words):
+        word += ", " if k < len(words) - 1 else ")"
+        if len(line) + len(word) > _WIDTH:
+            lines.append(line.rstrip())
+            line = "    "
+        line += word
+    return "\n".join([*lines, line])
+
+
+def _number(x: float, real: str) -> str:
+    if np.isnan(x):
+        return "NAN" if real == "float" else "(double)NAN"
+    text = repr(float(np.float32(x)) if real == "float" else float(x))
+    text = ("INFINITY" if real == "float" else "(double)INFINITY") if "inf" in text else text
+    text = text if real == "double" or text[-1] == "Y" else text + "f"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _function(trace: Trace, name: str, signature: str, real: str) -> str:
+    """Return the C function of a trace; each operation is one constant.
+
+    Long lists are divided, because the time of compilers grows faster than the length of a function. An array
+    passes values from one part to the next ones.
+    """
+    suffix, count = "f" if real == "float" else "", 0
+    owner: dict[int, int] = {}  # the part of each operation
+    kept: dict[int, int] = {}  # place in the array
+    parts: list[list[str]] = [[]]
+
+    def term(k: int, part: int) -> str:
+        op, a, b = trace.nodes[k]
+        if op == "input":
+            return f"{identifier(trace.inputs[a].name)}[{b}]"
+        if op == "const":
+            return _number(a, real)
+        if op == "neg":
+            return f"(-{term(a, part)})"
+        return f"v{k}" if owner[k] == part else f"kept[{kept.setdefault(k, len(kept))}]"
+
+    for k, (op, a, b) in enumerate(trace.nodes):
+        if op in ("input", "const", "neg"):
+            continue
+        part = owner[k] = count // _PART_MAX
+        count += 1
+        if part == len(parts):
+            parts.append([])
+        x, y = term(a, part), term(b, part) if op in BINARY else ""
+        if op in _MACROS:
+            text = f"{_MACROS[op]}({x}, {y})"
+        elif op in _CALLS:
+            text = f"{_CALLS[op]}{suffix}({x}{', ' + y if y else ''})"
+        else:
+            text = f"{x} {op} {y}"
+        parts[part].append(f"    const {real} v{k} = {text};")
+    for out in trace.outputs:
+        for place, k in enumerate(out.entries):
+            base = trace.nodes[k].a if trace.nodes[k].op == "neg" else k
+            part = owner.get(base, len(parts) - 1)
+            parts[part].append(f"    {identifier(out.name)}[{place}] = {term(k, part)};")
+    for k, place in kept.items():
+        parts[owner[k]].append(f"    kept[{place}] = v{k};")
+    unused = [f"    (void){identifier(a.name)};" for a in (*trace.inputs, *trace.outputs)]
+    bodies = ["{\n" + "\n".join([*unused, *lines]) + "\n}\n" for lines in parts]
+    if len(parts) == 1:
+        return f"{signature}\n{bodies[0]}"
+    more = (*trace.outputs, Argument("kept", (len(kept),)))
+    own = [f"static {_signature(f'{name}_part{k}', trace.inputs, more, real)}" for k in range(len(parts))]
+    words = ", ".join(identifier(a.name) for a in (*trace.inputs, *more))
+    calls = [f"    {name}_part{k}({words});" for k in range(len(parts))]
+    whole = "\n".join(["{", f"    {real} kept[{len(kept)}];", *calls, "}", ""])
+    return "\n".join(
+        [*(f"{o}\n{body}" for o, body in zip(own, bodies, strict=True)), f"{signature}\n{whole}"]
+    )
+
+
+def _driver(export: Export, traces: list[Trace], name: str, signature: str, real: str) -> str:
+    """Return the function that closes the loops by Newton steps, and then answers the question."""
+    size = export.inputs[-1].size
+
+    def call(k: int, outputs: list[str]) -> str:
+        inputs = ["own" if a.name == "state" else identifier(a.name) for a in traces[k].inputs]
+        return f"{name}_{k}({', '.join([*inputs, *outputs])});"
+
+    parts = [f"{signature}\n{{", f"    {real} own[{size}], moved[{size}], least[1];", "    int k, i;"]
+    parts += [
+        f"    for (i = 0; i < {size}; i++) own[i] = near[i];",
+        "    " + call(1, ["residual", "branch", "guard"]),
+        f"    for (k = 0; k < {export.steps}; k++) {{",
+    ]
+    parts += ["        " + call(0, ["moved", "least"])]
+    parts += [f"        for (i = 0; i < {size}; i++) own[i] = moved[i];", "    }"]
+    parts += ["    " + call(1, ["residual", "radius", "guard"])]
+    if export.answer is not None:
+        own = [identifier(a.name) for a in export.answer.outputs[:-1]]
+        parts += ["    " + call(2, [*own, "least"]), "    guard[0] = KIC_MIN(guard[0], least[0]);"]
+    return "\n".join([*parts, f"    for (i = 0; i < {size}; i++) state[i] = own[i];", "}", ""])
+
+
+_COMPARE = """\
+    for (k = 0; k < {count}; k++)
+        if (!(fabs((double){name}[k] - (double){name}_known[k]) <= {allowed!r})
+            && !(isnan({name}[k]) && isnan({name}_known[k]))) {{
+            failed = 1;
+            printf("{name}[%d] differs\\n", k);
+        }}"""
+
+
+def _test(export: Export, name: str, real: str) -> str:
+    """Return a program that compares the function with kic at the configuration of the export."""
+    given = {a.name: np.full(a.shape, 0.25) if a.default is None else a.default for a in export.inputs}
+    with np.errstate(all="ignore"):
+        found = export.run(np, {k: list(x) for k, x in given.items()})
+
+    def array(own: str, size: int, numbers: Any) -> str:
+        row = ", ".join(_number(float(x), real) for x in numbers) or "0"
+        return f"    static {real} {own}[{max(size, 1)}] = {{{row}}};"
+
+    known, compared = [], []
+    for a, x in zip(export.outputs, found, strict=True):
+        if a.size and a.name not in ("residual", "radius", "branch", "guard"):
+            own, size = identifier(a.name), float(np.nanmax(np.abs(np.array(x, float)), initial=0.0)) or 1.0
+            known.append(array(f"{own}_known", a.size, x))
+            compared.append(_COMPARE.format(name=own, count=a.size, allowed=size * _TEST_RTOL[real]))
+    return "\n".join(
+        [
+            "#include <math.h>",
+            "#include <stdio.h>",
+            f'#include "{name}.h"\n\nint main(void)\n{{',
+            *(array(identifier(a.name), a.size, list(given[a.name])) for a in export.inputs),
+            *(array(identifier(a.name), a.size, [0.0]) for a in export.outputs),
+            *known,
+            "    int k, failed = 0;",
+            f"    {name}({', '.join(identifier(a.name) for a in (*export.inputs, *export.outputs))});",
+            *compared,
+            '    printf(failed ? "failed\\n" : "passed\\n");\n    return failed;\n}\n',
+        ]
+    )

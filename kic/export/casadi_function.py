@@ -1,0 +1,89 @@
+"""Traces as functions of CasADi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.export.c_source import identifier
+from kic.export.questions import Export
+from kic.export.trace import Argument, Trace
+from kic.numerics.arguments import choice
+from kic.numerics.optional import import_optional
+
+
+def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
+    """Return a `casadi.Function`, with names and sparsity.
+
+    CasADi has matrices only: an output (P, M, M) is a matrix (P, M M) whose columns are those of NumPy's
+    ``reshape(P, -1)``. Newton steps are part of the function of SX, so that its derivatives of all orders
+    include the closure of the loops and CasADi generates C from them. With a root finder, the function is one
+    of MX. CasADi differentiates the root as an implicit function; a closed state is a fixed point of a step.
+    """
+    casadi = import_optional("casadi", "casadi", "Functions of CasADi require CasADi")
+    if rootfinder is None:
+        return _function(casadi, export.name, export.inputs, export.outputs, export.run)
+    plugin = choice("rootfinder", rootfinder, ("fast_newton", "newton", "kinsol"))
+    if export.step is None or export.certificate is None:
+        raise InputError("`rootfinder` must be left out without `close=True`.", key="rootfinder")
+
+    def part(trace: Trace, ending: str) -> Any:
+        def run(functions: Any, given: dict[str, Any]) -> list[Any]:
+            return trace.run(functions, [given[a.name] for a in trace.inputs])
+
+        return _function(casadi, f"{export.name}_{ending}", trace.inputs, trace.outputs, run)
+
+    step, certificate = part(export.step, "step"), part(export.certificate, "certificate")
+    x, *p = (casadi.SX.sym(identifier(a.name), a.size) for a in export.step.inputs)
+    system = {"x": x, "p": casadi.vertcat(*p), "g": x - step(x, *p)[0]}
+    find = casadi.rootfinder(f"{identifier(export.name)}_closed", plugin, system)
+    given = {a.name: casadi.MX.sym(identifier(a.name), a.size) for a in export.inputs}
+    first = [given[a.name] for a in export.step.inputs[1:]]
+    branch = certificate(given["near"], *first)[1]
+    state = find(given["near"], casadi.vertcat(*first))
+    residual, radius, guard = certificate(state, *first)
+    own: list[Any] = []
+    if export.answer is not None:
+        known = {**given, "state": state}
+        *own, other = part(export.answer, "answer").call([known[a.name] for a in export.answer.inputs])
+        guard = casadi.fmin(guard, other)
+    results = [*own, state, residual, radius, branch, guard]
+    names = [[identifier(a.name) for a in group] for group in (export.inputs, export.outputs)]
+    options = _differentiable(export.inputs, export.outputs)
+    return casadi.Function(identifier(export.name), list(given.values()), results, *names, options)
+
+
+def _function(
+    casadi: Any, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument], run: Callable[..., Any]
+) -> Any:
+    """Return a function of SX."""
+
+    class Functions:
+        cos, sin, sqrt, abs = casadi.cos, casadi.sin, casadi.sqrt, casadi.fabs
+        arctan2, minimum, maximum = casadi.atan2, casadi.fmin, casadi.fmax
+
+    given = {a.name: casadi.SX.sym(identifier(a.name), a.size) for a in inputs}
+    found = run(Functions, {key: casadi.vertsplit(x) if x.numel() else [] for key, x in given.items()})
+    results = []
+    for out, entries in zip(outputs, found, strict=True):
+        rows = out.shape[0] if out.shape else 1
+        matrix = casadi.SX(rows, out.size // rows if rows else 0)  # without entries
+        used = np.ones(out.shape, bool) if out.nonzero is None else out.nonzero
+        for k in np.flatnonzero(used):
+            matrix[int(k) // matrix.shape[1], int(k) % matrix.shape[1]] = entries[k]
+        results.append(matrix)
+    names = [[identifier(a.name) for a in group] for group in (inputs, outputs)]
+    options = _differentiable(inputs, outputs)
+    return casadi.Function(identifier(name), list(given.values()), results, *names, options)
+
+
+def _differentiable(inputs: Sequence[Argument], outputs: Sequence[Argument]) -> dict[str, Any]:
+    """Return the options that exclude numbers of the closing, which may be NaN, from derivatives."""
+    fixed = ("near", "residual", "radius", "branch", "guard")
+    return {
+        key: [a.name not in fixed for a in group]
+        for key, group in (("is_diff_in", inputs), ("is_diff_out", outputs))
+    }

@@ -1,0 +1,54 @@
+"""Traces as expressions of SymPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.export.questions import Export
+from kic.numerics.optional import import_optional
+
+
+def sympy_expressions(export: Export) -> dict[str, Any]:
+    """Return arrays (NumPy, of expressions) by the names of the outputs, without the guard.
+
+    Symbols have the names of the coordinates; those of rates are `name_d`, of accelerations `name_dd`, of
+    efforts `name_effort`; those of parameters are their names. Decimal numbers become fractions.
+    """
+    sympy = import_optional("sympy", "test", "Expressions require SymPy")
+    if export.step is not None:
+        raise InputError(
+            "`close` must be False for SymPy: Newton steps have no closed form. Expressions of a closed "
+            "mechanism are in the coordinates of its spanning tree.",
+            key="close",
+        )
+
+    class Functions:
+        cos, sin, sqrt, abs, arctan2 = sympy.cos, sympy.sin, sympy.sqrt, sympy.Abs, sympy.atan2
+        minimum, maximum = sympy.Min, sympy.Max
+
+    endings = {"qd": "_d", "qdd": "_dd", "effort": "_effort"}
+    given = {
+        a.name: [sympy.Symbol(f"{label}{endings.get(a.name, '')}", real=True) for label in a.labels]
+        for a in export.inputs
+    }
+    assert export.answer is not None  # for the type checker
+    # fractions of decimal numbers keep sums such as 0.3 + 0.2 readable
+    exact = [
+        node._replace(a=sympy.nan if np.isnan(node.a) else sympy.nsimplify(node.a, rational=True))
+        if node.op == "const"
+        else node
+        for node in export.answer.nodes
+    ]
+    outputs = export.answer.outputs[:-1]
+    found = replace(export.answer, nodes=tuple(exact), outputs=outputs).run(
+        Functions, [given[a.name] for a in export.inputs]
+    )
+    made = {}
+    for out, entries in zip(outputs, found, strict=True):
+        made[out.name] = np.empty(out.shape, object)
+        made[out.name].reshape(-1)[:] = [sympy.sympify(x) for x in entries]
+    return made

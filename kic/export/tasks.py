@@ -1,0 +1,87 @@
+"""Tracing of questions about tasks: operational space and redundancy, by the kernels of their evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.export.trace import Argument
+from kic.export.tracer import OBJECT, Tracer
+from kic.kernels import layout as lay
+from kic.kinematics.queries import kernel
+from kic.operational_space.operational_space import OperationalSpaceEvaluator, TaskEvaluator
+from kic.operational_space.redundancy import RedundancyEvaluator
+
+_Made = list[tuple[Argument, Any]]
+
+
+def _run(tracer: Tracer, e: TaskEvaluator, order: int, want: int, *between: Any, quality: int) -> list[Any]:
+    """Return the results of the kernel of an evaluator, one array for each block of its layout."""
+    evaluator: Any = e
+    of = evaluator._tables._outputs
+    found = tracer.launch(lambda m: m.program(tracer.transfer_of(m), of, order, want))
+    table = np.full((1, evaluator._layout.width), 0.0, object)
+    scratch = np.full(evaluator._scratch, 0.0, object)
+    shares = np.zeros((1, quality)) if quality > 1 else np.zeros(1)
+    request, *others = between
+    arguments = evaluator._plan, *request, found.T, found.K, *others, scratch, shares, table
+    kernel(evaluator._entry).py_func(*arguments)
+    if not shares.min() > lay.PIVOT_SHARE_MIN:
+        raise InputError(
+            "`of` must be rows that are independent at `near`. Choose another configuration.", key="of"
+        )
+    return [a[0] for a in evaluator._layout.split(table, (1,))]
+
+
+def operational_space(tracer: Tracer, of: str | Iterable[str]) -> _Made:
+    """Return Λ, the consistent inverse, μ, p and damping of a task; see `OperationalSpace`."""
+    e = OperationalSpaceEvaluator(tracer.model, of, tracer.transfer.names)
+    scaling = e._scaling.reshape(-1)
+    found = _run(tracer, e, 2, lay.WANT_INERTIA | lay.WANT_LOADS, (), scaling, quality=1)
+    names = "Lambda", "inverse", "mu", "p", "damping"
+    about = (
+        "[p][r], inertia of the task",
+        "[n][p], dynamically consistent inverse",
+        "[p][m][n], velocity forces qd[m] mu[p][m][n] qd[n]",
+        "[p], load",
+        "[p][n], forces damping[p][n] qd[n]",
+    )
+    return [
+        (Argument(n, x.shape, text, e.coordinates if n == "inverse" else e.rows), x)
+        for n, x, text in zip(names, found, about, strict=False)
+    ]
+
+
+def resolve_redundancy(
+    tracer: Tracer,
+    of: str | Iterable[str],
+    order: int = 2,
+    criterion: Any = "minimum norm",
+    law: Any = "consistent",
+    damping: Any = None,
+) -> _Made:
+    """Return rates, accelerations and multipliers; see `RedundancyResolution`."""
+    if damping is not None:
+        raise InputError("`damping` must be None: it is a branch on the mobility of the task.", key="damping")
+    e = RedundancyEvaluator(tracer.model, of, criterion, law, None, tracer.transfer.names, False, order)
+    size, P = tracer.transfer.size, len(e.rows)
+    given = [("ud", P, "rates of the task", e.rows), ("udd", P, "accelerations of the task", e.rows)][:order]
+    given += [("secondary", size, "rates z whose null-space part is added", e.coordinates)]
+    given += [("secondary_rate", size, "their rates", e.coordinates)] * (order > 1)
+    motion = np.full((1, e._motions.width), 0.0, object)
+    places = [place for place, _ in e._motions.places]
+    for name, count, about, labels in given:
+        place = places[["ud", "udd", "secondary", "secondary_rate"].index(name)]
+        motion[0, place : place + count] = tracer.input(name, np.full(count, 0.7), about, labels)
+    want = lay.WANT_INERTIA if e.weighting.metric == lay.INERTIA_METRIC else 0
+    matrix, numbers = e._matrix.astype(OBJECT), e._damping.astype(OBJECT)
+    qd, qdd, multiplier, *_ = _run(
+        tracer, e, order, want, (e._requests[0],), matrix, motion, numbers, quality=2
+    )
+    made = [(Argument("qd", qd.shape, "rates of the coordinates", e.coordinates), qd)]
+    if order > 1:
+        made.append((Argument("qdd", qdd.shape, "accelerations of the coordinates", e.coordinates), qdd))
+    return [*made, (Argument("multiplier", multiplier.shape, "Lagrange multipliers", e.rows), multiplier)]

@@ -1,0 +1,199 @@
+"""Helpers of the linkages: points in the plane, and bodies, joints and points under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import atan2, cos, pi, sin, sqrt
+from typing import Any
+
+import numpy as np
+
+from kic.description.parts import Body, Joint, Point, combined_inertia
+from kic.description.validation import GROUND
+from kic.errors import InputError, invalid, short_repr
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import mapping, positive
+from kic.numerics.arrays import numbers, real_array
+
+
+def lengths(**given: Any) -> list[float]:
+    """Return positive lengths."""
+    return [positive(name, value) for name, value in given.items()]
+
+
+def number(name: str, value: Any) -> float:
+    """Return a finite number."""
+    a = real_array(name, value)
+    if a.ndim:
+        raise invalid(name, "must be a number", value)
+    return float(a)
+
+
+def one_of(**given: Any) -> None:
+    """Raise an error unless exactly one argument is given."""
+    if sum(value is not None for value in given.values()) != 1:
+        one, other = given
+        got = ", ".join(f"{name}={short_repr(value)}" for name, value in given.items())
+        raise InputError(f"Exactly one of `{one}` and `{other}` must be given, got {got}.", key=one, got=got)
+
+
+def two_numbers(name: str, value: Any, repeat: bool = False) -> tuple[float, float]:
+    """Return two finite numbers, or one as both if it may `repeat`."""
+    if repeat and numbers(name, value).ndim == 0:
+        return (number(name, value),) * 2
+    a = real_array(name, value, 2)
+    if a.ndim != 1:
+        raise invalid(name, "must be two numbers", value)
+    return float(a[0]), float(a[1])
+
+
+def apex(a: np.ndarray, b: np.ndarray, one: float, other: float, side: float) -> np.ndarray | None:
+    """Return the point at distances from a and b, left (side 1) or right of a to b; None if none is."""
+    d = b - a
+    f = float(np.hypot(*d[:2]))
+    along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
+    square = one * one - along * along
+    if not square >= -1e-12 * one * one:
+        return None
+    normal = np.array([-d[1], d[0], 0.0]) / f
+    return a + along * d / f + side * sqrt(max(square, 0.0)) * normal
+
+
+def polar(length: float, angle: float) -> np.ndarray:
+    """Return the vector of a length and an angle in the plane."""
+    return length * np.array([cos(angle), sin(angle), 0.0])
+
+
+def line_angle(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the angle of the line from a to b in the plane."""
+    return atan2(b[1] - a[1], b[0] - a[0])
+
+
+class Parts:
+    """Bodies, joints and points of a linkage under construction."""
+
+    def __init__(self, name: str, masses: Mapping[str, float] | None) -> None:
+        self.name, self.masses = name, mapping("masses", {} if masses is None else masses, "bodies to masses")
+        self.bodies: list[Body] = []
+        self.joints: list[Joint] = []
+        self.points: list[Point] = []
+
+    def mass(self, name: str) -> float | None:
+        """Return the mass of a body; None if it was not given."""
+        given = self.masses.pop(name, None)
+        return None if given is None else number("masses", given)
+
+    def bar(self, name: str, a: np.ndarray, b: np.ndarray) -> None:
+        """Add a slender uniform bar from a to b; of zero length, a point mass."""
+        v = b - a
+        mass = self.mass(name)
+        inertia = None if mass is None else mass / 12 * ((v @ v) * np.eye(3) - np.outer(v, v))
+        self.add(name, mass, (a + b) / 2, inertia)
+
+    def add(self, name: str, mass: float | None, com: np.ndarray, inertia: Any) -> None:
+        """Add a body; without mass its centre is its reference point."""
+        self.bodies.append(Body(name, mass=mass, com=tuple(com), inertia=inertia))
+
+    def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
+        """Add a revolute joint about z, whose angle is within ±π."""
+        value = (value + pi) % (2 * pi) - pi
+        self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
+
+    def slide(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
+        """Add a prismatic joint along x."""
+        self.joints.append(Joint(name, "prismatic", bodies, tuple(at), (1.0, 0.0, 0.0), value=value))
+
+    def disc(self, name: str, radius: float, height: float) -> None:
+        """Add a uniform level disc about the z axis."""
+        mass = self.mass(name)
+        inertia = None if mass is None else mass * radius * radius / 4 * np.array([1.0, 1.0, 2.0])
+        self.add(name, mass, np.array([0.0, 0.0, height]), inertia)
+
+    def box(self, name: str, size: np.ndarray, at: np.ndarray) -> None:
+        """Add a uniform box with its edges along the axes."""
+        mass = self.mass(name)
+        inertia = None if mass is None else mass / 12 * np.diag(size @ size - size * size)
+        self.add(name, mass, at, inertia)
+
+    def pinned(self, places: Mapping[str, np.ndarray], bodies: Mapping[str, Iterable[str]]) -> None:
+        """Add planar bodies, given by their points, and a hinge at every point that several share.
+
+        New bodies are slender uniform bars through their points in order. Their angles are those of the
+        lines from the first to the second point. A point with more than two bodies has hinges name1,
+        name2 …; a point of one body is a `Point`.
+        """
+        known = {GROUND, *(body.name for body in self.bodies)}
+        angles: dict[str, float] = {}
+        sharing: dict[str, list[str]] = {place: [] for place in places}
+        for name, own in bodies.items():
+            corners = [places[place] for place in own]
+            angles[name] = 0.0 if name == GROUND or len(corners) < 2 else line_angle(*corners[:2])
+            for place in own:
+                sharing[place].append(name)
+            if name in known:
+                continue
+            bars = list(zip(corners, corners[1:] or corners, strict=False))
+            share = np.array([np.linalg.norm(b - a) for a, b in bars])
+            mass, share = self.mass(name), share / (share.sum() or 1.0)
+            shell = [
+                (k, (a + b) / 2, k / 12 * ((b - a) @ (b - a) * np.eye(3) - np.outer(b - a, b - a)))
+                for k, (a, b) in zip(share if share.any() else [1.0], bars, strict=True)
+            ]
+            _, com, inertia = combined_inertia(shell)
+            self.add(name, mass, com, None if mass is None else mass * inertia)
+        for place, owners in sharing.items():
+            base = GROUND if GROUND in owners else owners[0]
+            others = [name for name in owners if name != base]
+            for k, name in enumerate(others, 1):
+                joint = place if len(others) == 1 else f"{place}{k}"
+                self.hinge(joint, (base, name), places[place], angles[name] - angles[base])
+            if not others:
+                self.points.append(Point(place, base, tuple(places[place])))
+
+    def strut(self, k: int, b: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Add cylinder k from b and piston k to t, with the prismatic joint Lk; return the leg."""
+        middle, leg = (b + t) / 2, t - b
+        cylinder, piston = f"cylinder{k}", f"piston{k}"
+        self.bar(cylinder, b, middle)
+        self.bar(piston, middle, t)
+        length = float(np.linalg.norm(leg))
+        self.joints.append(Joint(f"L{k}", "prismatic", (cylinder, piston), axis=tuple(leg), value=length))
+        self.joints.append(Joint(f"S{k}", "spherical", (piston, "platform"), tuple(t)))
+        return leg
+
+    def ups_leg(self, k: int, b: np.ndarray, t: np.ndarray) -> None:
+        """Add a leg from the base to the body "platform": joints Uk (universal), Lk, and Sk (spherical)."""
+        place = len(self.joints)
+        leg, tangent = self.strut(k, b, t), np.array([-b[1], b[0], 0.0])
+        across = np.cross(leg, tangent)
+        # the first axis is level and perpendicular to the second, which is perpendicular to the leg
+        first = np.cross(across, leg)
+        first, across = first / np.linalg.norm(first), across / np.linalg.norm(across)
+        joint = Joint(
+            f"U{k}", "universal", (GROUND, f"cylinder{k}"), tuple(b), tuple(first), axis2=tuple(across)
+        )
+        self.joints.insert(place, joint)
+
+    def mechanism(self, coordinates: list[str], rest: dict[str, Any]) -> Mechanism:
+        """Return the mechanism; all masses must belong to bodies."""
+        if self.masses:
+            there = ", ".join(body.name for body in self.bodies)
+            message = f"`masses` has no body '{next(iter(self.masses))}'. Bodies: {there}."
+            raise InputError(message, key="masses")
+        for key in ("bodies", "joints"):
+            if key in rest:
+                raise InputError(
+                    f"`{key}` must be left out: '{self.name}' has its own. Add others by `add`.", key=key
+                )
+        given = {"coordinates": coordinates, **rest}
+        given["points"] = [*self.points, *(rest.get("points") or ())]
+        return Mechanism(self.name, bodies=tuple(self.bodies), joints=tuple(self.joints), **given)
+
+
+def on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
+    """Return the point at `tip`, along and to the left of the line from a to b; by default its middle."""
+    if tip is None:
+        return (a + b) / 2
+    along, left = two_numbers("tip", tip)
+    u = (b - a) / np.linalg.norm(b - a)
+    return a + along * u + left * np.array([-u[1], u[0], 0.0])

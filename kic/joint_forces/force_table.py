@@ -1,0 +1,149 @@
+"""Force table: input, loads, efforts, pin forces, mechanical advantage and transmission angle, by member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.description.parts import Joint
+from kic.description.table_columns import effort_columns
+from kic.description.units import row_unit
+from kic.description.validation import GROUND
+from kic.errors import InputError, invalid
+from kic.numerics.arguments import names_of
+from kic.numerics.display import Printable, Summary
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForceTable(Tabular, Printable):
+    """Columns by name of what a drive and its load do to a mechanism; made by `Configuration.force_table`.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns, each an item: ``table["A.effort"]`` (...,).
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": np.linspace(1.2, 7.4, 25)})
+    >>> table = turn.force_table(10.0, 0.0, of="tip.y", transmission="C")
+    >>> float(table["A.effort"].max().round(2)), table.to_dataframe().shape
+    (1.09, (25, 8))
+    """
+
+    _one_line = ("columns",)
+
+    _data: DataTable
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Tuple of the names of the columns."""
+        return tuple(column.name for column in self._data.variables)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._data.select(name).variables[0].values
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        return self._data.select(names)
+
+    def summary(self) -> Summary:
+        """Return a table of the range of each column."""
+        sheet = Summary(self._data.title)
+        kept = [v for v in self._data.variables if np.isfinite(v.values).any()]
+        ranges = [[np.nanmin(v.values), np.nanmax(v.values), np.nanmean(v.values)] for v in kept]
+        cells = [[*(f"{x:.5g}" for x in found), str(v.unit)] for v, found in zip(kept, ranges, strict=True)]
+        sheet.texts("columns", [v.name for v in kept], ["smallest", "largest", "mean", "unit"], cells)
+        return sheet
+
+
+def mechanical_advantage(c: Configuration, of: Any, wrt: Any) -> np.ndarray:
+    """Return efforts at rows per effort of a coordinate; see `Configuration.mechanical_advantage`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1.0 / c.coefficients(of, order=1, wrt=wrt).G)
+
+
+def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") -> np.ndarray:
+    """Return the angle at a pin between its two bodies; see `Configuration.transmission_angle`."""
+    c._model.require_real("transmission_angle()", "Use coefficients() of the bodies' angles.")
+    description = c._model.description
+    hinges = {j.name: j for j in description.joints if j.type == "revolute"}
+    names = names_of(joint, argument, 1)
+    if len(names) == 1 and (pin := hinges.get(names[0])) is not None:
+        arms = [[j.name for j in hinges.values() if body in j.bodies and j is not pin] for body in pin.bodies]
+        if not all(len(found) == 1 for found in arms):
+            shown = "; ".join(
+                f"{body}: {', '.join(found) or 'none'}" for body, found in zip(pin.bodies, arms, strict=True)
+            )
+            message = (
+                f"`joint` must be given with one other hinge of each body, (…, '{pin.name}', …). {shown}."
+            )
+            raise InputError(message, key=argument, name=pin.name)
+        names = arms[0][0], pin.name, arms[1][0]
+    if len(names) != 3 or any(name not in hinges for name in names):
+        listed = ", ".join(hinges)
+        raise invalid(argument, "must be a revolute joint or three of them", joint, f"There are: {listed}.")
+    outer, middle = ([{*hinges[name].bodies} for name in some] for some in (names[::2], names[1:2]))
+    first, second = middle[0]
+    if len({*names}) < 3 or not any(
+        a in outer[0] and b in outer[1] for a, b in ((first, second), (second, first))
+    ):
+        raise invalid(
+            argument, "must have a hinge of one body, their common pin, and a hinge of the other body", names
+        )
+    one, corner, other = (_place(c, hinges[name]) for name in names)
+    a, b = one - corner, other - corner
+    return np.asarray(np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.einsum("...i,...i", a, b)))
+
+
+def _place(c: Configuration, joint: Joint) -> np.ndarray:
+    """Return the place (..., 3) of a hinge."""
+    body = next(name for name in joint.bodies if name != GROUND)
+    moved = c._displacement(body)
+    return np.asarray(moved[..., :3, :3] @ np.array(joint.at) + moved[..., :3, 3])
+
+
+def force_table(
+    c: Configuration,
+    qd: Any,
+    qdd: Any,
+    of: Any,
+    wrt: Any,
+    applied: dict[str, Any] | None,
+    actuators: Any,
+    transmission: Any,
+    axis: TableAxis | None = None,
+) -> ForceTable:
+    """Return the table of a motion; see `Configuration.force_table`."""
+    description = c._model.description
+    units, forces = description.units, c.joint_forces(qd, qdd, wrt=wrt, applied=applied, actuators=actuators)
+    made, moment = forces._driver_columns(), f"{units.force} {units.length}"
+    loads: list[tuple[str, Any, str]] = [(x.name, x.force, units.force) for x in description.forces]
+    loads += [(x.name, x.moment, moment) for x in description.moments]
+    for name, own, unit in loads:
+        given = np.broadcast_to(np.asarray((applied or {}).get(name, own)), (*forces.batch, 3))
+        parts = zip("xyz", np.moveaxis(given, -1, 0), strict=True)
+        made += [Variable(f"{name}.{x}", part, unit) for x, part in parts if part.any()]
+    made += effort_columns(description, forces.actuators, forces.effort)
+    size = np.linalg.norm(forces.force, axis=-1)
+    made += [Variable(f"{joint}.force", size[..., j], units.force) for j, joint in enumerate(forces.joints)]
+    if of is not None:
+        rows = c.coefficients(of, order=1, wrt=wrt)
+        found = mechanical_advantage(c, of, wrt)
+        found = np.broadcast_to(found, (*forces.batch, *found.shape[-2:]))
+        for p, row in enumerate(rows.rows):
+            for m, column in enumerate(rows.columns):
+                pair = f"{row}/{column}" if len(rows.columns) > 1 else row
+                turning, moving = (row_unit(description, x) == "rad" for x in (column, row))
+                unit = "" if turning == moving else f"1/{units.length}" if turning else units.length
+                made.append(Variable(f"{pair}.advantage", found[..., p, m], unit))
+    if transmission is not None:
+        names = names_of(transmission, "transmission", 1)
+        angle = np.broadcast_to(transmission_angle(c, names, "transmission"), forces.batch)
+        made.append(Variable(f"{names[len(names) // 2]}.transmission_angle", angle, "rad"))
+    index = batch_axes(forces.batch) if axis is None else (axis,)
+    return ForceTable(DataTable(f"{c.name}: drive and load", index, tuple(made)))

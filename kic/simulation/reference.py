@@ -1,0 +1,327 @@
+"""References of controllers: desired rows and orientations at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import cos, sin
+from typing import Any, NamedTuple, NoReturn, cast
+
+import numpy as np
+
+from kic.description.parts import Body, Frame
+from kic.errors import InputError, invalid, short_repr
+from kic.numerics.arguments import is_function
+from kic.numerics.arrays import reals
+from kic.numerics.polynomials import Piecewise, beside
+from kic.numerics.rotations import matrix_from_quaternion, product
+from kic.operational_space.pose import parse_pose, parse_rotation
+from kic.trajectory.orientation import OrientationTrajectory
+from kic.trajectory.trajectory import Trajectory
+from kic.transfer.compiled_model import CompiledModel
+
+_ZEROS = np.zeros(3)
+# value, rate and acceleration of rows at a time, or more derivatives
+Sample = Callable[[float], Any]
+# orientation (3, 3), and its angular velocity and acceleration (2, 3), at a time
+Turning = Callable[[float], tuple[np.ndarray, Any]]
+
+
+class Desired(NamedTuple):
+    """Desired motion of P rows at one time.
+
+    Values (P,) of angular velocities are arbitrary; `R` has the orientations (3, 3).
+    """
+
+    q: np.ndarray
+    R: list[np.ndarray]
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+class Reference:
+    """Desired values and orientations of rows in time, with rates and accelerations.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The mechanism.
+    given
+        A `Trajectory`; or a dict of rows, bodies and frames, each with a trajectory, a constant, or a
+        function of time that returns value, rate and acceleration. A body or frame has a pose: a
+        `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. Given a
+        `Rotation` or an `OrientationTrajectory`, only its three angular velocities are rows.
+    key : str
+        Name of the argument.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the rows, or of parts with several rows.
+    size : int
+        Number P of rows.
+    """
+
+    def __init__(self, model: CompiledModel, given: Any, key: str = "reference") -> None:
+        self._model, self._key = model, key
+        self._samples: list[Callable[[float], Desired]] = []
+        self.names: tuple[str, ...] = ()
+        self.size = 0
+        if isinstance(given, Trajectory):
+            names = given.names or model.coordinates
+            widths = given.naming.widths or (0,) * len(names)
+            for name, width in zip(names, widths, strict=True):
+                self._check_valued(name, max(width, 1))
+            if sum(max(width, 1) for width in widths) != given.size:
+                self._raise(", ".join(names), f"{given.size}", len(names))
+            self._add(names, given.size, _valued(held(given.pieces)))
+        elif isinstance(given, Mapping) and given:
+            for name, motion in given.items():
+                if not isinstance(name, str):
+                    raise invalid(key, "must have names of rows, bodies and frames as keys", name)
+                self._add(*self._entry(name, motion))
+        else:
+            raise invalid(key, "must be a Trajectory, or a dict of rows, bodies and frames", given)
+        self._single = self._samples[0] if len(self._samples) == 1 else None
+
+    def __call__(self, t: float) -> Desired:
+        """Return the desired motion at a time; beyond its ends a trajectory rests."""
+        if self._single is not None:
+            return self._single(t)
+        parts = [sample(t) for sample in self._samples]
+        q, qd, qdd = (np.concatenate([part[k] for part in parts]) for k in (0, 2, 3))
+        return Desired(q, [R for part in parts for R in part.R], qd, qdd)
+
+    def _add(self, names: tuple[str, ...], size: int, sample: Callable[[float], Desired]) -> None:
+        self._samples.append(sample)
+        self.names, self.size = (*self.names, *names), self.size + size
+
+    def _entry(self, name: str, motion: Any) -> tuple[tuple[str, ...], int, Callable[[float], Desired]]:
+        """Return the names and the number of the rows of an entry, and its function of time."""
+        part = self._model.description._parts.get(name)
+        timed = isinstance(motion, Trajectory | OrientationTrajectory) or hasattr(motion, "as_matrix")
+        first = motion
+        if is_function(motion) and not timed:  # the kind of its values
+            found = motion(0.0)
+            first = found[0] if isinstance(found, tuple) and found else found
+        if not isinstance(part, Body | Frame):
+            if hasattr(first, "as_matrix"):
+                raise InputError(
+                    f"'{name}' is not a body or frame; only these have poses. Give its values.",
+                    key=self._key,
+                    name=name,
+                )
+        elif _is_pose(first):
+            if isinstance(motion, tuple):
+                place, turning = self._place(name, first[0]), self._turning(name, first[1])
+                whole = isinstance(turning, _AboutAxis) and isinstance(first[0], Trajectory)
+                if whole and first[0].duration == first[1].duration:  # one evaluation for both
+                    return (name,), 6, cast("_AboutAxis", turning).beside(first[0].pieces)
+                return (name,), 6, _posed(place, turning)
+            return (name,), 6, self._whole(name, part, motion)
+        elif isinstance(first, OrientationTrajectory) or hasattr(first, "as_matrix"):
+            names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
+            return names, 3, _turned(self._turning(name, motion))
+        size = self._check_valued(name)
+        return (name,), size, _valued(self._place(name, motion, size))
+
+    def _check_valued(self, name: str, size: int | None = None) -> int:
+        """Return the number of rows of a name, all of which must have values."""
+        rows, valued = self._model.value_rows(name)
+        if not valued:
+            raise InputError(
+                f"'{name}' includes angular velocities, which have no values. Give a body or frame its pose "
+                "in a dict: a RigidTransform, or (position, rotation).",
+                key=self._key,
+                name=name,
+                names=self._model.rows((name,), 1).layout.rows.labels,
+            )
+        if size not in (None, rows):
+            self._raise(name, f"{size}", rows)
+        return rows
+
+    def _place(self, name: str, motion: Any, size: int = 3) -> Sample:
+        """Return the function of time of rows with values."""
+        if isinstance(motion, Trajectory):
+            if motion.size != size:
+                self._raise(name, f"{motion.size} coordinates", size)
+            return held(motion.pieces)
+        if not is_function(motion):
+            return _constant(self._numbers(name, motion, size), size)
+        return lambda t: self._three(name, motion(t), lambda value: self._numbers(name, value, size), size)
+
+    def _turning(self, name: str, motion: Any) -> Turning:
+        """Return the function of time of an orientation."""
+        if isinstance(motion, OrientationTrajectory):
+            return _AboutAxis(motion) if motion.arms is not None else _splined(motion)
+
+        def matrix(value: Any) -> np.ndarray:
+            R = parse_rotation(self._key, name, value)
+            if R.ndim != 2:
+                raise invalid(self._key, f"must have one rotation for '{name}'", value, name=name)
+            return R.copy()
+
+        if hasattr(motion, "as_matrix") or not is_function(motion):
+            fixed = matrix(motion), np.zeros((2, 3))
+            return lambda t: fixed
+
+        def sample(t: float) -> tuple[np.ndarray, Any]:
+            R, *rates = self._three(name, motion(t), matrix, 3)
+            return R, rates
+
+        return sample
+
+    def _whole(self, name: str, part: Body | Frame, motion: Any) -> Callable[[float], Desired]:
+        """Return the function of time of a pose, constant or given by a function."""
+
+        def placed(pose: Any) -> tuple[np.ndarray, np.ndarray]:
+            p, R = parse_pose(self._key, part, pose)
+            if R.ndim != 2:
+                raise invalid(self._key, f"must have one pose for '{name}'", pose, name=name)
+            return self._numbers(name, p, 3), R
+
+        if not is_function(motion):
+            p, R = placed(motion)
+            fixed = Desired(np.concatenate((p, _ZEROS)), [R], *np.zeros((2, 6)))
+            return lambda t: fixed
+
+        def sample(t: float) -> Desired:
+            (p, R), rate, acceleration = self._three(name, motion(t), placed, 6)
+            return Desired(np.concatenate((p, _ZEROS)), [R], rate, acceleration)
+
+        return sample
+
+    def _three(self, name: str, found: Any, value: Callable[[Any], Any], size: int) -> tuple[Any, Any, Any]:
+        """Return value, rate and acceleration from the result of a user's function."""
+        if not isinstance(found, tuple) or len(found) < 3:
+            self._raise(name, short_repr(found), size)
+        return value(found[0]), self._numbers(name, found[1], size), self._numbers(name, found[2], size)
+
+    def _numbers(self, name: str, value: Any, size: int) -> np.ndarray:
+        a = reals(value)
+        if a is not None and size == 1 and a.ndim == 0:
+            a = a[None]
+        if a is None or a.shape != (size,):
+            self._raise(name, short_repr(value), size)
+        return a.copy()
+
+    def _raise(self, name: str, got: str, size: int) -> NoReturn:
+        raise InputError(
+            f"`{self._key}` must have {size} finite numbers for '{name}'; a function returns (value, rate, "
+            f"acceleration). Got {got}.",
+            key=self._key,
+            name=name,
+            got=got,
+        )
+
+
+def _is_pose(value: Any) -> bool:
+    """Return True for a pair, a RigidTransform and an array (4, 4)."""
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair or hasattr(value, "translation") or getattr(value, "shape", None) == (4, 4)
+
+
+def _constant(value: np.ndarray, size: int) -> Sample:
+    sample = value, np.zeros(size), np.zeros(size)
+    return lambda t: sample
+
+
+def _valued(place: Sample) -> Callable[[float], Desired]:
+    """Return the desired motion of rows with values."""
+
+    def sample(t: float) -> Desired:
+        q, qd, qdd = place(t)[:3]
+        return Desired(q, [], qd, qdd)
+
+    return sample
+
+
+def _turned(turning: Turning) -> Callable[[float], Desired]:
+    """Return the desired motion of three angular velocities."""
+
+    def sample(t: float) -> Desired:
+        R, (w, wd) = turning(t)
+        return Desired(_ZEROS, [R], w, wd)
+
+    return sample
+
+
+def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
+    """Return the desired motion of a pose."""
+
+    def sample(t: float) -> Desired:
+        motion = np.zeros((3, 6))
+        R, motion[1:, 3:] = turning(t)
+        motion[:, :3] = place(t)[:3]
+        q, qd, qdd = motion
+        return Desired(q, [R], qd, qdd)
+
+    return sample
+
+
+def held(pieces: Piecewise) -> Callable[[float], Any]:
+    """Return values and three derivatives (4, M) as a function of one time; beyond the ends they rest."""
+    at, end = pieces.at, float(pieces.knots[-1])
+    ends = [at(x) * np.eye(4)[:, :1] for x in (0.0, end)]
+    return lambda t: at(t) if 0.0 <= t <= end else ends[t > end]
+
+
+class _AboutAxis:
+    """Rotation about an axis n by an angle θ: R = R₀ + sin θ [n]R₀ + (1 − cos θ) [n][n]R₀.
+
+    Attributes
+    ----------
+    pieces : Piecewise
+        The rotation vector θ n, whose derivatives are angular velocity and acceleration.
+    """
+
+    def __init__(self, trajectory: OrientationTrajectory) -> None:
+        assert trajectory.arms is not None  # for the type checker: `arms` are those of one axis
+        start, across = trajectory.arms
+        n = product(across, start * [1.0, -1.0, -1.0, -1.0])[1:]
+        # the angle θ from the largest component of θ n, without a scalar product
+        self._largest = k = int(np.argmax(np.abs(n)))
+        self._per_component = 1 / float(n[k])
+        K, R0 = np.cross(np.eye(3), n), matrix_from_quaternion(start.tolist())
+        self._parts = np.array([R0, K @ R0, K @ K @ R0]).reshape(3, 9)
+        half = trajectory.trajectory.pieces
+        self.pieces = Piecewise(half.knots, half.coefficients * (2 * n))
+        self._at = held(self.pieces)
+
+    def matrix(self, jet: np.ndarray, start: int = 0) -> np.ndarray:
+        """Return the orientation (3, 3) for the vector θ n, three numbers of `jet` from `start` on."""
+        angle = jet.item(start + self._largest) * self._per_component
+        return np.array((1.0, sin(angle), 1 - cos(angle))).dot(self._parts).reshape(3, 3)
+
+    def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        jet = self._at(t)
+        return self.matrix(jet[0]), jet[1:3]
+
+    def beside(self, place: Piecewise) -> Callable[[float], Desired]:
+        """Return the desired motion of a pose with a position on pieces with the same ends."""
+        at, matrix = held(beside([place, self.pieces])), self.matrix
+
+        def sample(t: float) -> Desired:
+            q, qd, qdd, _ = at(t)
+            return Desired(q, [matrix(q, 3)], qd, qdd)
+
+        return sample
+
+
+def _splined(trajectory: OrientationTrajectory) -> Turning:
+    """Return the function of time of a spline p of quaternions of any length.
+
+    ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4) has the
+    vector part of the product with the conjugate of p.
+    """
+    at = held(trajectory.trajectory.pieces)
+
+    def sample(t: float) -> tuple[np.ndarray, np.ndarray]:
+        jet = at(t)
+        w, x, y, z = jet[0].tolist()
+        E = np.array(((-x, -y, -z), (w, z, -y), (-z, w, x), (y, -x, w)))
+        f = 2 / (w * w + x * x + y * y + z * z)
+        rates = f * jet[1:3].dot(E)
+        rates[1] -= f * jet[0].dot(jet[1]) * rates[0]
+        return matrix_from_quaternion((w, x, y, z)), rates
+
+    return sample

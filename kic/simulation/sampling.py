@@ -1,0 +1,379 @@
+"""Sampled control: a controller that measures at discrete times and whose efforts are held between them.
+
+Method. The integration stops at every sample. `Sampler` measures rows of the mechanism there, calls the
+controller, limits its efforts, and holds them until the next ones take effect. The equations of motion are
+smooth between these times, so that the step control of the integrator holds as without a controller.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kic.errors import InputError, counted, invalid, unknown
+from kic.evaluator import PositionSolver
+from kic.numerics.arguments import at_least, check_parameters, choice, generator, names_of
+from kic.numerics.arrays import as_numbers, reals
+from kic.numerics.display import OneLine
+from kic.numerics.limits import bounds
+from kic.simulation.controllers import Control
+from kic.simulation.motion import NONE, Motion, checked
+
+if TYPE_CHECKING:
+    from kic.simulation.coordinates import Chart
+
+# distance of a sample from a recorded time, as a share of the sample time, that is rounding
+SAMPLE_RTOL = 1e-6
+# largest number of samples in a run
+SAMPLES_MAX = 100_000_000
+# arrays of `ControlSamples`
+SAMPLE_ARRAYS = ("t", "q", "qd", "command", "effort")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling of a controller in `Mechanism.simulate`: its times, sensors and limits.
+
+    A number for several rows applies to each. A dict gives numbers by name; rows without a name are ideal.
+
+    Attributes
+    ----------
+    time : float
+        Time between samples.
+    measured : str or list of str, optional
+        Rows whose values and rates are measured; by default the coordinates of the run.
+    gives : {"efforts", "voltages"}, optional
+        Results of the controller: efforts at the actuators, or voltages of the motors, which are torques for
+        ideal sources of torque. By default those of a controller of `kic.controllers`, else efforts.
+    delay : float
+        Time from a sample to the change of the efforts, which may exceed the sample time.
+    noise, rate_noise : float, (P,) array_like, or dict of str to float
+        Standard deviations of normal errors of measured values and rates.
+    quantization, rate_quantization : float, (P,) array_like, or dict of str to float
+        Steps to which measured values and rates, noise included, are rounded; 0 for none.
+    effort_limits, voltage_limits : float, (A,) or (2, A) array_like, or dict of str to those, optional
+        Limits of the magnitudes of the efforts or voltages, or lower and upper limits. Results beyond are cut
+        there. `effort_limits=True` stands for `Mechanism.effort_limits`.
+    rng : int or numpy.random.Generator
+        Seed or generator of the noise.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> encoders = kic.Sampling(1e-3, quantization=2 * np.pi / 8192, delay=5e-4, effort_limits=40.0)
+    >>> pd = lambda t, now: -50 * now.q - 5 * now.qd
+    >>> run = arm.simulate(0.1, controller=pd, sample_time=encoders, near=arm.at([0.1, 0.0]))
+    >>> run.control.t.shape, run.control.effort.shape
+    ((100,), (100, 2))
+    """
+
+    time: float
+    _: KW_ONLY
+    measured: str | Iterable[str] | None = None
+    gives: Literal["efforts", "voltages"] | None = None
+    delay: float = 0.0
+    noise: Any = 0.0
+    rate_noise: Any = 0.0
+    quantization: Any = 0.0
+    rate_quantization: Any = 0.0
+    effort_limits: Any = None
+    voltage_limits: Any = None
+    rng: Any = 0
+
+    def __post_init__(self) -> None:
+        time = reals(self.time)
+        if time is None or time.ndim or not time > 0:
+            raise invalid("sample_time", "must be a positive number", self.time)
+        at_least("delay", self.delay, 0.0)
+        if self.gives is not None:
+            choice("gives", self.gives, ("efforts", "voltages"))
+
+
+class Measurement:
+    """Measured rows at a sample, the argument of a sampled controller: ``controller(t, now)``.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The P measured rows, by default the coordinates.
+    q, qd : (P,)
+        Their measured values and rates. Values of angular velocities are NaN.
+    effort : (A,)
+        Efforts or voltages that act until the next ones take effect, after limits. Their difference from
+        those that the controller returned last is what an anti-windup takes.
+    current : (K,)
+        Currents of the motors; NaN for sources of torque. Empty without voltages.
+    state : (S,)
+        Closed state of the spanning tree for evaluators: the true one of ideal sensors, else that at the
+        measured values, which then must determine it.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        q: np.ndarray,
+        qd: np.ndarray,
+        effort: np.ndarray,
+        state: Callable[[], np.ndarray],
+        current: np.ndarray,
+    ) -> None:
+        self.names, self.q, self.qd, self.effort, self.current = names, q, qd, effort, current
+        self._state = state
+
+    @property
+    def state(self) -> np.ndarray:
+        """Closed state (S,) of the spanning tree at the measured values."""
+        return self._state()
+
+    def __repr__(self) -> str:
+        return f"measurement of {', '.join(self.names)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ControlSamples(OneLine):
+    """Samples of the controller of a run, as `Simulation.control`.
+
+    Attributes
+    ----------
+    measured : tuple of str
+        The P measured rows.
+    actuators : tuple of str
+        The A rows where the efforts act, or the A motors with the voltages.
+    t : (N,)
+        Times of the samples.
+    q, qd : (N, P)
+        Measured values and rates.
+    command : (N, A)
+        Efforts or voltages that the controller returned.
+    effort : (N, A)
+        These within their limits. They act after the delay.
+    """
+
+    _one_line = ("measured", "actuators", "t")
+
+    measured: tuple[str, ...]
+    actuators: tuple[str, ...]
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    command: np.ndarray
+    effort: np.ndarray
+
+
+def joined_samples(one: ControlSamples | None, other: ControlSamples | None) -> ControlSamples | None:
+    """Return the samples of a run and of its continuation.
+
+    Raise `InputError` if other rows are measured.
+    """
+    if one is None or other is None:
+        return one or other
+    for key, what in (("measured", "measured"), ("actuators", "controlled")):
+        if getattr(one, key) != getattr(other, key):
+            names = ", ".join(getattr(one, key))
+            raise InputError(
+                f"The earlier run {what} {names}. Give the same, or start a new run.",
+                key="sample_time",
+                got=getattr(other, key),
+            )
+    arrays = (np.concatenate([getattr(x, key) for x in (one, other)]) for key in SAMPLE_ARRAYS)
+    return ControlSamples(one.measured, one.actuators, *arrays)
+
+
+class Sampler:
+    """Samples of one run; `next` is the time of the next sample, or of the next change of the efforts."""
+
+    def __init__(
+        self,
+        controller: Callable[[float, Measurement], Any],
+        sampling: Sampling,
+        motion: Motion,
+        times: np.ndarray,
+        before: ControlSamples | None,
+    ) -> None:
+        self._controller, self._motion = controller, motion
+        model, period = motion.model, float(sampling.time)
+        names = motion.names if sampling.measured is None else names_of(sampling.measured, "measured", 1)
+        rows = model.rows(names, 1).layout.rows
+        self.names, self._turns = rows.labels, rows.turns
+        self.is_default = self.names == motion.names
+        self._model, self._period, self._delay = model, period, float(sampling.delay)
+        self.instants = sample_times(times, period, None if before is None else before.t)
+        self._count, self._pending = 0, deque[tuple[float, np.ndarray]]()
+        size = len(self.names)
+        errors = ("noise", "rate_noise", "quantization", "rate_quantization")
+        given = [_sizes(key, getattr(sampling, key), self.names) for key in errors]
+        self._noise, self._steps = np.array(given[:2]), np.array(given[2:])
+        self._is_ideal = not (self._noise.any() or self._steps.any())
+        self._rng = generator(sampling.rng)
+        gives = sampling.gives or (controller.gives if isinstance(controller, Control) else "efforts")
+        self._gives_voltages, key = gives == "voltages", f"{gives[:-1]}_limits"
+        if self._gives_voltages and motion.train is None:
+            message = (
+                "A controller of voltages requires `voltage`, such as voltage=0, to simulate the motors."
+            )
+            raise InputError(message, key="voltage")
+        other = "effort_limits" if self._gives_voltages else "voltage_limits"
+        if getattr(sampling, other) is not None:
+            raise InputError(f"`{other}` do not apply to a controller of {gives}. Give `{key}`.", key=other)
+        self._command = motion.voltage_command if self._gives_voltages else motion.command
+        self.actuators = motion.train.names if self._gives_voltages and motion.train else motion.actuators
+        limits = {} if getattr(sampling, key, None) is None else getattr(sampling, key)
+        if not self._gives_voltages:
+            limits = motion.model.description._declared(key, limits, self.actuators)
+        self._lower, self._upper = bounds(key, limits, self.actuators)
+        # chart and evaluator of the measured rows in it; values of the last sample
+        self._rows: tuple[Any, Any] = (None, None)
+        self._last: np.ndarray | None = None
+        self._solver: Any = None
+        if before is not None:  # efforts and random numbers of the earlier run continue
+            if not (self._is_ideal or isinstance(sampling.rng, np.random.Generator)):
+                self._rng.standard_normal((len(before.t), *self._noise.shape))
+            begin = float(times[0]) + SAMPLE_RTOL * period
+            for when, effort in zip((before.t + self._delay).tolist(), before.effort, strict=True):
+                if when <= begin:
+                    self._command[:] = effort
+                else:
+                    self._pending.append((when, effort.copy()))
+        count, efforts = len(self.instants), (len(self.instants), len(self.actuators))
+        self._arrays = [np.empty(shape) for shape in ((count, size), (count, size), efforts, efforts)]
+
+    @property
+    def next(self) -> float:
+        """Time at which the efforts may change."""
+        sample = self.instants[self._count] if self._count < len(self.instants) else np.inf
+        return float(min(sample, self._pending[0][0] if self._pending else np.inf))
+
+    @property
+    def samples(self) -> ControlSamples:
+        """The samples so far."""
+        n = self._count
+        return ControlSamples(
+            self.names,
+            self.actuators,
+            self.instants[:n].copy(),
+            *(a[:n].copy() for a in self._arrays),
+        )
+
+    def act(self, chart: Chart, t: float, y: np.ndarray) -> None:
+        """Sample at a time that is due, and change the efforts that are due."""
+        if self._count < len(self.instants) and t >= self.instants[self._count]:
+            effort, when = self._sample(chart, t, y), t + self._delay
+            if when > t:  # at another sample the change follows the measurement
+                when = float(_rounded(np.array([when]), self.instants, SAMPLE_RTOL * self._period)[0])
+            self._pending.append((when, effort))
+        while self._pending and t >= self._pending[0][0]:
+            self._command[:] = self._pending.popleft()[1]
+
+    def _sample(self, chart: Chart, t: float, y: np.ndarray) -> np.ndarray:
+        """Return the efforts (A,) of the controller at a time, within limits, and record them."""
+        q, qd, state = self._measured(chart, t, y)
+        if not self._is_ideal:
+            noisy = np.array([q, qd]) + self._noise * self._rng.standard_normal(self._noise.shape)
+            rounded = self._steps * np.round(noisy / np.where(self._steps > 0, self._steps, 1.0))
+            q, qd = np.where(self._steps > 0, rounded, noisy)
+        applied, current = self._command.copy(), chart.snapshot(t, y).current if self._motion.train else NONE
+        # the user's function may write into its argument
+        now = Measurement(self.names, q.copy(), qd.copy(), applied, lambda: self._state(q, state), current)
+        command = checked("controller", self._controller(t, now), self.actuators, t, now)
+        effort = np.clip(command, self._lower, self._upper)
+        for array, values in zip(self._arrays, (q, qd, command, effort), strict=True):
+            array[self._count] = values
+        self._count += 1
+        return effort
+
+    def _measured(self, chart: Chart, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the true values and rates (P,) of the measured rows, and the state (S,)."""
+        now = chart.evaluate(t, y)
+        if self.is_default:
+            snapshot = chart.snapshot_of(now)
+            return snapshot.q, snapshot.qd, snapshot.state
+        if self._rows[0] is not chart:
+            self._rows = chart, chart.tables(self.names)
+        found = chart.results(now, self._rows[1])
+        q = np.concatenate([found[name].value for name in self.names])
+        qd = np.concatenate([found[name].G @ now.v for name in self.names])
+        if self._last is not None:  # angles count full turns
+            q = np.where(self._turns, q + 2 * np.pi * np.round((self._last - q) / (2 * np.pi)), q)
+        self._last = q
+        return q, qd, now.state
+
+    def _state(self, q: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Return the closed state (S,) at measured values, from the true state."""
+        if self._is_ideal:
+            return state.copy()
+        if self._solver is None:
+            self._model.check_number(self.names)
+            self._solver = PositionSolver(self._model, self.names)
+        return np.asarray(self._solver(state, q))
+
+
+def sample_times(times: np.ndarray, period: float, before: np.ndarray | None = None) -> np.ndarray:
+    """Return the times (N,) of samples of a run, the last of them before its end.
+
+    After samples `before` of an earlier run, its clock continues. Samples within rounding of a recorded time
+    are at that time.
+    """
+    begin, end = float(times[0]), float(times[-1])
+    if before is not None and len(before):
+        last = float(before[-1])
+        begin = last + period * max(1.0, np.ceil((begin - last) / period - SAMPLE_RTOL))
+    count = max(end - begin, 0.0) / period
+    if not count < SAMPLES_MAX:
+        raise invalid("sample_time", f"must divide the run into fewer than {SAMPLES_MAX:.0e} samples", period)
+    least = 1 if begin < end else 0  # a continued run may end before its first sample
+    instants = begin + period * np.arange(max(least, int(np.ceil(count - SAMPLE_RTOL))))
+    return _rounded(instants, times, SAMPLE_RTOL * period)
+
+
+def _rounded(times: np.ndarray, others: np.ndarray, width: float) -> np.ndarray:
+    """Return times, replaced by increasing other times within a width of them."""
+    place = np.searchsorted(others, times)
+    for one in (others[np.maximum(place - 1, 0)], others[np.minimum(place, len(others) - 1)]):
+        times = np.where(np.abs(times - one) <= width, one, times)
+    return times
+
+
+def sampler(
+    controller: Any,
+    sample_time: Any,
+    motion: Motion,
+    times: np.ndarray,
+    before: ControlSamples | None,
+) -> Sampler:
+    """Return the sampler of a run, which may continue an earlier one."""
+    if controller is None:
+        raise InputError("`sample_time` requires `controller`.", key="sample_time")
+    if not callable(controller):
+        raise invalid("controller", "must be a function of (t, now) that returns efforts", controller)
+    check_parameters("controller", controller, "t", "now")
+    if sample_time is None:
+        raise InputError(
+            "`controller` requires `sample_time`, a number or Sampling. Give continuous control as `effort`.",
+            key="sample_time",
+        )
+    sampling = sample_time if isinstance(sample_time, Sampling) else Sampling(sample_time)
+    made = Sampler(controller, sampling, motion, times, before)
+    motion.is_sampled = not made._gives_voltages
+    if isinstance(controller, Control):
+        gives = "voltages" if made._gives_voltages else "efforts"
+        controller.check(gives, made.names, None if made._gives_voltages else motion.actuators)
+    return made
+
+
+def _sizes(key: str, value: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Return nonnegative numbers (P,) of rows, from a number, numbers, or a dict by name."""
+    if isinstance(value, dict):
+        for name in value:
+            if name not in names:
+                raise unknown("measured row", name, key, names)
+        value = [value.get(name, 0.0) for name in names]
+    a = as_numbers(value)
+    shapes = (), (len(names),)
+    if a is None or a.dtype != np.float64 or a.shape not in shapes or not ((a >= 0) & (a < np.inf)).all():
+        what = f"a finite number of at least 0, {counted(len(names), 'such number')}, or a dict"
+        raise invalid(key, f"must be {what}", value)
+    return np.broadcast_to(a, (len(names),))

@@ -1,0 +1,870 @@
+"""Programs: one question in the coordinates of a transfer, packed once and run at any states.
+
+A program is the way of every question to the kernels and back. `Program.run` decides once what all of them
+share: one state or a batch, threads, complex numbers and symbols, members without a configuration, members
+that need other closure rows, springs in cut joints, and results that are not finite.
+
+Along a motion, H, I* and P* are not formed: rates and accelerations pass through the tree and its loops as a
+Taylor series in time, and forces return by Newton and Euler, (2-198), (2-199), (4-40) and (4-41); see
+`kic.kernels.motion`. `Dynamics` has the same results from the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics
+from kic.dynamics.mass_and_load_tables import Loads, Masses
+from kic.dynamics.queries import dynamics_layout, dynamics_query
+from kic.errors import InputError, MemberError
+from kic.kernels import layout as lay
+from kic.kinematics.coefficients import Coefficients, computed_coefficients
+from kic.kinematics.euler import check_gimbal, gimbal_errors
+from kic.kinematics.outputs import Rows
+from kic.kinematics.queries import Layout, Query, compiled, kernel, output_query
+from kic.kinematics.scaling import Scaling
+from kic.kinematics.tree import Tree
+from kic.numerics.arrays import (
+    ARGUMENT_MAX,
+    as_array,
+    broadcast_batches,
+    check_finite,
+    map_valid_members,
+    scatter,
+)
+from kic.transfer.conditioning import larger
+from kic.transfer.constraint_system import system_query
+
+if TYPE_CHECKING:
+    from kic.transfer.closure import Closure
+    from kic.transfer.compiled_model import CompiledModel
+
+BOTH = lay.WANT_INERTIA | lay.WANT_LOADS
+_REAL = np.dtype(np.float64)
+# memory layout for which kernels are compiled
+LAYOUT: tuple[Literal["C"], Literal["A"], Literal["W"]] = ("C", "A", "W")
+# results without quality rows, for real members that are all regular
+_BRIEF = np.empty((0, lay.QUALITY_WIDTH))
+_NOTHING = np.empty((0, 0))
+_NO_ENTRIES = np.empty((1, 0))
+# estimated cost of one configuration of a tree along a motion (µs), for the division among threads
+_START_US, _PER_COLUMN_US = 0.05, 0.06
+_empty = np.empty
+
+
+class Transfer(Protocol):
+    """From the coordinates φ of a tree to others q, for any configuration.
+
+    Transfers that solve a `system` also have `gimbal_error`, `recover` and `position_error`, and `certify` if
+    they have a complex step.
+
+    Attributes
+    ----------
+    names, labels : tuple of str
+        The coordinates q as they were named, and one by one.
+    system : ConstraintSystem or None
+        The equations that are solved at each configuration; None if the map is constant.
+    linear : LinearMap or None
+        The map, if it is constant and the coordinates are not those of the tree.
+    permutation : (M,) int or None
+        Column of the tree for each coordinate; None if the tables of the kernels have this order.
+    is_compiled : bool
+        True if one kernel call evaluates any regular configuration, without other checks.
+    choice : ndarray or None
+        Chosen rows and order of elimination of the reference configuration, for the kernels.
+    quasi : frozenset of str
+        Coordinates that have rates but no values.
+    row_sizes, coordinate_scale : (M,)
+        Characteristic sizes of the coordinates, and their scales in the equations that are solved.
+    growth : float
+        Estimated growth of rounding errors in coefficients, for pivots of one.
+    """
+
+    tree: Tree
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    size: int
+    holonomic: bool
+    has_euler: bool
+    has_complex_step: bool
+    growth: float
+
+    @property
+    def system(self) -> Any:
+        """The equations that are solved, or None."""
+
+    @property
+    def linear(self) -> Any:
+        """Constant map, or None."""
+
+    @property
+    def permutation(self) -> Any:
+        """The columns of the coordinates, or None."""
+
+    @property
+    def is_compiled(self) -> Any:
+        """True if one kernel call suffices."""
+
+    @property
+    def choice(self) -> Any:
+        """Array of chosen rows, or None."""
+
+    @property
+    def quasi(self) -> Any:
+        """The names without values."""
+
+    @property
+    def row_sizes(self) -> Any:
+        """Array (M,) of characteristic sizes."""
+
+    @property
+    def coordinate_scale(self) -> Any:
+        """The scales (M,)."""
+
+    def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
+        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order."""
+
+    def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the rates (B, M) of the tree's coordinates."""
+
+    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
+        """Return derivatives (order, B, M) of the tree's coordinates along motions; see `Program.run`."""
+
+    def tree_table(self, states: np.ndarray) -> np.ndarray | None:
+        """Return the table of φ to second order, for kernels in coordinates; None in those of the tree."""
+
+    def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
+        """Return tensors with the last `rank` axes in the order of the coordinates, not of the columns."""
+
+    def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
+
+    def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
+        """Return the condition (B,) of states that must be closed and regular."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Results of a program for a batch, as the kernels write them.
+
+    Attributes
+    ----------
+    T, K : (B, n)
+        Rows, or results along motions; and dynamics.
+    X : (B or 0, n)
+        The tree's coordinates φ, A, B, C as far as computed, where they are kept.
+    quality : (B, QUALITY_WIDTH), or without members
+        Pivots and residuals of the systems; without members if none is solved.
+    rates : tuple of (B, m)
+        Motions: rates of the coordinates, their accelerations or efforts, perhaps jerks.
+    batch : tuple of int
+        Shape of the batch.
+    ok : (...) bool, optional
+        Mask of the members with results; None for all.
+    error : (B,), optional
+        Relative error that Euler angles near gimbal lock and the error of solved states cause.
+    finite : bool
+        True if all results are finite; False if some may not be.
+    outputs, dynamics : Layout, optional
+        Layouts of T and K.
+    """
+
+    T: np.ndarray
+    K: np.ndarray
+    X: np.ndarray
+    quality: np.ndarray
+    rates: tuple[np.ndarray, ...] = ()
+    batch: tuple[int, ...] = ()
+    ok: np.ndarray | None = None
+    error: np.ndarray | None = None
+    finite: bool = True
+    outputs: Layout | None = None
+    dynamics: Layout | None = None
+
+    @property
+    def arrays(self) -> Sequence[np.ndarray]:
+        """Values, G, H, D (..., P, …) of the rows, or results along motions."""
+        assert self.outputs is not None  # for the type checker: there are rows
+        return self.outputs.split(self.T, self.batch)
+
+    @property
+    def model(self) -> Sequence[np.ndarray]:
+        """Requested ones of I*, P*, load and damping (..., m, …)."""
+        assert self.dynamics is not None  # for the type checker: they are requested
+        return self.dynamics.split(self.K, self.batch)
+
+    def members(self, some: slice) -> Table:
+        """Return the views of some members."""
+        T, K, X, quality = (a[some] if len(a) else a for a in (self.T, self.K, self.X, self.quality))
+        return Table(T, K, X, quality, tuple(a[some] for a in self.rates))
+
+    def scatter(self, good: np.ndarray) -> Table:
+        """Return the table of a batch (...) of which these are the good members; the others are NaN."""
+        T, K = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K))
+        quality = scatter(self.quality, good) if len(self.quality) else self.quality
+        error = None if self.error is None else scatter(self.error, good)
+        ok = None if good.all() else good
+        return replace(self, T=T, K=K, quality=quality, error=error, batch=good.shape, ok=ok)
+
+
+class MotionTerms(NamedTuple):
+    """Terms of the equations of motion I* q̈ + h = T along motions, in the order of the coordinates.
+
+    Attributes
+    ----------
+    acceleration : (..., m)
+        Accelerations due to efforts; NaN where I* may be singular.
+    bias : (..., m)
+        Efforts h of the motion at q̈ = 0.
+    I : (..., m, m)
+        Mass matrix.
+    load_power, dissipation : (...)
+        Power of the loads Tᴸ, and that lost in dampers.
+    """
+
+    acceleration: np.ndarray
+    bias: np.ndarray
+    I: np.ndarray
+    load_power: Any
+    dissipation: Any
+
+
+def _row_arguments(q: Query, out: Table, states: np.ndarray, _: np.ndarray, __: Any) -> tuple[Any, ...]:
+    return q.plan, q.numbers_in(states.dtype), states, _empty(q.scratch, states.dtype), out.T
+
+
+def _dynamics_arguments(
+    q: Query, out: Table, states: np.ndarray, applied: np.ndarray, _: Any
+) -> tuple[Any, ...]:
+    return q.plan, q.numbers_in(states.dtype), states, applied, _empty(q.scratch, states.dtype), out.K
+
+
+def _system_arguments(
+    q: Query, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any
+) -> tuple[Any, ...]:
+    dtype, third = states.dtype, True if q.order > 2 else None
+    scratch, whole = _empty(q.scratch, dtype), _empty((3, q.tree.size), np.int64)
+    given = q.plan, q.numbers_in(dtype), states, applied, choice, third, scratch, whole
+    return (*given, out.X, out.T, out.K, out.quality)
+
+
+def _tree_motion_arguments(
+    q: Query, out: Table, states: np.ndarray, applied: np.ndarray, _: Any
+) -> tuple[Any, ...]:
+    dtype, (first, second) = states.dtype, out.rates
+    flat = states.reshape(-1), applied, first.reshape(-1), second.reshape(-1)
+    return q.plan, q.numbers_in(dtype), *flat, _empty(q.scratch, dtype), out.T.reshape(-1)
+
+
+def _motion_arguments(
+    q: Query, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any
+) -> tuple[Any, ...]:
+    dtype, first, second, last = states.dtype, out.rates[0], out.rates[1], out.rates[-1]
+    rates = first.reshape(-1), second.reshape(-1), last.reshape(-1)
+    scratch, whole = _empty(q.scratch, dtype), _empty((2, q.tree.size), np.int64)
+    given = q.plan, q.numbers_in(dtype), states.reshape(-1), applied, choice, *rates, scratch, whole
+    return (*given, out.T.reshape(-1), out.quality)
+
+
+# arguments of each kernel for a query, a table, states, applied forces and a choice of rows
+ARGUMENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "kinematics": _row_arguments,
+    "linear_kinematics": _row_arguments,
+    "first_order": _row_arguments,
+    "dynamics": _dynamics_arguments,
+    "linear_dynamics": _dynamics_arguments,
+    "transfer": _system_arguments,
+    "tree_motion": _tree_motion_arguments,
+    "linear_tree_motion": _tree_motion_arguments,
+    "motion_in_coordinates": _motion_arguments,
+}
+
+
+def _launch_batch(
+    query: Query, entry: Any, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any
+) -> int:
+    """Run a kernel for a batch on the thread pool; return the number of members that it rejects."""
+    count, arguments, found = len(states), ARGUMENTS[query.entry], list[int]()
+
+    def work(a: int, b: int) -> None:
+        force = applied[a:b] if len(applied) == count else applied
+        part = out if b - a == count else out.members(slice(a, b))
+        found.append(entry(*arguments(query, part, states[a:b], force, choice)))
+
+    query.over_members(work, count)
+    return sum(found)
+
+
+def motion_layout(size: int, want: int, series: tuple[int, ...] = ()) -> Layout:
+    """Return the layout of efforts; or of accelerations, bias, I* and two powers; and of a series of φ."""
+    if want & lay.WANT_FORWARD:
+        return Layout.of([(size,), (size,), (size, size), (), ()])
+    return Layout.of([(size,), series] if series else [(size,)])
+
+
+class Program:
+    """A question in the coordinates of a transfer: queries to kernels, and the layouts of their results.
+
+    It has no mutable state and is thread-safe.
+
+    Parameters
+    ----------
+    transfer : Transfer
+        The coordinates.
+    rows, order : Rows, int, optional
+        Requested rows, and their order; or the order to which φ is known.
+    masses, loads : Masses, Loads, optional
+        For dynamics.
+    want : int
+        Requested parts of the dynamics.
+    along : bool
+        True for results along motions.
+    keep : bool
+        True to keep the table of φ among the results.
+    model : CompiledModel, optional
+        The mechanism; needed for dynamics, and for checks of the results.
+
+    Attributes
+    ----------
+    outputs : Layout or None
+        Layout of the rows, or of results along motions.
+    dynamics : Layout
+        Layout of I*, P*, load and damping.
+    """
+
+    def __init__(
+        self,
+        transfer: Transfer,
+        rows: Rows | None = None,
+        order: int = 1,
+        masses: Masses | None = None,
+        loads: Loads | None = None,
+        want: int = 0,
+        along: bool = False,
+        keep: bool = False,
+        model: CompiledModel | None = None,
+    ) -> None:
+        tree, system, size = transfer.tree, transfer.system, transfer.size
+        self.transfer, self.want, self.model, self.along = transfer, want, model, along
+        self.order = max(order, 2) if along or want & lay.WANT_INERTIA else order
+        self.dynamics = dynamics_layout(size, 0 if along else want)
+        queries: list[Query] = []
+        if along:
+            series = (order, tree.size) if want & lay.WANT_SERIES else ()
+            layout = motion_layout(size, want, series)
+            if system is not None:
+                queries.append(system_query(system, self.order, None, 0, masses, loads, want, False, layout))
+            else:
+                assert masses is not None  # for the type checker: series are those of a system
+                assert loads is not None
+                queries.append(tree_motion_query(transfer, masses, loads, want, layout))
+        elif system is not None:
+            asked = order if rows is not None or want & BOTH else 0
+            queries.append(system_query(system, self.order, rows, asked, masses, loads, want, keep))
+        else:
+            if rows is not None:
+                queries.append(output_query(tree, rows, order, transfer.linear))
+            if want and masses is not None and loads is not None:
+                queries.append(dynamics_query(tree, masses, loads, want, transfer.linear))
+        self.queries = tuple(queries)
+        self.outputs = queries[0].layout if along or rows is not None else None
+        self.width = self.outputs.width if self.outputs is not None else 0
+        self._x_width = tree.size * sum(size**k for k in range(order + 1)) if keep else 0
+        self._quality = lay.QUALITY_WIDTH if system is not None else 0
+        self._euler = bool(rows is not None and rows.euler)
+        # springs, dampers and armature of joints that are no columns of the tree
+        self.cut_joints = bool(want & BOTH and model is not None and model.cut_joint_loads)
+        self.applied = loads.constant[None] if loads is not None else _empty((1, 0, 3))
+
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return self.transfer.tree.description.name
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if one kernel call returns results along a motion at any real, regular state."""
+        transfer, model = self.transfer, self.model
+        plain = transfer.permutation is None and transfer.is_compiled and not self.cut_joints
+        return bool(plain and transfer.size and model is not None and not model.has_complex_step)
+
+    def table(self, count: int, dtype: np.dtype, rates: tuple[np.ndarray, ...] = ()) -> Table:
+        """Return a table for a batch, which the kernels fill."""
+        outputs, dynamics = self.outputs, self.dynamics
+        # kernels take the rows of each member, also of tables without entries
+        if count == 1 and dtype == _REAL:
+            nothing, nobody = _NO_ENTRIES, _NOTHING
+        else:
+            nothing = _empty((count, 0), dtype)
+            nobody = nothing[:0]
+        if self.along:  # kernels leave results out that are not finite
+            T = np.full((count, self.width), np.nan, dtype)
+        else:
+            T = nothing if outputs is None else outputs.empty(count, dtype)
+        X = _empty((count, self._x_width), dtype) if self._x_width else nobody
+        quality = _empty((count, lay.QUALITY_WIDTH)) if self._quality else _BRIEF
+        K = dynamics.empty(count, dtype) if dynamics.width else nothing
+        return Table(T, K, X, quality, rates, (count,), None, None, True, outputs, dynamics)
+
+    def launch(self, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any) -> int:
+        """Run the kernels; return the number of members that are doubtful or not finite."""
+        rejected, symbols = 0, states.dtype.kind == "O"
+        for query in self.queries:
+            entry = kernel(query.entry)
+            if symbols or len(states) == 1:
+                function = entry.py_func if symbols else entry
+                rejected += function(*ARGUMENTS[query.entry](query, out, states, applied, choice))
+            else:
+                rejected += _launch_batch(query, entry, out, states, applied, choice)
+        return rejected
+
+    def run(
+        self,
+        states: np.ndarray,
+        *rates: np.ndarray,
+        applied: np.ndarray | None = None,
+        batch: tuple[int, ...] | None = None,
+        ok: np.ndarray | None = None,
+        failures: str = "raise",
+        origin: Any = None,
+        out: Table | None = None,
+        checked: bool = True,
+    ) -> Table:
+        """Return the results at states (B, S) of a batch, with every check.
+
+        Parameters
+        ----------
+        states : (B, S) ndarray
+            Contiguous states.
+        *rates : (B, m) ndarray
+            Motions, of the type of the states.
+        applied : (B or 1, n, 3) ndarray, optional
+            Applied forces and moments, by default those of the model.
+        batch : tuple of int, optional
+            Shape of the batch.
+        ok : (...) ndarray, optional
+            Mask of the members to evaluate; the others are NaN.
+        failures : {"raise", "mask"}
+            Result for members that cannot be evaluated: an error that names them, or NaN.
+        origin : CoordinateTransfer, optional
+            Transfer whose equations the states were solved for; its errors are estimated.
+        out : Table, optional
+            Table to fill.
+        checked : bool
+            True to raise an error for results that are not finite.
+
+        Raises
+        ------
+        InputError
+            For symbols in coordinates that need a choice of rows, and for results that are not finite.
+        SingularError
+            If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
+        """
+        batch = (len(states),) if batch is None else batch
+        applied = self.applied if applied is None else applied
+        if ok is None and type(failures) is str and failures == "raise":
+            try:
+                found = self._evaluate(states, rates, applied, origin, out, checked)
+            except MemberError as error:
+                error.place(range(len(states)), batch)
+                raise
+            found.batch = batch
+            return found
+
+        def some(members: Any) -> Table:
+            force = applied if len(applied) == 1 else applied[members]
+            motion = tuple(a[members] for a in rates)
+            return self._evaluate(states[members], motion, force, origin, None, checked)
+
+        good, part = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
+        found = part.scatter(good)
+        if out is not None:
+            for whole, a in ((out.T, found.T), (out.K, found.K)):
+                if whole.size:
+                    whole[...] = a
+        return found
+
+    def _evaluate(
+        self,
+        states: np.ndarray,
+        rates: tuple[np.ndarray, ...],
+        applied: np.ndarray,
+        origin: Any,
+        out: Table | None,
+        checked: bool,
+    ) -> Table:
+        """Return the results of members that have a configuration."""
+        count, dtype = len(states), states.dtype
+        transfer: Any = self.transfer  # further methods of those that solve a system
+        if dtype.kind == "O" and self._quality:
+            raise InputError(
+                "Symbols need the coordinates of an open chain: other coordinates are transferred, which "
+                "chooses rows by their size. Substitute numbers first.",
+                key="configuration",
+            )
+        out = self.table(count, dtype, rates) if out is None else out
+        if not count:
+            return out
+        choice, solves = transfer.choice, bool(self._quality)
+        if (self.want or solves) and (applied.dtype != dtype or not applied.flags.carray):
+            applied = np.require(applied, dtype, LAYOUT)
+        error = transfer.gimbal_error(states, self.order) if transfer.has_euler else None
+        regular = choice is not None or not solves
+        if not regular or self.launch(out, states, applied, choice):
+            regular = out.finite = False
+            if solves:
+                transfer.recover(self, out, states, applied)
+        if self._euler:
+            error = larger(error, self.outputs.check_gimbal(self.name, out.T))  # type: ignore[union-attr]
+        if transfer.has_complex_step:
+            transfer.certify(self, states)
+        if origin is not None and solves and not regular:
+            error = larger(error, transfer.position_error(states, out, self.order, origin))
+        out.error = error
+        if self.cut_joints and not self.along:
+            self._add_cut_joints(out, states)
+        if checked and not out.finite and not self.along and self.model is not None:
+            self._check(out)
+        return out
+
+    def _check(self, out: Table) -> None:
+        """Raise an error for results that are not finite."""
+        model = self.model
+        assert model is not None  # for the type checker
+        if self.outputs is not None and self.outputs.rows is not None:
+            model.check_distances(self.outputs.rows, out.T, None)
+        if self.want & lay.WANT_LOADS:
+            model.check_springs(out.model[-2], None)
+        for quantity, part in (("Coefficients", out.T), ("I*, P* or loads", out.K)):
+            check_finite(quantity, self.name, part)
+
+    def _add_cut_joints(self, out: Table, states: np.ndarray) -> None:
+        """Add inertia, loads and damping of joints that are no columns of the tree."""
+        parts = out.model
+        inertia, loads = (parts[:2], parts[2:]) if self.want & lay.WANT_INERTIA else ([], parts)
+        out.finite = False
+        assert self.model is not None  # for the type checker
+        for joint in self.model.cut_joint_loads:
+            rotor = np.array(joint.armature)
+            c = self.model.rates_of(self.transfer, joint.name, 2 if inertia else 1, states)
+            if inertia:
+                I, P = inertia
+                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
+                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.needed("H", 2))
+            if not loads:
+                continue
+            load, damping = loads
+            stretch = np.where(np.isnan(c.values), 0.0, c.values - np.array(joint.rest))
+            load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
+            damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """Scaling of the rows and coordinates: their sizes, and the error of rows for pivots of one."""
+        model, transfer = self.model, self.transfer
+        assert model is not None  # for the type checker: there are rows
+        assert self.outputs is not None
+        return Scaling(model.sizes(self.outputs.rows), transfer.row_sizes, model.rounding * transfer.growth)
+
+    @cached_property
+    def _quasi(self) -> frozenset[str]:
+        """Names, among rows and columns, that have rates but no values."""
+        transfer, rows, tree = self.transfer, self.outputs.rows, self.transfer.tree  # type: ignore[union-attr]
+        if rows.holonomic and transfer.holonomic:
+            return frozenset()
+        kinds = tree.cols[:, lay.KIND]
+        turning = {name for name, n in tree.column.items() if kinds[n] > lay.PRISMATIC}
+        return transfer.quasi | turning | set(np.compress(~rows.valued, rows.labels).tolist())
+
+    def coefficients(self, found: Table) -> Coefficients:
+        """Return the coefficients in a table; errors grow with the inverse of its smallest pivots."""
+        error, batch, scaling = found.error, found.batch, self.scaling
+        if error is not None or len(found.quality):
+            rounding = scaling.error
+            if len(found.quality):
+                pivot = found.quality[:, lay.PIVOT].reshape(batch)
+                rounding = rounding / np.where(pivot > 0, pivot, 1.0)
+            if error is not None:
+                rounding = np.fmax(rounding, error.reshape(batch))
+            scaling = Scaling(scaling.rows, scaling.columns, rounding)
+        return self.coefficients_of(self.outputs.split(found.T, batch), scaling)  # type: ignore[union-attr]
+
+    def coefficients_of(self, parts: Sequence[np.ndarray], scaling: Scaling) -> Coefficients:
+        """Return the coefficients of values, G, H, … as the kernels order them."""
+        values, *tensors = parts
+        rows, transfer = self.outputs.rows, self.transfer  # type: ignore[union-attr]
+        if rows.angles or rows.offsets:
+            values = rows.complete(values.copy())
+        if rows.select is not None:
+            values = values[..., rows.select]
+            tensors = [t.take(rows.select, axis=t.ndim - k - 2) for k, t in enumerate(tensors)]
+        if transfer.permutation is not None:
+            tensors = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
+        if not rows.holonomic:
+            values = np.where(rows.valued, values, np.nan)
+        description = transfer.tree.description
+        return computed_coefficients(
+            rows.labels, transfer.labels, tuple(tensors), values, self._quasi, scaling, description
+        )
+
+    def model_of(self, found: Table, states: np.ndarray) -> Dynamics:
+        """Return the dynamics in a table of states (B, S)."""
+        transfer, model, ok, batch = self.transfer, self.model, found.ok, found.batch
+        assert model is not None  # for the type checker
+
+        def error() -> np.ndarray:
+            known = slice(None) if ok is None else ok.reshape(-1)
+            e = transfer.inertia_error(model.inertia_error, states[known])
+            e = e if ok is None else scatter(e, ok)
+            return e.reshape(*batch, e.shape[-1])
+
+        tensors = self.dynamics.split(found.K, batch)
+        if transfer.permutation is not None:
+            tensors = transfer.in_coordinates(list(tensors), (2, 3, 1, 2))
+        return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
+
+    # along motions
+
+    def to_columns(self, rates: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """Return arrays (B, m) in the order of the kernels."""
+        order = self.transfer.permutation
+        if order is None:
+            return rates
+        made = tuple(_empty(a.shape, a.dtype) for a in rates)
+        for a, b in zip(made, rates, strict=True):
+            a[:, order] = b
+        return made
+
+    def efforts(
+        self,
+        states: np.ndarray,
+        rates: tuple[np.ndarray, ...],
+        batch: tuple[int, ...],
+        applied: np.ndarray | None = None,
+        ok: np.ndarray | None = None,
+        failures: str = "raise",
+        origin: Any = None,
+    ) -> np.ndarray:
+        """Return efforts, or accelerations, (..., M) along motions (B, m); see `run` for the arguments."""
+        transfer, size = self.transfer, self.transfer.size
+        rates = rates if transfer.permutation is None else self.to_columns(rates)
+        force = self.applied if applied is None else applied
+        plain = ok is None and transfer.is_compiled and not self.cut_joints and states.dtype == _REAL
+        if plain and type(failures) is str and failures == "raise" and len(states) and size:
+            out = Table(_empty((len(states), size)), _NOTHING, _NOTHING, _BRIEF, rates)
+            if not self.launch(out, states, np.require(force, _REAL, LAYOUT), transfer.choice):
+                T = out.T if transfer.permutation is None else transfer.in_coordinates([out.T], (1,))[0]
+                return T.reshape(*batch, size)
+        found = self.run(states, *rates, applied=force, batch=batch, ok=ok, failures=failures, origin=origin)
+        known = np.ones(len(states), bool) if found.ok is None else found.ok.reshape(-1)
+        T = self._completed(states, rates, found.T, known)
+        if not found.finite or found.ok is not None or self.cut_joints:
+            if self.want & lay.WANT_LOADS:
+                self.model.check_springs(T, known)  # type: ignore[union-attr]
+            check_finite("Accelerations" if self.want & lay.WANT_FORWARD else "Efforts", self.name, T, known)
+        return T.reshape(*batch, size)
+
+    def _completed(
+        self, states: np.ndarray, rates: tuple[np.ndarray, ...], T: np.ndarray, known: np.ndarray
+    ) -> np.ndarray:
+        """Return efforts or accelerations (B, m) in the order of the coordinates, from results T.
+
+        Springs in cut joints are added, and I* is checked where the kernel doubts it. `known` (B,) are the
+        members with a result.
+        """
+        transfer = self.transfer
+        if not self.want & lay.WANT_FORWARD:
+            if self.cut_joints:
+                T = T.copy()
+                I, bias, _, _ = self._cut_joint_terms(states[known], rates[0][known])
+                T[known] += _times(I, rates[1][known]) + bias
+            return transfer.in_coordinates([T], (1,))[0]
+        terms = self._terms(states, rates, T, known)
+        doubtful = known & np.isnan(terms.acceleration.real).any(axis=1) & np.isfinite(terms.I).all((1, 2))
+        if transfer.size and doubtful.any():
+            assert self.model is not None  # for the type checker
+            I, (effort,) = terms.I[doubtful], transfer.in_coordinates([rates[1]], (1,))
+            error = transfer.inertia_error(self.model.inertia_error, states[doubtful])
+            check_inertia_regular(I, error, transfer.labels)
+            net = (effort - terms.bias)[doubtful]
+            terms.acceleration[doubtful] = np.linalg.solve(I, net[..., None])[..., 0]
+        return terms.acceleration
+
+    def terms(
+        self, states: np.ndarray, rates: tuple[np.ndarray, ...], ok: np.ndarray | None = None
+    ) -> MotionTerms:
+        """Return the terms (B, …) of forward dynamics along motions (B, m); `ok` as in `run`."""
+        motion = self.to_columns(rates)
+        found = self.run(states, *motion, ok=ok)
+        return self._terms(states, motion, found.T, np.ones(len(states), bool) if ok is None else ok)
+
+    def _terms(
+        self, states: np.ndarray, rates: tuple[np.ndarray, ...], T: np.ndarray, known: np.ndarray
+    ) -> MotionTerms:
+        """Return the terms (B, …) from results T of the kernels, with springs in cut joints."""
+        size = self.transfer.size
+        a, bias, I = T[:, :size], T[:, size : 2 * size], T[:, 2 * size : -2].reshape(len(T), size, size)
+        load_power, dissipation = T[:, -2], T[:, -1]
+        if self.cut_joints:
+            parts = self._cut_joint_terms(states[known], rates[0][known])
+            for whole, part in zip((I, bias, load_power, dissipation), parts, strict=True):
+                whole[known] += part
+            a[:] = np.nan  # to be solved for again
+        a, bias, I = self.transfer.in_coordinates([a, bias, I], (1, 1, 2))
+        return MotionTerms(a, bias, I, load_power, dissipation)
+
+    def _cut_joint_terms(self, states: np.ndarray, v: np.ndarray) -> tuple[Any, Any, Any, Any]:
+        """Return I*, bias, and powers of loads and dampers, of joints that are no columns of the tree."""
+        assert self.model is not None  # for the type checker
+        program = self.model.program(self.transfer, want=self.want & BOTH)
+        out = program.table(len(states), states.dtype)
+        out.K[:] = 0
+        program._add_cut_joints(out, states)
+        I, P, *loads = out.model
+        bias = np.einsum("bkac,ba,bc->bk", P, v, v)
+        if not loads:
+            return I, bias, 0.0, 0.0
+        load, drag = loads[0], _times(loads[1], v)
+        return I, bias + drag - load, (load * v).sum(axis=1), (drag * v).sum(axis=1)
+
+    def motion_function(self) -> Callable[..., Any]:
+        """Return the function that runs the kernel for one real state along a motion.
+
+        It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns a
+        number other than zero where the kernel writes no result.
+        """
+        transfer, query, size = self.transfer, self.queries[0], self.transfer.size
+        model, applied, choice = self.model, self.applied, transfer.choice
+        if model is None or not self.is_compiled:
+            return lambda *_: 1
+        plan, numbers, places = query.plan, query.numbers_in(_REAL), query.scratch
+        rates = (np.zeros((1, size)),) * 2
+        out = Table(_empty((1, size)), _NOTHING, _NOTHING, _BRIEF, rates)
+        arguments = ARGUMENTS[query.entry](query, out, model.reference_state, applied, choice)
+        entry = compiled(kernel(query.entry), *arguments)
+        # scratch of calls that have ended; taking and returning is atomic
+        free: list[tuple[np.ndarray, np.ndarray]] = []
+        take, give = free.pop, free.append
+        shape = (2, transfer.tree.size)
+
+        def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+            try:
+                mine = take()
+            except IndexError:
+                mine = _empty(places), _empty(shape, np.int64)
+            scratch, whole = mine
+            if choice is None:
+                left = entry(plan, numbers, state, applied, qd, second, scratch, T)
+            else:
+                motion = qd, second, second
+                left = entry(plan, numbers, state, applied, choice, *motion, scratch, whole, T, _BRIEF)
+            give(mine)
+            return left
+
+        return run
+
+
+def tree_motion_query(transfer: Transfer, masses: Masses, loads: Loads, want: int, layout: Layout) -> Query:
+    """Return the query along motions in coordinates of an open chain, or of a linear map."""
+    tree, entry = transfer.tree, "tree_motion" if transfer.linear is None else "linear_tree_motion"
+    found = Query(
+        tree,
+        entry,
+        layout,
+        masses=masses,
+        loads=loads,
+        asked=(2, 0, transfer.size, want),
+        linear=transfer.linear,
+        cost_us=_START_US + _PER_COLUMN_US * tree.size,
+    )
+    found.plan[2, lay.STATE_SIZE] = tree.state_size
+    return found
+
+
+def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("bac,bc->ba", A, x)
+
+
+def flat_members(
+    size: int,
+    batch: tuple[int, ...],
+    states: np.ndarray,
+    given: dict[str, Any],
+    *others: Any,
+    finite: bool = True,
+    **batches: Any,
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], tuple[int, ...]]:
+    """Return states (B, S), arrays (B, m) by default zero, and the batch that they have in common.
+
+    `states` (B, S) have the batch `batch`, `given` are arrays (..., m), `others` have further types and
+    `batches` further shapes of the batch.
+    """
+    arrays, batched = {}, bool(batch or batches)
+    for name, a in given.items():
+        if a is None:
+            arrays[name] = np.zeros(size)
+        elif not (
+            type(a) is np.ndarray
+            and a.shape == (size,)
+            and a.dtype is _REAL
+            and a.flags.carray
+            and size
+            and a.max() <= ARGUMENT_MAX
+            and a.min() >= -ARGUMENT_MAX
+        ):
+            arrays[name] = as_array(name, a, size, finite=finite)
+            batched |= arrays[name].ndim > 1
+        else:
+            arrays[name] = a
+    shape = batch
+    if batched:
+        batches.update(configuration=batch, **{k: a.shape[:-1] for k, a in arrays.items()})
+        shape = broadcast_batches(**batches)
+    dtype = np.result_type(states, *arrays.values(), *others)
+    rows, flat = states.reshape(*batch, states.shape[-1]), []
+    for a in (rows, *arrays.values()):
+        if a.shape[:-1] != shape:
+            a = np.broadcast_to(a, (*shape, a.shape[-1]))
+        flat.append(np.require(a.reshape(prod(shape), a.shape[-1]), dtype, LAYOUT))
+    return flat[0], tuple(flat[1:]), shape
+
+
+def output_motion(
+    model: CompiledModel,
+    transfer: Transfer,
+    names: str | tuple[str, ...],
+    states: np.ndarray,
+    rates: tuple[np.ndarray, ...],
+    batch: tuple[int, ...],
+    ok: np.ndarray | None = None,
+    failures: str = "raise",
+    origin: Any = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return values, velocities, accelerations and jerks (..., P) of outputs along motions (B, m)."""
+    query, name = model.rows(names, 3), model.description.name
+    rows = query.layout.rows
+
+    def some(members: Any) -> np.ndarray:
+        here, own = states[members], tuple(a[members] for a in rates)
+        T = query.motion(here, np.moveaxis(transfer.tree_motion(here, *own, origin=origin), 0, 1))
+        if rows.euler and T.dtype.kind != "O":
+            errors = gimbal_errors(rows.euler, T[:, 0], [T[:, k] for k in (1, 2, 3)])
+            check_gimbal(name, rows.labels, errors)
+        return T
+
+    good, T = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
+    known, T = good.reshape(-1), scatter(T, good)
+    model.check_distances(rows, T, good)
+    check_finite("Velocities, accelerations or jerks", name, T, known)
+    if rows.select is not None:
+        T = T[..., rows.select]
+    values = np.where(rows.valued & known[:, None], model.values(names, states), np.nan)
+    size = len(rows.labels)
+    first, second, third = (T[:, k].reshape(*batch, size) for k in (1, 2, 3))
+    return values.reshape(*batch, size), first, second, third

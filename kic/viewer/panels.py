@@ -1,0 +1,270 @@
+"""Panels of the viewer: sliders, dragging, motions in time, numbers and changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.description.units import row_unit
+from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
+from kic.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR
+
+if TYPE_CHECKING:
+    from kic.viewer.viewer import Viewer
+
+NONE = "none"
+ELLIPSOIDS = ("velocity", "force", "inertia")
+GHOST_OPACITY = 0.25
+_DIGITS = 3  # decimal digits of a slider below its range
+
+
+class Panels:
+    """Inputs beside the scene; each change moves the session and shows its configuration."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer, self.session, self.gui = viewer, viewer._session, viewer.server.gui
+        self._dragged, self._target = False, np.eye(4)
+        self._playing = threading.Event()
+        self.message = self.gui.add_markdown("")
+        if viewer.frames is not None:
+            self._add_time(viewer.frames)
+        self._add_coordinates()
+        self._add_dragging()
+        self._add_modes()
+        self._add_sights()
+        self._add_changes()
+        self._add_files()
+
+    def _on(self, handle: Any, act: Callable[[], Any]) -> Any:
+        """Call `act`, and show its result, when a user changes an input or presses a button."""
+
+        def called(event: Any) -> None:
+            if event.client is None:  # set by this process
+                return
+            with self.viewer._lock:
+                self._playing.clear()
+                act()
+                self.viewer._update()
+
+        getattr(handle, "on_click" if hasattr(handle, "on_click") else "on_update")(called)
+        return handle
+
+    def update(self) -> None:
+        """Show the values of the session in all inputs."""
+        session = self.session
+        for slider, name, value in zip(self.sliders, session.drivers, session.values(), strict=True):
+            shown = float(value * self.unit(name)[1])
+            if np.isfinite(shown):
+                slider.min, slider.max = min(slider.min, shown), max(slider.max, shown)
+                slider.value = shown
+        part = self.part.value
+        self.gizmo.visible = part != NONE
+        if part != NONE and not self._dragged:
+            self._put(self.gizmo, session.pose(part))
+        pivot = self.pivot.value
+        self.handle.visible = pivot != NONE
+        if pivot != NONE:
+            T = session.frame(session.pivots()[pivot])
+            place = np.array(session.mechanism[pivot].at)
+            self.place.value = tuple(map(float, place))
+            self.handle.position = T[:3, :3] @ place + T[:3, 3]
+        self.message.content = f"{'**Stopped:** ' if session.blocked else ''}{session.message}"
+
+    @staticmethod
+    def _put(handle: Any, T: np.ndarray) -> None:
+        handle.position = T[:3, 3]
+        handle.wxyz = quaternion_from_matrix(T[:3, :3])
+
+    def unit(self, name: str) -> tuple[str, float]:
+        """Return the unit in which a row is shown, and the factor to it."""
+        unit = row_unit(self.session.mechanism, name)
+        return ("deg", float(np.degrees(1))) if unit == "rad" else (unit, 1.0)
+
+    def _add_coordinates(self) -> None:
+        with self.gui.add_folder("Coordinates"):
+            self.names = self.gui.add_text(
+                "Names", ", ".join(self.session.drivers), hint="Rows that drive, separated by commas"
+            )
+            self._on(self.gui.add_button("Use these coordinates"), self._drive)
+            # there are always as many drivers as degrees of freedom
+            self.sliders = [
+                self._on(self.gui.add_slider("", 0.0, 1.0, 0.1, 0.0), partial(self._slide, k))
+                for k in range(len(self.session.drivers))
+            ]
+        self._set_ranges()
+
+    def _drive(self) -> None:
+        if self.session.drive(self.names.value):
+            self._set_ranges()
+
+    def _set_ranges(self) -> None:
+        """Give the sliders the names, units and limits of the drivers, or a range about their values."""
+        m = self.session.mechanism
+        limits: dict[str, Any] = {j.name: j.limits for j in m.joints if j.dof == 1 and j.limits}
+        for slider, name, value in zip(
+            self.sliders, self.session.drivers, self.session.values(), strict=True
+        ):
+            unit, factor = self.unit(name)
+            slider.disabled = not np.isfinite(value)  # that of a spherical joint in a loop
+            value = np.nan_to_num(value)
+            half = ANGLE_RANGE if unit == "deg" else LENGTH_RANGE_FACTOR * m._model.length
+            low, high = (factor * x for x in limits.get(name, (value - half, value + half)))
+            digits = _DIGITS - int(np.floor(np.log10(high - low)))
+            step = 10.0**-digits
+            slider.label, slider.step, slider.precision = f"{name} ({unit})", step, max(0, digits)
+            slider.min, slider.max = float(low - low % step), float(high + -high % step)
+
+    def _slide(self, k: int) -> None:
+        name = self.session.drivers[k]
+        self.session.move({name: self.sliders[k].value / self.unit(name)[1]})
+
+    def _add_dragging(self) -> None:
+        wide = float(np.ptp(self.viewer._scene.extent, axis=0).max())
+        with self.gui.add_folder("Drag"):
+            self.part = self.gui.add_dropdown("Part", (NONE, *self.session.parts()))
+            self.turn = self.gui.add_checkbox("Turn too", False, hint="Rotations of a body or frame count")
+        scene = self.viewer.server.scene
+        self.gizmo = scene.add_transform_controls(
+            "/gizmo", scale=0.25 * wide, depth_test=False, visible=False
+        )
+        self.handle = scene.add_transform_controls(
+            "/pivot", scale=0.2 * wide, depth_test=False, visible=False, disable_rotations=True
+        )
+        self._on(self.part, lambda: None)
+        self._on(self.turn, lambda: None)
+
+        @self.gizmo.on_update
+        async def _(event: Any) -> None:  # in the order of the events, unlike functions in threads
+            self._dragged = event.phase != "end"
+
+        @self.gizmo.on_update
+        def _(_: Any) -> None:
+            with self.viewer._lock:
+                resting = not self._dragged
+                self._playing.clear()
+                T = np.eye(4)
+                T[:3, :3] = matrix_from_quaternion(np.array(self.gizmo.wxyz).tolist())
+                T[:3, 3] = self.gizmo.position
+                if resting or not np.array_equal(T, self._target):  # a later event may have been handled
+                    self._target = T
+                    self.session.drag(self.part.value, T, self.turn.value)
+                    self.viewer._update(resting)
+
+        @self.handle.on_update
+        def _(event: Any) -> None:
+            with self.viewer._lock:
+                body = self.session.pivots()[self.pivot.value]
+                T = self.session.frame(body)
+                self._change((self.handle.position - T[:3, 3]) @ T[:3, :3])
+                self.viewer._update()
+
+    def _add_modes(self) -> None:
+        self.ghosts: list[Any] = []
+        with self.gui.add_folder("Assembly modes", expand_by_default=False):
+            self._on(self.gui.add_button("Show all"), self._show_modes)
+            self.mode = self.gui.add_dropdown("Take", (NONE,))
+        self._on(self.mode, self._take_mode)
+
+    def _show_modes(self) -> None:
+        self._hide_modes()
+        self._modes = self.session.modes()
+        self.mode.options = (NONE, *(str(k + 1) for k in range(len(self._modes))))
+        for k, one in enumerate(self._modes):
+            for node in self.viewer._add_ghost(f"/modes/{k}", one, GHOST_OPACITY):
+                self.ghosts.append(node)
+                self._on(node, partial(self._take, k))
+
+    def _hide_modes(self) -> None:
+        for node in self.ghosts:
+            node.remove()
+        self.ghosts, self.mode.options = [], (NONE,)
+
+    def _take_mode(self) -> None:
+        if self.mode.value != NONE:
+            self._take(int(self.mode.value) - 1)
+
+    def _take(self, k: int) -> None:
+        self.session.configuration = self._modes[k]
+        self._hide_modes()
+
+    def _add_time(self, frames: Any) -> None:
+        count = len(frames)
+        with self.gui.add_folder("Time"):
+            self.frame = self.gui.add_slider("Frame", 0, max(count - 1, 1), 1, 0)
+            self.play = self.gui.add_button("Play / pause")
+            self.loop = self.gui.add_checkbox("Loop", True)
+        self._on(self.frame, lambda: self.viewer.show(frames[min(int(self.frame.value), count - 1)]))
+
+        @self.play.on_click
+        def _(_: Any) -> None:
+            if self._playing.is_set():
+                self._playing.clear()
+                return
+            self._playing.set()
+            k = int(self.frame.value) % (count - 1) if count > 1 else 0
+            while self._playing.is_set():
+                with self.viewer._lock:
+                    self.viewer.show(frames[k], resting=False)
+                    self.frame.value = k
+                k += 1
+                if k == count and not self.loop.value:
+                    self._playing.clear()
+                k %= count
+                threading.Event().wait(1 / self.viewer.fps)
+
+    def _add_sights(self) -> None:
+        with self.gui.add_folder("See", expand_by_default=False):
+            self.of = self.gui.add_dropdown("Of", self.session.parts())
+            self.ellipsoid = self.gui.add_dropdown("Ellipsoid", (NONE, *ELLIPSOIDS))
+            self.forces = self.gui.add_checkbox("Joint forces", False)
+            self.com = self.gui.add_checkbox("Centre of mass", False)
+            self.trace = self.gui.add_checkbox("Trace", False)
+            self.tables = self.gui.add_checkbox("Numbers", False)
+            self.text = self.gui.add_markdown("")
+        for handle in (self.of, self.ellipsoid, self.forces, self.com, self.trace, self.tables):
+            self._on(handle, lambda: None)
+
+    def _add_changes(self) -> None:
+        step = 10.0 ** np.floor(np.log10(self.session.mechanism._model.length) - _DIGITS)
+        with self.gui.add_folder("Change", expand_by_default=False):
+            self.pivot = self.gui.add_dropdown("Pivot", (NONE, *self.session.pivots()))
+            self.place = self.gui.add_vector3(
+                "At", (0.0, 0.0, 0.0), step=step, hint="In the reference configuration"
+            )
+            self.plot = self.gui.add_dropdown(
+                "Plot", (NONE, *self.session.quantities(self.session.configuration))
+            )
+            self.chart = self.gui.add_uplot(
+                (np.zeros(2), np.zeros(2)), ({}, {"stroke": "#0072b2"}), aspect=1.6, visible=False
+            )
+        self._on(self.pivot, lambda: None)
+        self._on(self.plot, lambda: None)
+        self._on(self.place, lambda: self._change(np.array(self.place.value)))
+
+    def _change(self, at: np.ndarray) -> None:
+        if self.pivot.value != NONE and self.session.change(self.pivot.value, at):
+            self.viewer._rebuild()
+
+    def _add_files(self) -> None:
+        with self.gui.add_folder("Save", expand_by_default=False):
+            model = self.gui.add_button("Model (TOML)")
+            replay = self.gui.add_button("Replay (HTML)")
+
+        @model.on_click
+        def _(event: Any) -> None:
+            m = self.session.mechanism
+            with TemporaryDirectory() as folder:
+                file = Path(folder) / "model.toml"
+                m.save(file)
+                event.client.send_file_download(f"{m.name}.toml", file.read_bytes(), save_immediately=True)
+
+        @replay.on_click
+        def _(event: Any) -> None:
+            name = f"{self.session.mechanism.name}.html"
+            event.client.send_file_download(name, self.viewer.to_html().encode(), save_immediately=True)

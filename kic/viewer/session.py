@@ -1,0 +1,280 @@
+"""State of a viewer without a browser: one configuration that is moved and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.description.parts import Joint
+from kic.description.units import row_unit
+from kic.description.validation import GROUND
+from kic.errors import ConfigurationError, KicError, SingularError, invalid
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import names_of
+from kic.numerics.rotations import vector_from_matrix
+from kic.report.ranges import coordinate_ranges
+from kic.report.report import coordinate_values, default_outputs
+
+# steps toward one target; a drag continues at the next target
+_STEPS_MAX = 8
+# largest change of a coordinate in one step: angle in rad, length as a share of the mechanism's
+_STEP_ANGLE_MAX, _STEP_LENGTH_FACTOR = 0.4, 0.15
+# directions with smaller singular values are left out of a step, as a share of the largest
+_RANK_RTOL = 1e-4
+_SHORTER_FACTOR = 0.25
+# a step must reduce the distance by this share, and distances below this share of the size are zero
+_GAIN_MIN, _DISTANCE_RTOL = 1e-3, 1e-9
+_MODE_STARTS = 32
+_XYZ = ("x", "y", "z")
+
+
+class Session:
+    """One configuration of a mechanism that is moved step by step on its branch.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    configuration : Configuration
+        The present configuration.
+    drivers : tuple of str
+        Rows that are set by `move`, and that follow in `drag`; one for each degree of freedom.
+    message : str
+        Reason why the last motion stopped; '' if it did not.
+    blocked : bool
+        True if the last motion stopped at a dead centre or at the limit of reach.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        if configuration.batch:
+            raise invalid("configuration", "must be one configuration", configuration.batch)
+        self.mechanism: Mechanism = configuration._model.description
+        self.configuration = configuration
+        self.drivers = self.mechanism.coordinates
+        self.message, self.blocked = "", False
+
+    def values(self) -> np.ndarray:
+        """Return the values (M,) of the drivers; rotations are rotation vectors."""
+        if self.drivers != self.mechanism.coordinates:
+            return np.array([self.configuration.value(name) for name in self.drivers], float)
+        found = dict(zip(self.drivers, coordinate_values(self.configuration), strict=True))
+        for joint in self._balls():
+            one, other = (self.frame(body)[:3, :3] for body in joint.bodies)
+            for name, turned in zip(joint.components[-3:], vector_from_matrix(one.T @ other), strict=True):
+                if np.isnan(found[name]):
+                    found[name] = turned
+        return np.array(list(found.values()))
+
+    def _balls(self) -> list[Joint]:
+        """Return the spherical and free joints among the drivers, whose rotations are set as a whole."""
+        joints = [j for j in self.mechanism.joints if j.type in ("spherical", "free")]
+        return [joint for joint in joints if set(joint.components) <= set(self.drivers)]
+
+    def drive(self, of: str) -> bool:
+        """Choose other drivers, names separated by commas; return True if they drive the mechanism here."""
+        names = names_of([name.strip() for name in of.split(",") if name.strip()], "of")
+
+        def try_values() -> Configuration:
+            values = {name: self.configuration.value(name) for name in names}
+            found = self.mechanism.at(values, near=self.configuration)
+            found.coefficients(names, order=1, wrt=names)
+            return found
+
+        done = self._try(try_values)
+        self.drivers = names if done else self.drivers
+        return done
+
+    def move(self, values: Mapping[str, float] | np.ndarray) -> bool:
+        """Move to values of drivers as far as the branch reaches; return True if it reaches them."""
+        wanted = dict(zip(self.drivers, self.values(), strict=True))
+        wanted |= values if isinstance(values, Mapping) else dict(zip(self.drivers, values, strict=True))
+        return self._try(lambda: self.mechanism.at(self._inputs(wanted), near=self.configuration))
+
+    def _inputs(self, wanted: Mapping[str, float]) -> dict[str, Any]:
+        """Return values of the drivers as `Mechanism.at` takes them."""
+        balls = {j.name: np.array([wanted[name] for name in j.components]) for j in self._balls()}
+        parts = {name for j in self._balls() for name in j.components}
+        return balls | {name: value for name, value in wanted.items() if name not in parts}
+
+    def _try(self, solve: Callable[[], Configuration]) -> bool:
+        """Take a configuration, or the one that was reached before an error, with the reason."""
+        try:
+            self.configuration, self.message, self.blocked = solve(), "", False
+        except (ConfigurationError, SingularError) as error:
+            reached = error.numbers.get("reached")
+            reasons = error.numbers.get("reasons")
+            if isinstance(reached, Configuration):
+                self.configuration = reached[0]
+            self.message, self.blocked = (reasons[0] if reasons else str(error)), True
+        except KicError as error:
+            self.message, self.blocked = str(error), False
+        return not self.message
+
+    def modes(self) -> Configuration:
+        """Return the assembly modes (K,) with the present values of the drivers, the nearest first."""
+        values = self._inputs(dict(zip(self.drivers, self.values(), strict=True)))
+        found = self.mechanism.assembly_modes(values, near=self.configuration, starts=_MODE_STARTS)
+        return found.configuration
+
+    def change(self, part: str, at: np.ndarray) -> bool:
+        """Move a joint or point to a place (3,) of the reference configuration; return True if possible.
+
+        The drivers keep their values as far as the changed mechanism reaches them.
+        """
+        wanted = dict(zip(self.drivers, self.values(), strict=True))
+
+        def solve() -> Configuration:
+            changed = self.mechanism.replace(part, at=tuple(map(float, at)))
+            start = changed.at()
+            self.mechanism = changed
+            self.configuration = start
+            return changed.at(self._inputs(wanted), near=start)
+
+        return self._try(solve)
+
+    def pivots(self) -> dict[str, str]:
+        """Return the names of joints and points that can be moved, with the body that carries each."""
+        placed = [j for j in self.mechanism.joints if j.at is not None]
+        joints = {j.name: GROUND if GROUND in j.bodies else j.bodies[0] for j in placed}
+        return joints | {p.name: p.body for p in self.mechanism.points}
+
+    def frame(self, body: str) -> np.ndarray:
+        """Return the displacement (4, 4) of a body from the reference configuration."""
+        return np.eye(4) if body == GROUND else self.configuration._displacement(body)
+
+    def stopped(self) -> np.ndarray:
+        """Return the places (n, 3) of the drivers that go no further; none unless the motion is blocked."""
+        placed = [j for j in self.mechanism.joints if j.at is not None]
+        joints = {name: j for j in placed for name in (j.name, *j.components)}
+        places = []
+        for name in self.drivers if self.blocked else ():
+            if name in joints:
+                T = self.frame(joints[name].bodies[0])
+                places.append(T[:3, :3] @ joints[name].at + T[:3, 3])
+            elif isinstance(T := answer(partial(self.pose, name.partition(".")[0])), np.ndarray):
+                places.append(T[:3, 3])
+        return np.reshape(places, (-1, 3))
+
+    def numbers(self, of: str) -> str:
+        """Return the tables of a part and of the dynamics in the drivers, as text."""
+        c, wrt = self.configuration, self.drivers
+        ask: list[Callable[[], Any]] = [
+            lambda: c.coefficients(of, order=1, wrt=wrt).summary(),
+            lambda: c.ellipsoid("velocity", [f"{of}.{x}" for x in _XYZ], wrt=wrt).summary(),
+            lambda: c.singularities(drivers=wrt).summary(),
+            lambda: c.dynamics(wrt=wrt).summary(),
+            lambda: f"static efforts\n{_table(wrt, c.inverse_dynamics(wrt=wrt))}",
+            lambda: f"centre of mass\n{_table(_XYZ, c.value('com'))}",
+        ]
+        return "\n\n".join(str(answer(one)) for one in ask)
+
+    def curves(self, of: str) -> dict[str, np.ndarray]:
+        """Return positions "curve" (n, 3) of a part while the only coordinate moves, and quantities (n,).
+
+        The branch is followed as far as it reaches. The second key is the coordinate, the others are its
+        effort in static equilibrium and transmission angles. Empty with several degrees of freedom.
+        """
+        ranges = coordinate_ranges(self.mechanism, self.configuration) if self.mechanism.dof == 1 else []
+        found = {}
+        for one in ranges:
+            c = one.configuration[one.configuration.ok]
+            found["curve"] = c.value([f"{of}.{x}" for x in _XYZ])
+            found[one.name] = one.values[one.configuration.ok]
+            found |= {name: got.reshape(len(c)) for name, got in self.quantities(c).items()}
+        return found
+
+    def quantities(self, c: Configuration) -> dict[str, np.ndarray]:
+        """Return the transmission angles and the efforts (...) over the only coordinate, by their names."""
+        m = self.mechanism
+        ask: dict[str, Callable[[], Any]] = {
+            f"transmission {j.name}": partial(c.transmission_angle, j.name) for j in m.joints if m.dof == 1
+        }
+        if m.dof == 1:
+            ask[f"effort {m.coordinates[0]}"] = partial(c.inverse_dynamics, failures="mask")
+        answers = {name: answer(question) for name, question in ask.items()}
+        return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
+
+    def pose(self, part: str) -> np.ndarray:
+        """Return the position and, of a body or frame, the axes of a part as a pose (4, 4)."""
+        T = np.eye(4)
+        if self._turns(part):
+            T[:3, :3] = self.configuration.pose(part).rotation.as_matrix()
+        T[:3, 3] = self.configuration.value([f"{part}.{x}" for x in _XYZ])
+        return T
+
+    def _turns(self, part: str) -> bool:
+        m = self.mechanism
+        return part in {body.name for body in m.bodies} | {frame.name for frame in m.frames}
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the parts that can be dragged, the default output first."""
+        m = self.mechanism
+        names = [*default_outputs(m), *(p.name for p in m.points if p.body != GROUND)]
+        names += [f.name for f in m.frames if f.body != GROUND] + [
+            b.name for b in m.bodies if b.reference is not None
+        ]
+        return tuple(dict.fromkeys(names))
+
+    def drag(self, part: str, target: np.ndarray, turn: bool = False) -> float:
+        """Move a part toward a pose (4, 4) on the branch; return the remaining distance.
+
+        The drivers follow by the smallest change. Rotations count if `turn` is True and the part is a body
+        or a frame. `blocked` is True if the drivers stop at a dead centre before the nearest configuration.
+        """
+        length = self.mechanism._model.length
+        turn = turn and self._turns(part)
+        rows = [f"{part}.{x}" for x in (*_XYZ, *(("wx", "wy", "wz") if turn else ()))]
+        scale = np.array([1.0] * 3 + [length] * (len(rows) - 3))
+        largest = {"rad": _STEP_ANGLE_MAX}
+        limit = np.array(
+            [largest.get(row_unit(self.mechanism, n), _STEP_LENGTH_FACTOR * length) for n in self.drivers]
+        )
+        stop, share = "", 1.0
+        error = self._away(part, target, turn) * scale
+        for _ in range(_STEPS_MAX):
+            distance = float(np.linalg.norm(error))
+            if distance < _DISTANCE_RTOL * length:
+                break
+            before = self.configuration
+            try:
+                G = before.coefficients(rows, order=1, wrt=self.drivers).G
+            except SingularError as singular:
+                stop = str(singular)
+                break
+            step = np.linalg.lstsq(scale[:, None] * G * limit, error, rcond=_RANK_RTOL)[0]
+            step = limit * step / max(1.0, float(np.abs(step).max(initial=0.0)))
+            reached = self.move(self.values() + share * step)
+            stop = stop if reached else self.message
+            tried = self._away(part, target, turn) * scale
+            if distance - float(np.linalg.norm(tried)) < _GAIN_MIN * distance:
+                self.configuration, share = before, _SHORTER_FACTOR * share
+                continue
+            error = tried
+            if not reached:
+                break
+            stop = ""
+        self.message, self.blocked = stop, bool(stop)
+        return float(np.linalg.norm(error))
+
+    def _away(self, part: str, target: np.ndarray, turn: bool) -> np.ndarray:
+        """Return the translation, and the rotation vector if wanted, from a part to a target."""
+        now = self.pose(part)
+        away = target[:3, 3] - now[:3, 3]
+        if not turn:
+            return away
+        return np.concatenate([away, vector_from_matrix(target[:3, :3] @ now[:3, :3].T)])
+
+
+def answer(ask: Callable[[], Any]) -> Any:
+    """Return the answer to a question, or the reason why there is none."""
+    try:
+        return ask()
+    except KicError as error:
+        return str(error)
+
+
+def _table(names: Iterable[str], values: np.ndarray) -> str:
+    return "\n".join(f"  {name}  {value:.6g}" for name, value in zip(names, values, strict=True))

@@ -1,0 +1,300 @@
+"""The viewer: a server on this computer whose page shows a mechanism and moves it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.io.files import atomic_write, file_name
+from kic.joint_forces.joint_forces import JointForces
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import names_of, positive
+from kic.numerics.optional import import_optional
+from kic.numerics.rotations import quaternion_from_matrix
+from kic.operational_space.ellipsoids import Ellipsoid
+from kic.plotting.animate import motion_frames
+from kic.plotting.figures import BLUE, INK, VERMILION
+from kic.plotting.scene import PLACED
+from kic.plotting.symbols import Colour, rgba
+from kic.viewer.panels import NONE, Panels
+from kic.viewer.server import PORT, VISER, address, serve, stop
+from kic.viewer.session import Session, answer
+from kic.viewer.solids import BALL, Solid, SolidScene, displacements
+from kic.viewer.visuals import visual_parts
+
+_BLUE = (0, 114, 178)
+_TRACE_MAX = 2000  # points of a curve that is drawn while a mechanism moves
+
+
+class Viewer:
+    """Mechanism in a browser; made by `Mechanism.view` and `Configuration.view`.
+
+    Notebooks show it inline. All pages that are open show the same configuration.
+
+    Attributes
+    ----------
+    url : str
+        Address of the page.
+    server : viser.ViserServer
+        The server, to which further objects can be added.
+    configuration : Configuration
+        The configuration that is shown.
+    frames : Configuration or None
+        Configurations (F,) of a motion.
+    t : (F,) or None
+        Times of the frames, if known.
+    """
+
+    def __init__(
+        self,
+        frames: Configuration,
+        t: np.ndarray | None,
+        fps: float,
+        traces: tuple[str, ...],
+        server: Any,
+        visuals: str | os.PathLike[str] | None = None,
+    ) -> None:
+        first = frames[int(np.flatnonzero(frames.ok)[0])] if frames.batch else frames
+        self.frames, self.t, self.fps = (frames[frames.ok] if frames.batch else None), t, fps
+        self._session, self._traces = Session(first), traces
+        self._visuals, missing = visual_parts(self._session.mechanism, visuals) if visuals else ([], [])
+        self._lock = threading.RLock()
+        self.server, self.url = server, address(server)
+        self._panels: Panels | None = None
+        self._rebuild()
+        self._aim()
+        self._panels = Panels(self)
+        if missing:
+            self._session.message = f"Meshes are not at hand: {', '.join(missing)}."
+        self._update()
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration that is shown."""
+        return self._session.configuration
+
+    def _aim(self) -> None:
+        """Place the camera for the default view of a drawing."""
+        view, (low, high), camera = self._scene.view, self._scene.extent, self.server.initial_camera
+        wide = float(np.linalg.norm(high - low))
+        sun = view.toward + view.up - view.right
+        self.server.scene.add_light_directional("/sun", intensity=1.5, position=tuple(sun))
+        up = view.up if self._scene.normal is not None else np.sign(np.round(view.up, 1))
+        self.server.scene.set_up_direction(tuple(up))
+        camera.look_at, camera.up = tuple((low + high) / 2), tuple(view.up)
+        camera.position = tuple((low + high) / 2 + 1.2 * wide * view.toward)
+        camera.near, camera.far = 0.01 * wide, 100.0 * wide
+
+    def _rebuild(self) -> None:
+        """Make the solids of the mechanism anew."""
+        self._scene = SolidScene(self.configuration)
+        self._scene.parts.extend(self._visuals)
+        for place in ("/bodies", "/links"):
+            self.server.scene.remove_by_name(place)
+        self._bodies, self._links = self._add_parts("/bodies"), list[Any]()
+        self._drawn: dict[str, np.ndarray] = {}
+
+    def _add_parts(self, place: str, opacity: float | None = None) -> dict[str, Any]:
+        """Add the parts below a place and return the frames of the bodies."""
+        scene, parts = self.server.scene, self._scene.parts
+        names = dict.fromkeys(part.body for part in parts)
+        bodies = {body: scene.add_frame(f"{place}/{k}", show_axes=False) for k, body in enumerate(names)}
+        for k, part in enumerate(parts):
+            name = f"{bodies[part.body].name}/{k}"
+            scene.add_mesh_simple(name, *part.mesh, **_paint(part.colour, opacity))
+        return bodies
+
+    def _add_ghost(self, place: str, configuration: Configuration, opacity: float) -> list[Any]:
+        """Add a translucent copy of the bodies, and return its nodes."""
+        bodies = self._add_parts(place, opacity)
+        _put(bodies, displacements(configuration))
+        return list(bodies.values())
+
+    def show(self, configuration: Configuration, *, resting: bool = True) -> None:
+        """Show a single configuration of the mechanism.
+
+        Parameters
+        ----------
+        configuration : Configuration
+        resting : bool
+            False during a motion, when the tables of numbers are not updated.
+        """
+        with self._lock:
+            self._session.configuration = configuration
+            self._session.message, self._session.blocked = "", False
+            self._update(resting)
+
+    def _update(self, resting: bool = True) -> None:
+        """Show the state of the session."""
+        T = displacements(self.configuration)
+        with self.server.atomic():
+            _put(self._bodies, T)
+            links = self._scene.links(T)
+            for k, solid in enumerate(links[len(self._links) :], len(self._links)):
+                node = self.server.scene.add_mesh_simple(f"/links/{k}", *solid.mesh, **_paint(solid.colour))
+                self._links.append(node)
+            turns = quaternion_from_matrix(np.reshape([solid.axes for solid in links], (-1, 3, 3)))
+            for node, solid, wxyz in zip(self._links, links, turns, strict=True):
+                node.position, node.wxyz, node.scale = solid.position, wxyz, tuple(solid.scale.tolist())
+            if self._panels is not None:
+                self._panels.update()
+                self._see(self._panels, resting)
+
+    def _see(self, panels: Panels, resting: bool) -> None:
+        """Show what is chosen: ellipsoid, forces, centre of mass, traces and numbers."""
+        session, scene, size = self._session, self.server.scene, self._scene.size
+        c, of = self.configuration, panels.of.value
+        longest = 0.24 * float(np.ptp(self._scene.extent, axis=0).max())
+        scene.remove_by_name("/see")
+        for k, place in enumerate(session.stopped()):
+            self._ball(f"/see/stopped{k}", place, 2.0, VERMILION)
+        if panels.com.value and isinstance(place := answer(lambda: c.value("com")), np.ndarray):
+            self._ball("/see/com", place, 1.5, INK)
+        kind = panels.ellipsoid.value
+        made = answer(lambda: c.ellipsoid(kind, [f"{of}.{x}" for x in "xyz"])) if kind != NONE else None
+        if isinstance(made, Ellipsoid) and np.isfinite(made.semi_axes).all():
+            axes = made.axes * np.sign(np.linalg.det(made.axes))
+            scale = np.maximum(longest * made.semi_axes / made.semi_axes.max(), 0.05 * size)
+            at = Solid(BALL, rgba(BLUE), c.value([f"{of}.{x}" for x in "xyz"]), axes, scale)
+            scene.add_mesh_simple("/see/ellipsoid", at.placed(), BALL.faces, **_paint(at.colour, 0.35))
+        if panels.forces.value and isinstance(found := answer(c.joint_forces), JointForces):
+            # the force of a sliding pair has no place of its own
+            placed = [found[j.name] for j in session.mechanism.joints if j.at is not None and j.name in found]
+            starts = np.reshape([wrench.point for wrench in placed], (-1, 3))
+            forces = np.nan_to_num(np.reshape([wrench.force for wrench in placed], (-1, 3)))
+            forces *= longest / (np.linalg.norm(forces, axis=1).max(initial=0.0) or 1.0)
+            heads = {"shaft_radius": 0.3 * size, "head_radius": 0.8 * size, "head_length": 2 * size}
+            points = np.stack([starts, starts + forces], axis=1)
+            scene.add_arrows("/see/forces", points, _paint(rgba(BLUE))["color"], **heads)
+        if isinstance(made, str):
+            session.message = made
+        if resting:
+            self._see_at_rest(panels)
+
+    def _see_at_rest(self, panels: Panels) -> None:
+        """Show traces, the plot and the tables of numbers."""
+        session, of = self._session, panels.of.value
+        panels.text.content = f"```\n{session.numbers(of)}\n```" if panels.tables.value else ""
+        names = dict.fromkeys((*self._traces, *([of] if panels.trace.value else ())))
+        self.server.scene.remove_by_name("/traces")
+        for k, name in enumerate(names):
+            rows = [f"{name}.{x}" for x in "xyz"]
+            curve = self.frames.value(rows) if self.frames is not None else session.curves(name).get("curve")
+            if curve is None:
+                curve = np.array([*self._drawn.get(name, []), self.configuration.value(rows)])[-_TRACE_MAX:]
+                self._drawn[name] = curve
+            pairs = np.stack([curve[:-1], curve[1:]], axis=1)
+            if len(pairs):
+                self.server.scene.add_line_segments(
+                    f"/traces/{k}", pairs, _BLUE, thickness=2.0, thickness_units="screen"
+                )
+        plot = panels.plot.value
+        panels.chart.visible = plot != NONE
+        if plot != NONE and plot in (found := session.curves(of)):
+            x, y = list(found.values())[1], found[plot]
+            panels.chart.data = (x * panels.unit(session.drivers[0])[1], np.ascontiguousarray(y))
+
+    def _ball(self, name: str, place: np.ndarray, radius: float, colour: str) -> None:
+        mesh = (BALL.vertices * radius * self._scene.size, BALL.faces)
+        self.server.scene.add_mesh_simple(name, *mesh, **_paint(rgba(colour)), position=place)
+
+    def to_html(self) -> str:
+        """Return a page that replays the motion without Python or a network; it has about 1 MB.
+
+        Without a motion it shows the present configuration.
+        """
+        with self._lock:
+            before = self.configuration
+            recording = self.server.get_scene_serializer()
+            for frame in self.frames if self.frames is not None else ():
+                self.show(frame, resting=False)
+                recording.insert_sleep(1 / self.fps)
+            page = recording.as_html()
+            self.show(before)
+        return page
+
+    def save(self, file: str | Path) -> Path:
+        """Write the page of `to_html` to a file.
+
+        Parameters
+        ----------
+        file : str or Path
+            File to write; an existing file is replaced.
+
+        Returns
+        -------
+        Path
+            Path of the file.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be written.
+        """
+        target = Path(file_name(file))
+        with atomic_write(target) as stream:
+            stream.write(self.to_html().encode())
+        return target
+
+    def wait(self) -> None:
+        """Keep the viewer running until it is interrupted (Ctrl-C)."""
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop the server; open pages keep the last picture."""
+        stop(self.server)
+
+    def __repr__(self) -> str:
+        return f"<Viewer of '{self._session.mechanism.name}' at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{self.url}" width="100%" height="520" style="border:0"></iframe>'
+
+
+def _put(bodies: Mapping[str, Any], displacements: Mapping[str, np.ndarray]) -> None:
+    """Move the frames of bodies."""
+    turns = quaternion_from_matrix(np.stack([displacements[body][:3, :3] for body in bodies]))
+    for (body, node), wxyz in zip(bodies.items(), turns, strict=True):
+        node.position, node.wxyz = displacements[body][:3, 3], wxyz
+
+
+def _paint(colour: Colour, opacity: float | None = None) -> dict[str, Any]:
+    """Return the colour of a mesh as arguments."""
+    opacity = opacity or (colour[3] if colour[3] < 1 else None)
+    return {"color": tuple(round(255 * c) for c in colour[:3]), "opacity": opacity, "side": "double"}
+
+
+def view(
+    motion: Any,
+    *,
+    fps: float = 25,
+    speed: float = 1.0,
+    trace: str | Iterable[str] = (),
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    visuals: str | os.PathLike[str] | None = None,
+    server: Any = None,
+) -> Viewer:
+    """Show a mechanism, a configuration or a motion in the browser; see `Configuration.view`.
+
+    `server` is that of `serve`, if it runs already.
+    """
+    import_optional("viser", "view", VISER)
+    if isinstance(motion, Mechanism):
+        motion = motion.at()
+    traces = names_of(trace, "trace")
+    frames, t = motion, None
+    if not isinstance(motion, Configuration) or motion.batch:
+        frames, t = motion_frames(motion, fps, positive("speed", speed))
+    for name in traces:
+        frames._model.description._part(name, *PLACED)
+    return Viewer(frames, t, fps, traces, server or serve(host, port), visuals)

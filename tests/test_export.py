@@ -1,0 +1,521 @@
+"""Exported functions equal kic on all shipped models, in NumPy, C, CasADi, JAX and SymPy."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_text import translated
+from raising import raises
+
+import kic
+from kic.cli.main import main
+from kic.export import c_source
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+STRICT = (
+    "-std=c99",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wpedantic",
+    "-Werror",
+    "-fsanitize=undefined,address",
+)
+# rounding errors of a few thousand operations, times a margin; H and D of closed mechanisms grow by 1/pivot
+RTOL = 1e-11
+SPREAD = 0.2
+# models whose many columns leave a step of 2e-5 without proof
+UNPROVED = {"gough-stewart", "stewart-6r"}
+
+
+def sampled(m: kic.Mechanism, count: int, seed: int = 3) -> np.ndarray:
+    """Return closed states (count, S) at random configurations near that of the reference."""
+    rng, states, spread = np.random.default_rng(seed), [], SPREAD
+    middle = m._model.coordinate_values(m.coordinates, m.at().state[None])[0]
+    sizes = np.minimum(m._model.transfer_for(None).row_sizes, 1.0)
+    while len(states) < count:
+        try:
+            states.append(m.at(middle + spread * sizes * rng.uniform(-1, 1, middle.shape)).state)
+        except kic.KicError:
+            spread *= 0.8
+    return np.array(states)
+
+
+def outputs(m: kic.Mechanism) -> list[str]:
+    """Return the points that move, or the last body."""
+    tree = m._model.tree
+    found = [p.name for p in m.points if tree.frame[p.body] >= 0]
+    return found[:2] or [f"{m.bodies[-1].name}.wz"]
+
+
+def same(found: np.ndarray, known: np.ndarray, size: float = 0.0, rtol: float = RTOL) -> None:
+    """Require equal arrays, relative to their largest entry over all members, or a size."""
+    assert np.array_equal(np.isnan(found), np.isnan(known))
+    size = max(size, float(np.nanmax(np.abs(known), initial=0.0)))
+    assert np.nanmax(np.abs(found - known), initial=0.0) <= rtol * size
+
+
+LARGE = ("gough-stewart", "stewart-6r", "quadruped", "three-finger-hand", "two-arms", "delta")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in kic.model_names()]
+)
+def test_every_model(name: str) -> None:
+    """G, H, I*, P*, loads, efforts, accelerations and closed states equal those of evaluators."""
+    m = kic.load(name)
+    states, of = sampled(m, 4), outputs(m)
+    f = m.export("coefficients", of=of, to="numpy", near=m.at())
+    r, found = m.prepare("coefficients", of=of)(states), f(states)
+    assert found["guard"].min() > 1
+    for row in of:
+        for letter in ("value", "G", "H"):
+            same(found[f"{row}.{letter}"], getattr(r[row], letter), 1.0)
+    rng, size = np.random.default_rng(5), len(m._model.transfer_for(None).labels)
+    qd, second = rng.normal(size=(2, 4, size))
+    try:
+        d = m.prepare("dynamics")(states)
+    except kic.InertiaError:
+        with raises(kic.InertiaError):
+            m.export("dynamics", to="numpy")
+        return
+    found = m.export("dynamics", to="numpy")(states)
+    for part in ("I", "P", "load", "damping"):
+        same(found[part], d[part], float(np.abs(d.I).max()) if part == "P" else 0.0)
+    effort = m.prepare("inverse_dynamics")(states, qd, second)
+    same(m.export("inverse_dynamics", to="numpy")(states, qd, second)["effort"], effort)
+    if np.abs(d.I).any():
+        condition = np.linalg.cond(d.I).max()
+        qdd = m.prepare("forward_dynamics")(states, qd, effort)
+        same(m.export("forward_dynamics", to="numpy")(states, qd, effort)["qdd"], qdd, rtol=RTOL * condition)
+    q = m._model.coordinate_values(m.coordinates, states)
+    closed = m.export("position", to="numpy", steps=8)(q)
+    sure = closed["radius"] < 1e-8
+    assert sure.mean() > 0.5
+    rows = m._model.coordinate_values(m.coordinates, closed["state"][sure])
+    same(np.exp(1j * rows).real, np.exp(1j * q[sure]).real, 1.0, 1e-7)
+    # a small step is proved to stay on its branch
+    near, step = states[0], 2e-5 * m._model.transfer_for(None).row_sizes
+    small = m.export("position", to="numpy", near=m.at(q[0]))(q[0] + step, near=near)
+    if not np.isnan(small["branch"]):
+        same(small["state"], m.prepare("position")(near, q[0] + step), 1.0, 1e-9)
+    assert np.isnan(small["branch"]) <= (name in UNPROVED)
+
+
+@pytest.mark.parametrize("name", ["four-bar", "five-bar", "puma560", "rssr", "three-rps"])
+def test_other_coordinates_and_orders(name: str) -> None:
+    m = kic.load(name)
+    states, of = sampled(m, 3), outputs(m)[0]
+    f = m.export(["coefficients", "dynamics"], of=of, order=3, to="numpy")
+    r, found = m.prepare(["coefficients", "dynamics"], of=of, order=3)(states), f(states)
+    same(found[f"{of}.D"], r[of].D)
+    same(found["I"], r.I)
+
+
+def test_coordinates_of_a_task() -> None:
+    m = kic.load("five-bar")
+    wrt = ["tip.x", "tip.y"]
+    states = sampled(m, 3)
+    found = m.export("dynamics", wrt=wrt, to="numpy")(states)
+    same(found["P"], m.prepare("dynamics", wrt=wrt)(states).P)
+    q = m._model.coordinate_values(tuple(wrt), states)
+    effort = m.prepare("inverse_dynamics", wrt=wrt)(states, q, q)
+    found = m.export("inverse_dynamics", wrt=wrt, to="numpy", close=True)(q, q, q)
+    same(found["effort"], effort)
+    same(found["state"], states)
+
+
+@pytest.mark.parametrize(("name", "of"), [("five-bar", "tip"), ("rssr", "coupler.wx"), ("puma560", "link6")])
+def test_motion(name: str, of: str) -> None:
+    m = kic.load(name)
+    states = sampled(m, 3)
+    rates = np.random.default_rng(1).normal(size=(3, 3, len(m.coordinates)))
+    found = m.export("motion", of=of, to="numpy")(states, *rates)
+    known = m.prepare("motion", of=of)(states, *rates)
+    for key, a in zip(("value", "velocity", "acceleration", "jerk"), known, strict=True):
+        same(found[f"{of}.{key}"], a, 1.0)
+
+
+@pytest.mark.parametrize(("name", "of"), [("panda", "flange"), ("five-bar", "tip.x"), ("puma560", "link6")])
+def test_tasks(name: str, of: str) -> None:
+    """Operational space and redundancy, by numbers that are no tables of one configuration."""
+    m = kic.load(name)
+    middle = m._model.coordinate_values(m.coordinates, m.at().state[None])[0]
+    near, c = m.at(middle + 0.15), m.at(middle + 0.2)
+    s = c.operational_space(of)
+    found = m.export("operational_space", of=of, to="numpy", near=near)(c.state)
+    for key in ("Lambda", "inverse", "mu", "p", "damping"):
+        same(found[key], getattr(s, key), rtol=1e-9)
+    rng = np.random.default_rng(6)
+    ud, udd = rng.normal(size=(2, len(s.rows)))
+    z, zd = rng.normal(size=(2, len(s.coordinates)))
+    for criterion in ("minimum norm", "minimum kinetic energy"):
+        options = {"of": of, "criterion": criterion}
+        known = m.prepare("resolve_redundancy", **options)(c.state, ud, udd, z, zd)
+        r = m.export("resolve_redundancy", to="numpy", near=near, **options)(c.state, ud, udd, z, zd)
+        same(r["qd"], known.qd, rtol=1e-9)
+        same(r["qdd"], known.qdd, rtol=1e-9)
+        known = m.prepare("resolve_redundancy", order=1, **options)(c.state, ud)
+        r = m.export("resolve_redundancy", order=1, to="numpy", near=near, **options)(c.state, ud, 0 * z)
+        same(r["qd"], known.qd, rtol=1e-9)
+
+
+def test_actuation_map_conserves_power() -> None:
+    """Motor efforts equal inverse dynamics in the motors for efforts of inverse dynamics in the joints."""
+    m = kic.load("five-bar")
+    motors, joints = ["A", "E"], ["B", "D"]
+    f = m.export("actuation_map", of=joints, wrt=motors, to="numpy")
+    c, qd, qdd = m.at({"A": 1.25, "E": 1.6}), np.array([0.3, -0.7]), np.array([5.0, 2.0])
+    effort = c.inverse_dynamics(*c.motion(joints, qd, qdd, wrt=motors)[1:3], wrt=joints)
+    r, known = f([1.25, 1.6], qd, effort), c.coefficients(joints)
+    same(r["value"], known.values)
+    same(r["J"], known.G)
+    same(r["Jdot"], np.einsum("pmn,m->pn", known.H, qd))
+    same(r["inertia"], c.dynamics().I)
+    same(r["motor_effort"], c.inverse_dynamics(qd, qdd, wrt=motors))
+    back = m.export("actuation_map", of=["A", "E"], wrt=["B", "D"], to="numpy", inertia=False)
+    assert "inertia" not in back.outputs
+    same(back(r["value"], r["J"] @ qd, r["motor_effort"])["J"] @ r["J"], np.eye(2))
+
+
+PARAMETERS = {
+    "scara": ["gravity.z"],
+    "five-bar": ["coupler.mass", "coupler.com.x", "C.at.x", "gravity.y", "coupler.com.y"],
+    "puma560": ["link6.mass", "link3.inertia.zz", "gravity.z", "link6.com.z"],
+    "gough-stewart": ["platform.mass", "platform.com.z", "gravity.z"],
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_equal_a_new_mechanism(name: str) -> None:
+    """Parameters changed after the export give the results of a mechanism with these numbers."""
+    m, names = kic.load(name), PARAMETERS[name]
+    f = m.export("inverse_dynamics", to="numpy", parameters=names)
+    known = np.array(f._export.inputs[-1].default)
+    assert f.labels["parameters"] == tuple(names)
+    rng = np.random.default_rng(2)
+    changed = known + 0.05 * rng.uniform(0.5, 1, known.shape) * np.where(known == 0, 1, np.abs(known))
+    other = m
+    for parameter, value in zip(names, changed, strict=True):
+        part, key, *rest = parameter.split(".")
+        if part == "gravity":
+            vector = np.array(other.gravity)
+            vector["xyz".index(key)] = value
+            other = other.replace(gravity=tuple(vector))
+            continue
+        field = np.array(getattr(other[part], key))
+        if rest:
+            field[{"x": 0, "y": 1, "z": 2, "zz": 2}[rest[0]]] = value
+        other = other.replace(part, **{key: tuple(field.tolist()) if rest else float(value)})
+    states = sampled(other, 3)
+    qd, qdd = rng.normal(size=(2, 3, len(f.labels["qd"])))
+    same(f(states, qd, qdd, changed)["effort"], other.prepare("inverse_dynamics")(states, qd, qdd))
+
+
+def test_parameters_of_closed_loops() -> None:
+    m = kic.load("five-bar")
+    f = m.export("inverse_dynamics", to="numpy", close=True, parameters=["coupler.mass", "C.at.x"])
+    other = m.replace("coupler", mass=0.01)
+    c, qd, qdd = other.at({"A": 1.25, "E": 1.6}), [2.0, 3.0], [1.0, 0.5]
+    r = f([1.25, 1.6], qd, qdd, [0.01, m["C"].at[0]])
+    same(r["effort"], c.inverse_dynamics(qd, qdd))
+    assert np.isnan(r["radius"])  # lever arms of other dimensions are not known
+
+
+def compiled(code: kic.CSource, folder: Path) -> ctypes.CDLL:
+    """Compile a shared library."""
+    assert COMPILER is not None
+    code.save(folder)
+    target = folder / f"{code.name}.so"
+    command = [
+        COMPILER,
+        "-std=c99",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        str(folder / f"{code.name}.c"),
+        "-o",
+        str(target),
+        "-lm",
+    ]
+    subprocess.run(command, check=True, timeout=300)
+    return ctypes.CDLL(str(target))
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("name", ["four-bar", "five-bar", "three-rps", "puma560"])
+def test_c_is_clean_and_passes_its_own_test(name: str, precision: str, tmp_path: Path) -> None:
+    """Warnings are errors, and sanitizers find no undefined behaviour."""
+    m = kic.load(name)
+    for question in ("inverse_dynamics", "forward_dynamics", "position"):
+        code = m.export(question, to="c", precision=precision, close=True, name=f"f_{question}")
+        code.save(tmp_path)
+        files = [str(tmp_path / f"{code.name}{ending}") for ending in (".c", "_test.c")]
+        program = str(tmp_path / code.name)
+        assert COMPILER is not None
+        subprocess.run([COMPILER, *STRICT, *files, "-o", program, "-lm"], check=True, timeout=300)
+        done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+        assert done.stdout == "passed\n", done.stdout + done.stderr
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("precision", "rtol", "most"), [("double", RTOL, 40), ("double", RTOL, 3000), ("float", 1e-4, 3000)]
+)
+def test_c_equals_kic_at_other_configurations(
+    precision: str, rtol: float, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the list is divided among several functions of C."""
+    monkeypatch.setattr(c_source, "_PART_MAX", most)
+    m = kic.load("five-bar")
+    code = m.export("inverse_dynamics", to="c", close=True, precision=precision)
+    assert ("_part1" in code.source) == (most < 100)
+    function = getattr(compiled(code, tmp_path), code.name)
+    shapes = m.export("inverse_dynamics", to="numpy", close=True).outputs
+    kind = np.dtype(precision if precision == "double" else "float32")
+    rng = np.random.default_rng(4)
+    for state in sampled(m, 5):
+        q = m._model.coordinate_values(m.coordinates, state[None])[0]
+        qd, qdd = rng.normal(size=(2, 2))
+        known = m.prepare("inverse_dynamics")(state, qd, qdd)
+        inputs = [np.ascontiguousarray(a, kind) for a in (q, qd, qdd, m.at().state)]
+        found = {name: np.zeros(shape, kind) for name, shape in shapes.items()}
+        function(*(a.ctypes.data_as(ctypes.c_void_p) for a in (*inputs, *found.values())))
+        same(found["effort"], known, rtol=rtol)
+        same(found["state"], state, 1.0, rtol)
+        assert found["guard"] > 1
+
+
+@pytest.mark.parametrize(
+    ("precision", "rtol", "most"), [("double", RTOL, 40), ("double", RTOL, 3000), ("float", 1e-4, 3000)]
+)
+def test_text_of_c_without_a_compiler(
+    precision: str, rtol: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c_source, "_PART_MAX", most)
+    m = kic.load("five-bar")
+    code = m.export("inverse_dynamics", to="c", close=True, precision=precision)
+    function = translated(code.source)[code.name]
+    shapes = m.export("inverse_dynamics", to="numpy", close=True).outputs
+    rng = np.random.default_rng(4)
+    for state in sampled(m, 3):
+        q = m._model.coordinate_values(m.coordinates, state[None])[0]
+        qd, qdd = rng.normal(size=(2, 2))
+        found = {name: np.zeros(max(1, int(np.prod(shape)))) for name, shape in shapes.items()}
+        with np.errstate(invalid="ignore"):
+            function(q, qd, qdd, m.at().state, *found.values())
+        same(found["effort"], m.prepare("inverse_dynamics")(state, qd, qdd), rtol=rtol)
+        same(found["state"], state, 1.0, rtol)
+        assert found["guard"] > 1
+
+
+@needs_compiler
+def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    arguments = [
+        "export",
+        "four-bar",
+        "--c",
+        str(tmp_path),
+        "--question",
+        "coefficients",
+        "--of",
+        "tip",
+        "--close",
+        "--steps",
+        "3",
+    ]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert {p.name for p in tmp_path.iterdir()} == {
+        f"four_bar_coefficients{e}" for e in (".h", ".c", "_test.c")
+    }
+    assert "k < 3;" in (tmp_path / "four_bar_coefficients.c").read_text()
+    for more, message in (
+        (["--question", "coefficients"], "--of must be given"),
+        (["--question", "pose"], "forward_dynamics"),
+        (["--question", "position", "--order", "2"], "--order must be left out"),
+        (["--steps", "3"], "--steps must be left out without --close"),
+    ):
+        wrong = CliRunner().invoke(main, [*arguments[:4], *more])
+        assert wrong.exit_code == 1
+        assert message in " ".join(wrong.output.split())
+    both = [*arguments[:4], "--question", "coefficients,dynamics", "--of", "tip"]
+    assert CliRunner().invoke(main, both).exit_code == 0
+
+
+def test_guard_of_a_distant_configuration() -> None:
+    """The guard falls below one at a singular configuration; without a solution there is no radius."""
+    m = kic.load("four-bar")
+    f = m.export("coefficients", of="tip", to="numpy")
+    state = m.at().state
+    along = f(state + np.linspace(0, 2 * np.pi, 4001)[:, None] * [0, 0, 1])  # a sweep through singular states
+    assert f(state)["guard"] == pytest.approx(1000)
+    assert along["guard"].min() < 1
+    m = kic.load("five-bar")
+    far = m.export("position", to="numpy", wrt=["tip.x", "tip.y"])(m.at().value("tip")[:2] + 1e3)
+    assert np.isnan(far["radius"])
+    assert not far["residual"] < 1e-3
+
+
+def test_certified_radius_holds_the_solution() -> None:
+    m = kic.load("five-bar")
+    q = m._model.coordinate_values(m.coordinates, m.at().state[None])[0] + 0.05
+    exact = m.at(q).state
+    for steps in (1, 2, 3, 4):
+        found = m.export("position", to="numpy", steps=steps)(q)
+        apart = np.abs(found["state"] - exact).sum()
+        assert steps == 1 or apart <= found["radius"]
+    assert found["radius"] < 1e-10
+
+
+def test_casadi() -> None:
+    casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
+    m = kic.load("four-bar")
+    f = m.export("coefficients", of="tip", order=3, to="casadi", close=True)
+    c = m.at({"A": 0.5})
+    r = c.coefficients("tip", order=3)
+    q = casadi.SX.sym("q")
+    names = dict(zip(f.name_out(), f(q, m.at().state), strict=True))
+    derivative = [casadi.jacobian(names[f"tip_{k}"], q) for k in ("value", "G", "H")]
+    found = [np.array(a).ravel() for a in casadi.Function("f", [q], derivative)(0.5)]
+    for a, known in zip(found, (r.G, r.H, r.D), strict=True):
+        same(a, known.ravel())
+    assert f.sparsity_out("tip_G").nnz() == 2  # the coupler moves in a plane
+
+
+@pytest.mark.slow
+def test_jax() -> None:
+    """Derivatives in both modes equal the next order; batches equal loops."""
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install -e '.[jax]'")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        m = kic.load("four-bar")
+        f = m.export("coefficients", of="tip", to="jax", close=True)
+        r = m.at({"A": 0.5}).coefficients("tip", order=3)
+        q = jax.numpy.array([0.5])
+        for mode in (jax.jacfwd, jax.jacrev):
+            same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.value"]))(q)), r.G)
+            same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.G"]))(q))[:, :, 0], r.H[:, :, 0])
+        same(np.asarray(jax.jit(jax.jacfwd(lambda q: f(q)["tip.H"]))(q)), r.D)
+        same(np.asarray(f(0.5)["tip.G"]), r.G)
+        some = jax.numpy.linspace(0.3, 0.7, 3)[:, None]
+        whole = jax.jit(jax.vmap(lambda q: f(q)["tip.H"]))(some)
+        same(np.asarray(whole), m.at({"A": np.asarray(some)[:, 0]}).coefficients("tip").H)
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+def test_sympy_gives_the_equations_of_a_double_pendulum() -> None:
+    sympy = pytest.importorskip("sympy")
+    m = kic.load("horn-two-link")
+    d = m.export("dynamics", to="sympy", parameters="gravity.y")
+    s, e, g = sympy.symbols("shoulder elbow gravity.y", real=True)
+    half = sympy.Rational(1, 2)
+    assert sympy.simplify(d["I"][1, 0] - half * sympy.cos(e) - sympy.Rational(1, 3)) == 0
+    assert sympy.simplify(d["load"][1] - g * half * sympy.cos(s + e)) == 0
+
+
+def test_invalid_arguments() -> None:
+    m = kic.load("five-bar")
+    with raises(kic.InputError, key="to"):
+        m.export("dynamics", to="fortran")
+    with raises(kic.InputError, key="question"):
+        m.export("sweep", to="c")
+    with raises(kic.InputError, key="damping"):
+        m.export("resolve_redundancy", of="tip.x", damping=0.1, to="c")
+    with raises(kic.InputError, key="of"):
+        m.export("coefficients", to="c")
+    with raises(kic.InputError, key="order"):
+        m.export("dynamics", to="c", order=2)
+    with raises(kic.InputError, key="near"):
+        m.export("dynamics", to="c", near=m.path({"A": [1.2, 1.3], "E": [1.5, 1.5]}))
+    with raises(kic.InputError, key="near"):
+        m.export("dynamics", to="c", near=kic.load("four-bar").at())
+    with raises(kic.InputError, key="parameters", name="elbow.axis.rx"):
+        kic.load("puma560").export("dynamics", to="c", parameters="elbow.axis.rx")
+    with raises(
+        kic.InputError, key="parameters", name="crank.mass"
+    ):  # a massless body is no row of the tables
+        m.export("dynamics", to="c", parameters="crank.mass")
+    with raises(kic.UnknownNameError):
+        m.export("dynamics", to="c", parameters="link9.mass")
+    with raises(kic.InputError, key="close"):
+        m.export("dynamics", to="sympy", close=True)
+    f = m.export("inverse_dynamics", to="numpy")
+    with raises(kic.InputError, key="qd"):
+        f(m.at().state)
+    with raises(kic.InputError, key="qd"):
+        f(m.at().state, [1.0, 2.0, 3.0], [0.0, 0.0])
+    with raises(kic.InputError):
+        f(m.at().state, [1.0, 2.0], [0.0, 0.0], [1.0])
+    with raises(kic.InputError, batches={"state": (), "qd": (2,), "qdd": (3,)}):
+        f(m.at().state, np.zeros((2, 2)), np.zeros((3, 2)))
+    with raises(kic.InputError, key="parameters", got=("coupler.mass",)):
+        m.export("dynamics", to="numpy", parameters=["coupler.mass", "gravity.y", "coupler.mass"])
+    with raises(kic.InputError, key="parameters", got="A.axis.x") as caught:
+        m.export("dynamics", to="numpy", parameters="A.axis.x")
+    assert "directions" in str(caught.value)
+    with raises(kic.InputError, key="parameters", got="B.at.x"):  # the loop closes for one dimension only
+        kic.load("bennett").export("dynamics", to="numpy", parameters="B.at.x")
+    for close, steps in ((False, "x"), (False, 0), (False, 3), (True, "x"), (True, 0)):
+        with raises(kic.InputError, key="steps"):
+            m.export("dynamics", to="numpy", close=close, steps=steps)
+    for name in (5, "", "two words", "2r"):
+        with raises(kic.InputError, key="name", got=name):
+            m.export("dynamics", to="numpy", name=name)
+    assert m.export("dynamics", to="numpy", name="arm.left-1").name == "arm_left_1"
+    assert m.export("dynamics", to="c", name="dof").name == "dof"
+    with pytest.raises(kic.InputError, match="Its options are loads, wrt, name, steps and precision"):
+        m.export("dynamics", to="c", odd=1)
+
+
+def test_one_number_is_an_array_of_size_one() -> None:
+    m = kic.load("four-bar")
+    f = m.export("inverse_dynamics", to="numpy", close=True)
+    same(f(q=0.5, qd=1, qdd=2.0)["effort"], f(q=[0.5], qd=[1.0], qdd=[2.0])["effort"])
+    same(f(q=0.5, qd=1, qdd=2.0)["effort"], m.at(0.5).inverse_dynamics(1.0, 2.0))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["int", "main", "sinf", "printf", "failed", "near", "effort_known"])
+def test_names_that_are_words_of_c(name: str, tmp_path: Path) -> None:
+    """A function and parts with names that C reserves compile; the test program passes."""
+    link = kic.Body("int", mass=1.0, com=(1, 0, 0), inertia=(1, 1, 1, 0, 0, 0))
+    joint = kic.Joint("void", "revolute", ("ground", "int"), at=(0, 0, 0), axis=(0, 0, 1))
+    m = kic.Mechanism("main", [link], [joint])
+    assert COMPILER is not None
+    for question, options in (("inverse_dynamics", {}), ("coefficients", {"of": ["int", "void"]})):
+        code = m.export(question, to="c", name=name, close=True, **options)
+        assert code.name in (name, f"m_{name}")
+        files = [str(path) for path in code.save(tmp_path)[1:]]
+        program = str(tmp_path / "program")
+        subprocess.run(
+            [COMPILER, "-std=c99", "-Werror", *files, "-o", program, "-lm"], check=True, timeout=300
+        )
+        subprocess.run([program], check=True, timeout=60)
+
+
+def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    code = kic.load("four-bar").export("position", to="c")
+    file = tmp_path / "file"
+    file.write_text("kept")
+    for place in (file, file / "below"):
+        with raises(kic.FileError, path=place):
+            code.save(place)
+    for wrong in (None, "", 3):
+        with raises(kic.FileError, key="directory"):
+            code.save(wrong)  # type: ignore[arg-type]
+    (tmp_path / f"{code.name}.c").mkdir()
+    with raises(kic.FileError, path=tmp_path / f"{code.name}.c"):
+        code.save(tmp_path)

@@ -1,0 +1,240 @@
+"""FMUs of FMI 3.0: the description, and runs of their binaries, equal those of kic."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from raising import raises
+
+import kic
+from kic.cli.main import main
+from kic.export import fmu
+from kic.export.fmu_description import _structured
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+# one step of fourth order is 1 ms; motions of a second change by 1e-9 of their size with half of it
+RUN_RTOL = 1e-6
+
+
+def five_bar() -> kic.Mechanism:
+    return kic.load("five-bar").replace(gravity=(0.0, -386.4, 0.0))
+
+
+def described(f: kic.FMU) -> tuple[ElementTree.Element, list[dict[str, str]]]:
+    root = ElementTree.fromstring(f.description)
+    return root, [v.attrib for v in root.iter("Float64")]
+
+
+def test_description() -> None:
+    """Variables stand at their references, with units, start values and derivatives."""
+    m = kic.load("five-bar")
+    f = m.export("forward_dynamics", to="fmu", parameters=["coupler.mass", "gravity.y"])
+    root, variables = described(f)
+    names = [v["name"] for v in variables]
+    assert names == [
+        "time", "q.A", "q.E", "qd.A", "qd.E", "qdd.A", "qdd.E", "effort.A", "effort.E",
+        "parameters.coupler.mass", "parameters.gravity.y", "step_size", "residual", "guard",
+    ]  # fmt: skip
+    assert [v["valueReference"] for v in variables] == [str(k) for k in range(len(names))]
+    assert [variables[int(v["derivative"])]["name"] for v in variables if "derivative" in v] == names[1:5]
+    of = dict(zip(names, variables, strict=True))
+    start = m._model.coordinate_values(m.coordinates, m.at().state[None])[0]
+    assert [float(of[n]["start"]) for n in ("q.A", "q.E")] == start.tolist()
+    assert float(of["parameters.coupler.mass"]["start"]) == m["coupler"].mass
+    assert of["effort.A"]["causality"] == "input"
+    assert of["parameters.gravity.y"]["variability"] == "tunable"
+    units = {u.attrib["name"]: u.find("BaseUnit") for u in root.iter("Unit")}
+    assert of["effort.A"]["unit"] == "lbf.in"
+    torque = units["lbf.in"]
+    assert torque is not None
+    assert {k: float(x) for k, x in torque.attrib.items()} == pytest.approx(
+        {"kg": 1, "m": 2, "s": -2, "factor": 0.45359237 * 9.80665 * 0.0254}
+    )
+    structure = {
+        kind: [names[int(e.attrib["valueReference"])] for e in root.iter(kind)]
+        for kind in ("Output", "ContinuousStateDerivative", "InitialUnknown")
+    }
+    assert structure["Output"] == names[1:7]
+    assert structure["ContinuousStateDerivative"] == names[3:7]
+    assert structure["InitialUnknown"] == names[5:7]
+
+
+def test_archive_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = kic.load("five-bar").export("forward_dynamics", to="fmu")
+    monkeypatch.setattr(fmu.shutil, "which", lambda name: None)
+    monkeypatch.delenv("CC", raising=False)
+    file = tmp_path / "five-bar.fmu"
+    with raises(kic.MissingExtraError, extra="C compiler"):
+        f.save(file)
+    assert not file.exists()
+    monkeypatch.setenv("CC", "false")
+    with raises(kic.MissingExtraError, extra="C compiler"):
+        f.save(file)
+    assert f.save(file, binary=False) == file
+    first = file.read_bytes()
+    f.save(file, binary=False)
+    assert file.read_bytes() == first
+    with ZipFile(file) as archive:
+        names = archive.namelist()
+        build = ElementTree.fromstring(archive.read("sources/buildDescription.xml"))
+        assert archive.read("modelDescription.xml").decode() == f.description
+    for source in build.iter("SourceFile"):
+        assert f"sources/{source.attrib['name']}" in names
+    assert not [name for name in names if name.startswith("binaries")]
+
+
+def test_names_of_components_and_other_units() -> None:
+    """Components are entries of arrays; units of unknown size have a name alone."""
+    m = kic.load("three-rps").replace(units=kic.Units(length="cubit", mass="kg", time="ms", force="N"))
+    root, variables = described(m.export("forward_dynamics", to="fmu", parameters=["gravity.z"]))
+    of = {v["name"]: v for v in variables}
+    assert of["parameters.gravity.z"]["unit"] == "cubit/ms2"
+    assert float(of["step_size"]["start"]) == 1.0
+    base = {u.attrib["name"]: (u[0].attrib if len(u) else {}) for u in root.iter("Unit")}
+    assert not base["cubit"]
+    assert base["ms"] == {"s": "1", "factor": "0.001"}
+    assert _structured("q", "U1.2") == "q.U1[2]"
+    assert _structured("q", "left-arm") == "q.'left-arm'"
+
+
+def test_invalid_arguments(tmp_path: Path) -> None:
+    m = kic.load("five-bar")
+    with raises(kic.InputError, key="question", got="inverse_dynamics"):
+        m.export("inverse_dynamics", to="fmu")
+    with raises(kic.InputError, key="precision"):
+        m.export("forward_dynamics", to="fmu", precision="float")
+    f = m.export("forward_dynamics", to="fmu")
+    with raises(kic.InputError, key="path"):
+        f.save(tmp_path / "five-bar.zip")
+    with raises(kic.FileError):
+        f.save(tmp_path / "no" / "five-bar.fmu", binary=False)
+    runner = CliRunner()
+    for arguments in ([], ["--c", "x", "--fmu", "x.fmu"], ["--c", "x", "--no-binary"]):
+        assert runner.invoke(main, ["export", "four-bar", *arguments]).exit_code == 2
+    result = runner.invoke(
+        main, ["export", "four-bar", "--fmu", str(tmp_path / "a.fmu"), "--question", "inverse_dynamics"]
+    )
+    assert result.exit_code == 1
+    assert "forward_dynamics" in result.output
+
+
+@needs_compiler
+def test_the_sources_compile_without_warnings(tmp_path: Path) -> None:
+    f = kic.load("four-bar").export("forward_dynamics", to="fmu")
+    for name, text in f.sources.items():
+        (tmp_path / name).write_text(text)
+    assert COMPILER is not None
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+    for name in ("fmi3.c", f"{f.name}.c"):
+        command = [COMPILER, *strict, "-c", str(tmp_path / name), "-o", str(tmp_path / "x.o")]
+        subprocess.run(command, check=True, timeout=300)
+
+
+class Library:
+    """Co-simulation of a saved FMU through the functions of its binary."""
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        with ZipFile(file) as archive:
+            (name,) = [n for n in archive.namelist() if n.startswith("binaries")]
+            self.dll = ctypes.CDLL(archive.extract(name, folder))
+            root = ElementTree.fromstring(archive.read("modelDescription.xml"))
+        self.of = {v.attrib["name"]: int(v.attrib["valueReference"]) for v in root.iter("Float64")}
+        self.messages: list[str] = []
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+        self.log = kind(lambda e, status, category, message: self.messages.append(message.decode()))
+        make = self.dll.fmi3InstantiateCoSimulation
+        make.restype = ctypes.c_void_p
+        token = root.attrib["instantiationToken"].encode()
+        assert make(b"", b"wrong", None, 0, 0, 0, 0, None, ctypes.c_size_t(0), None, self.log, None) is None
+        self.own = ctypes.c_void_p(
+            make(b"", token, None, 0, 0, 0, 0, None, ctypes.c_size_t(0), None, self.log, None)
+        )
+
+    def _float64(self, kind: str, names: tuple[str, ...], values: list[float]) -> tuple[int, list[float]]:
+        n = len(names)
+        references = (ctypes.c_uint32 * n)(*[self.of[name] for name in names])
+        array, size = (ctypes.c_double * n)(*values), ctypes.c_size_t(n)
+        return getattr(self.dll, f"fmi3{kind}Float64")(self.own, references, size, array, size), list(array)
+
+    def set(self, **values: float) -> int:
+        return self._float64("Set", tuple(k.replace("_", ".", 1) for k in values), list(values.values()))[0]
+
+    def get(self, *names: str) -> np.ndarray:
+        status, values = self._float64("Get", names, [0.0] * len(names))
+        assert status <= 1
+        return np.array(values)
+
+    def start(self) -> int:
+        none = ctypes.c_double(0.0)
+        assert self.dll.fmi3EnterInitializationMode(self.own, False, none, none, False, none) == 0
+        return int(self.dll.fmi3ExitInitializationMode(self.own))
+
+    def step(self, time: float, h: float) -> int:
+        flags, last = [ctypes.c_bool() for _ in range(3)], ctypes.c_double()
+        return int(
+            self.dll.fmi3DoStep(
+                self.own, ctypes.c_double(time), ctypes.c_double(h), True,
+                *map(ctypes.byref, flags), ctypes.byref(last),
+            )
+        )  # fmt: skip
+
+
+@needs_compiler
+def test_co_simulation_equals_simulate(tmp_path: Path) -> None:
+    """Runs from other start values, with efforts that change, follow those of `simulate`."""
+    m = five_bar()
+    f = m.export("forward_dynamics", to="fmu", parameters=["coupler.mass"])
+    own = Library(f.save(tmp_path / "five-bar.fmu"), tmp_path)
+    mass = 1.3 * m["coupler"].mass
+    assert own.set(q_A=1.4, q_E=1.2, qd_A=0.5) == 0
+    assert own._float64("Set", ("parameters.coupler.mass",), [mass])[0] == 0
+    assert own.start() == 0
+    heavy = m.replace("coupler", mass=mass)
+    near, qd = heavy.at({"A": 1.4, "E": 1.2}), [0.5, 0.0]
+    for k, effort in enumerate((0.3, 1.3, -0.5)):
+        assert own.set(effort_A=effort) == 0
+        assert own.step(0.03 * k, 0.03) == 0
+        run = heavy.simulate([0.0, 0.03], [effort, 0.0], near=near, qd=qd)
+        near, qd = run.configuration[-1], run.qd[-1]
+        found = own.get("q.A", "q.E", "qd.A", "qd.E", "time")
+        known = np.array([*run.q[-1], *run.qd[-1], 0.03 * (k + 1)])
+        assert np.abs(found - known).max() <= RUN_RTOL * np.abs(known).max()
+        assert own.get("residual")[0] < 1e-11
+    assert own.get("guard")[0] > 1
+    assert own.set(q_A=0.0) == 3  # states cannot be set after the initialization
+    assert own.set(effort_A=float("nan")) == 3
+    assert own.dll.fmi3Reset(own.own) == 0
+    assert own.set(q_A=3.1, q_E=0.0) == 0  # out of reach: an error and a message
+    assert own.start() == 3
+    assert "do not close" in own.messages[-1]
+
+
+@needs_compiler
+def test_importer(tmp_path: Path) -> None:
+    """FMPy finds no problem, and both kinds of simulation equal `simulate`; a state can be restored."""
+    fmpy = pytest.importorskip("fmpy", reason="needs FMPy: pip install -e '.[fmu]'")
+    from fmpy.validation import validate_fmu
+
+    for name, t in (("five-bar", 0.1), ("three-rps", 0.1), ("scara", 0.1)):
+        m = five_bar() if name == "five-bar" else kic.load(name)
+        file = str(m.export("forward_dynamics", to="fmu").save(tmp_path / "a.fmu"))
+        assert validate_fmu(file) == []
+        known = m.simulate(t)
+        for kind in ("ModelExchange", "CoSimulation"):
+            r = fmpy.simulate_fmu(
+                file, fmi_type=kind, stop_time=t, output_interval=t / 10, relative_tolerance=1e-9
+            )
+            found = np.array(list(r[-1]))[1 : 1 + 2 * len(m.coordinates)]
+            expected = np.concatenate([known.q[-1], known.qd[-1]])
+            assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+    assert CliRunner().invoke(main, ["export", "four-bar", "--fmu", str(tmp_path / "b.fmu")]).exit_code == 0
+    assert validate_fmu(str(tmp_path / "b.fmu")) == []

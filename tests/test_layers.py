@@ -1,0 +1,162 @@
+"""No package calls a higher one, except short methods of the user's types that import it lazily.
+
+import-linter enforces the order of the packages (`pyproject.toml`). This test reads what it cannot see: place
+and length of functions with lazy imports, imports by string, and calls through objects of a type that only
+type checkers import.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import kic
+
+ROOT = Path(kic.__file__).parent
+# modules whose classes may delegate upward, in methods of at most this many statements
+DELEGATING, STATEMENTS_MAX = {"configuration", "mechanism", "evaluator"}, 3
+
+ANY_MODULE = "import_module"
+# calls upward that are to be removed, as "module.Class.function: called"
+KNOWN = {
+    # the account of mobility needs configurations, but decides the degrees of freedom of the model below them
+    "transfer.compiled_model.CompiledModel.dof: mobility",
+    "transfer.compiled_model.CompiledModel.check_number: mobility",
+    "transfer.compiled_model.CompiledModel._unnamed: mobility",
+    "transfer.coordinate_transfer.CoordinateTransfer.undriven_freedom: mobility",
+}
+# modules that are named by data: optional packages, and kernels for the process that compiles
+BY_NAME = {
+    "kernels.compiler._Cache.load_overload: import_module",
+    "kernels.second_process.serve: import_module",
+    "numerics.optional.import_optional: import_module",
+}
+
+
+@cache
+def layers() -> dict[str, int]:
+    """Return the height of each package and module at the top of kic."""
+    text = (ROOT.parent / "pyproject.toml").read_text(encoding="utf-8")
+    names = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]["layers"]
+    return {name.removeprefix("kic."): height for height, name in enumerate(reversed(names))}
+
+
+@cache
+def module(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def paths() -> list[Path]:
+    """Return the modules of the package; `kernel_library` has only scripts."""
+    found = (p for p in ROOT.rglob("*.py") if p.parent.name != "kernel_library")
+    return sorted(p for p in found if p.name != "__main__.py" and p != ROOT / "__init__.py")
+
+
+def height(name: str) -> int:
+    """Return the height of a dotted module below kic; the root itself is lowest."""
+    return layers().get(name.split(".")[0], len(layers()) if name == ANY_MODULE else -1)
+
+
+def called(node: ast.Call) -> str:
+    """Return the name of the function or method that is called."""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield (module below kic, name) that a statement or a call imports."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "kic":
+        for alias in node.names:
+            home = (node.module or "").removeprefix("kic").removeprefix(".")
+            yield home or kic._HOME.get(alias.name, alias.name), alias.name
+    elif isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.startswith("kic."):
+                yield alias.name.removeprefix("kic."), alias.name
+    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+        text = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
+        if isinstance(text, ast.Constant):
+            yield str(text.value).removeprefix("kic."), "import_module"
+        else:
+            yield ANY_MODULE, "import_module"
+
+
+@cache
+def nodes(path: Path) -> list[tuple[str, ast.AST]]:
+    """Return the imports, calls and functions of a module, with the dotted name of their function."""
+    found, todo = list[tuple[str, ast.AST]](), [("", module(path))]
+    while todo:
+        owner, node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            owner = f"{owner}.{node.name}".lstrip(".")
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call | ast.FunctionDef):
+            found.append((owner, node))
+        todo += [(owner, child) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def is_delegate(path: Path, owner: str) -> bool:
+    """Return True for a short method of a class of the user's types."""
+    *classes, name = owner.split(".")
+    if path.stem not in DELEGATING or path.parent != ROOT:
+        return False
+    for around, node in nodes(path):
+        if around == owner and isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            return len(classes) == 1 and name == node.name and len(body) <= STATEMENTS_MAX
+    return False
+
+
+def type_only(tree: ast.Module) -> set[ast.AST]:
+    """Return the nodes that only type checkers execute."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
+
+
+@cache
+def methods(name: str, kind: str) -> frozenset[str]:
+    """Return the public methods that a class of a module defines itself."""
+    path = ROOT / Path(*name.split(".")).with_suffix(".py")
+    if not path.exists():
+        return frozenset()
+    bodies = [n.body for n in module(path).body if isinstance(n, ast.ClassDef) and n.name == kind]
+    found = (n.name for body in bodies for n in body if isinstance(n, ast.FunctionDef))
+    return frozenset(method for method in found if not method.startswith("_"))
+
+
+@cache
+def defined_up_to(limit: int) -> frozenset[str]:
+    """Return the names of functions and methods in modules up to a height."""
+    low = (p for p in paths() if height(".".join(p.relative_to(ROOT).with_suffix("").parts)) <= limit)
+    return frozenset(n.name for p in low for _, n in nodes(p) if isinstance(n, ast.FunctionDef))
+
+
+def calls_upward() -> Iterator[str]:
+    """Yield calls and imports upward that the rule does not allow."""
+    for path in paths():
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        own, hidden, borne = height(name), type_only(module(path)), set[str]()
+        for owner, node in nodes(path):
+            for home, imports in imported(node):
+                if height(home) <= own:
+                    continue
+                if node in hidden:
+                    borne |= methods(home, imports)
+                elif not is_delegate(path, owner):
+                    yield f"{name}.{owner}: {home}"
+        for owner, node in nodes(path):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                method = called(node)
+                if method in borne and method not in defined_up_to(own):
+                    yield f"{name}.{owner}: {method}"
+
+
+def test_only_short_methods_of_the_users_types_call_higher_layers() -> None:
+    assert set(calls_upward()) == KNOWN | BY_NAME
+
+
+def test_every_package_has_a_layer() -> None:
+    names = {p.relative_to(ROOT).parts[0].removesuffix(".py") for p in paths()}
+    assert names == set(layers())

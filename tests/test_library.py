@@ -1,0 +1,134 @@
+"""The library of kernels: machine code of a wheel, which needs neither a compiler nor Numba."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from library_types import SIGNATURES
+
+import kic
+from kic.io.library import models_directory
+from kic.kernels import library
+
+# an installed package has no build scripts
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "kic" / "kernel_library" / "build.py"
+
+
+def python(*arguments: str, root: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    everything = {**os.environ, "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8", **env}
+    return subprocess.run(
+        [sys.executable, *arguments], env=everything, cwd=root, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_recorded_types_are_current() -> None:
+    """The types of arguments follow from the calls of the package, not from a list."""
+    code = "import json, build; print(json.dumps(build.recorded()))"
+    told = python("-c", f"import sys; sys.path.insert(0, {str(BUILD.parent)!r}); {code}")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout) == json.loads(SIGNATURES.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder with an empty file in place of a library."""
+    monkeypatch.setattr(library, "_FOLDER", tmp_path)
+    library.source_key.cache_clear()
+    (tmp_path / "kernels.so").touch()
+    yield tmp_path
+    library.source_key.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"sources": "0"}, "was built from other sources"),
+        ({"sha256": "0"}, "is damaged"),
+        ({"file": "no.so"}, "is missing"),
+        ({"file": 3}, "has a damaged description"),
+        ({}, "cannot be loaded"),
+        (None, "has a damaged description"),
+    ],
+)
+def test_unusable_libraries_warn(place: Path, changes: dict[str, object] | None, problem: str) -> None:
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of no bytes
+    description = {"file": "kernels.so", "sha256": empty, "sources": library.source_key()}
+    text = "" if changes is None else json.dumps(description | changes)
+    (place / library.DESCRIPTION).write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "MODULE", "_no_library")
+        patch.delenv("KIC_KERNELS", raising=False)
+        with pytest.warns(kic.KernelLibraryWarning, match=problem):
+            assert library.load() is None
+        patch.setenv("KIC_KERNELS", "jit")
+        assert library.load() is None
+
+
+def test_no_library_is_a_checkout(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KIC_KERNELS", raising=False)
+    assert library.load() is None
+
+
+# the only kernel of the small library computes the coefficients of open chains to first order
+USE = """
+import sys
+sys.modules["numba"] = None
+import numpy as np, kic
+m = kic.load("puma560")
+c = m.at(np.full(6, 0.3))
+print(c.coefficients("link6", order=1).G.tobytes().hex())
+from kic.kernels.constraint_jacobian import first_order
+numbers = np.zeros((2, 3)), np.zeros((2, 3))
+print(first_order.precompiled.py_func is first_order.py_func, first_order.types[0])
+for bad in ((), (1,), (None,) * 5, (*numbers, *numbers, 1), (np.zeros((2, 3), np.int64),) * 5, ("",) * 40):
+    try:
+        first_order.precompiled(*bad)
+    except TypeError as error:
+        print(error)
+try:
+    c.coefficients("link6", order=2)
+except kic.MissingExtraError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_library_without_numba(tmp_path: Path) -> None:
+    """A library of one kernel is built, loaded and called, and damaged."""
+    headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    if not headers or not shutil.which(shlex.split(os.environ.get("CC", "cc"))[0]):
+        pytest.skip("no C compiler, or no headers of Python; `.ci/run` reports this")
+    shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__", "_library*"))
+    shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
+    kernels, name = tmp_path / "kic" / "kernels", "constraint_jacobian.first_order"
+    processor = json.loads(
+        python("-c", "import json, build; print(json.dumps(build.DEFAULT))", root=BUILD.parent).stdout
+    )[-1]
+    built = python(str(BUILD), name, "--processors", processor, "--output", str(kernels))
+    assert built.returncode == 0, built.stderr
+    told = python("-W", "error", "-c", USE, root=tmp_path, KIC_KERNELS=processor)
+    assert told.returncode == 0, told.stderr
+    G, attributes, *errors, remedy = told.stdout.splitlines()
+    want = kic.load("puma560").at(np.full(6, 0.3)).coefficients("link6", order=1).G
+    found = np.frombuffer(bytes.fromhex(G)).reshape(want.shape)
+    assert np.abs(found - want).max() <= 1e-13 * np.abs(want).max()
+    assert attributes == "True l2d2d2d1d2"
+    assert errors == [f"The kernel {name} has no machine code for these arguments."] * 6
+    assert remedy == "Arguments of these types need Numba. Run: pip install 'kic[jit]'."
+    # a library that is damaged is not loaded
+    file = kernels / json.loads((kernels / library.DESCRIPTION).read_text(encoding="utf-8"))["file"]
+    file.write_bytes(file.read_bytes()[:-1])
+    told = python("-c", USE, root=tmp_path)
+    assert "is damaged. Numba compiles them." in told.stderr
+    assert "Kernels without their library need Numba." in told.stderr

@@ -1,0 +1,114 @@
+"""Joints that are locked, unlocked, or replaced by another type."""
+
+import numpy as np
+import pytest
+from raising import raises
+
+import kic
+
+
+def test_a_locked_arm_is_the_arm_with_constant_coordinates() -> None:
+    arm = kic.load("panda")
+    locked = arm.lock({"joint4": -1.5, "joint7": 0.3})
+    free = [0, 1, 2, 4, 5]
+    phi = np.random.default_rng(3).uniform(-1.0, 1.0, (6, 7))
+    phi[:, [3, 6]] = -1.5, 0.3
+    a, b = locked.at(phi[:, free]), arm.at(phi)
+    assert locked.coordinates == tuple(arm.coordinates[k] for k in free)
+    assert np.allclose(a.value("flange"), b.value("flange"), atol=1e-13)
+    for order in "GH":
+        whole = getattr(b.coefficients("flange"), order)
+        for axis in range(2, whole.ndim):
+            whole = whole.take(free, axis=axis)
+        assert np.allclose(getattr(a.coefficients("flange"), order), whole, atol=1e-12)
+    effort = b.inverse_dynamics(0.3 * np.eye(7)[free].sum(0), np.eye(7)[free].sum(0))
+    assert np.allclose(a.inverse_dynamics(np.full(5, 0.3), np.ones(5)), effort[:, free], atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [("five-bar", {"A": 2.0}), ("gough-stewart", {"L1": 1.05, "L4": 1.1}), ("five-bar", {"C": -2.0})],
+)
+def test_loops_close_at_the_locked_value(model, values) -> None:
+    m = kic.load(model)
+    locked = m.lock(values)
+    assert locked.dof == m.dof - len(values) == len(locked.coordinates)
+    rest = {c: locked.at().value(c) + 0.01 for c in locked.coordinates}
+    a, b = locked.at(rest), m.at({**values, **rest})
+    assert np.allclose(a.coefficients("com").values, b.coefficients("com").values, atol=1e-9)
+    kept = [m.coordinates.index(c) for c in locked.coordinates if c in m.coordinates]
+    if set(values) <= set(m.coordinates):
+        assert np.allclose(
+            a.dynamics().load, b.dynamics().load[kept], atol=1e-9 * abs(b.dynamics().load).max()
+        )
+    again = locked.unlock()
+    assert again.dof == m.dof
+    for name, value in values.items():
+        assert abs(again.at().value(name) - value) < 1e-10
+
+
+def test_a_leg_that_is_a_distance_is_locked() -> None:
+    m = kic.linkages.stewart(base_radius=1.0, platform_radius=0.5, height=1.0, legs="distance")
+    locked = m.lock({"L1": 1.2})
+    assert (locked.dof, locked["L1"].fixed) == (5, True)
+    assert locked.lock(["L2", "L3"]).coordinates == ("L4", "L5", "L6")
+    assert locked.lock(["L2", "L3"]).unlock(["L1", "L3"]).coordinates == ("L1", "L3", "L4", "L5", "L6")
+
+
+def test_a_coupling_locks_the_last_of_its_joints() -> None:
+    names = ("a", "b", "c")
+    m = kic.Mechanism(
+        "row",
+        [kic.Body(name) for name in names],
+        [
+            kic.Joint(name.upper(), "revolute", ("ground", name), (k, 0, 0), (0, 0, 1))
+            for k, name in enumerate(names)
+        ],
+        couplings=[kic.Coupling("sum", ("A", "B", "C"), ratios=(1.0, 2.0, 3.0))],
+        points=[kic.Point("tip", "c", (3, 0, 0))],
+        coordinates=["A", "B"],
+    )
+    one = m.lock({"A": 0.3})
+    assert one.coordinates == ("B",)
+    assert abs(one.at({"B": 0.2}).value("C") + 0.7 / 3) < 1e-12
+    both = one.lock({"B": 0.2})
+    assert (both.dof, both["C"].type, both.couplings) == (0, "fixed", ())
+    assert np.allclose(both.at().value("tip"), m.at([0.3, 0.2]).value("tip"))
+
+
+def test_bad_locks_raise() -> None:
+    m = kic.load("four-bar")
+    with raises(kic.UnknownNameError, name="Q"):
+        m.lock({"Q": 1.0})
+    with raises(kic.UnknownNameError, name="crank"):
+        m.lock("crank")
+    with raises(kic.InputError, key="values"):
+        m.lock({"A": [1.0, 1.1]})
+    with raises(kic.InputError, key="A"):
+        m.lock({"A": "70deg"})
+    with raises(kic.InputError, name="A", key="values"):
+        m.replace(
+            "A",
+            type="fixed",
+        ).lock("A")
+    for names in ("A", None):
+        with raises(kic.InputError, key="names"):
+            m.lock("A").replace(gravity=(0, 0, 0)).unlock(names)
+    with pytest.raises(kic.ConfigurationError):
+        kic.linkages.four_bar(4.0, 1.0, 3.5, 3.0).lock({"D": 0.1})
+
+
+@pytest.mark.parametrize("new", ["fixed", "prismatic", "cylindrical", "spherical"])
+def test_a_joint_changes_its_type_in_one_call(new) -> None:
+    m = kic.load("horn-two-link").replace("elbow", damping=1.0, limits=(-1.0, 1.0), stiffness=2.0)
+    made = m.replace("elbow", type=new)
+    assert made["elbow"].type == new
+    assert made["elbow"].at == m["elbow"].at
+    assert made.dof == 1 + {"fixed": 0, "prismatic": 1, "cylindrical": 2, "spherical": 3}[new]
+    assert not any(made["elbow"].stiffness)
+    assert m.replace("elbow", type="revolute") == m
+    made.at().coefficients("tip")
+    with raises(kic.ModelError, key="type"):
+        m.replace("elbow", type=["fixed"])
+    with raises(kic.ModelError, key="axis2"):
+        m.replace("elbow", type="universal")

@@ -1,0 +1,186 @@
+"""MJCF files and compiled models: parts that others refer to, numbers of compiled models, mutated files."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from mjcf_answers import answers, compare, different, peer_answers, state
+from mjcf_files import EQUALITIES, FLEX, INERTIA, REQUIRED, closed_file, open_file
+from raising import raises
+
+import kic
+
+mujoco = pytest.importorskip("mujoco")
+
+
+@pytest.fixture(autouse=True)
+def quiet_mujoco(tmp_path, monkeypatch):
+    """Keep the log of MuJoCo's warnings out of the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+HINGE = '<joint name="j" axis="0 1 0"/>'
+MESH = '<asset><mesh name="m" vertex="0 0 0 .3 0 0 0 .4 0 0 0 .5 .3 .4 .1"/></asset>'
+SITES = '<site name="s" pos=".3 0 0"/></body><geom name="g" type="cylinder" size=".2 .3" pos=".6 .5 .5"/>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{MESH}<worldbody><body name="b">{HINGE}<geom type="box" mesh="m"/></body></worldbody>',
+        f'{MESH}<worldbody><body name="b">{HINGE}{INERTIA}<geom type="capsule" mesh="m"/></body></worldbody>',
+        f'<worldbody><body name="b">{HINGE}{INERTIA}{SITES}<site name="w" pos="1 1 1"/></worldbody><tendon>'
+        '<spatial name="t"><site site="s"/><geom geom="g"/><site site="w"/></spatial></tendon>',
+        '<asset><texture name="x" type="2d" builtin="flat" width="8" height="8"/></asset><worldbody>'
+        f'<light type="image" texture="x"/><body name="b">{HINGE}{INERTIA}</body></worldbody>',
+        f'{MESH}<worldbody><body name="b">{HINGE}{INERTIA}<geom name="g" type="mesh" mesh="m"/></body>'
+        '</worldbody><sensor><framepos objtype="geom" objname="g"/></sensor><contact>'
+        '<exclude body1="b" body2="world"/></contact><custom><tuple name="t">'
+        '<element objtype="geom" objname="g"/></tuple></custom>',
+        # inertia from geoms although it is given, and a total mass with a fixed body
+        f'<compiler inertiafromgeom="true"/>{MESH}<worldbody><body name="b">{HINGE}{INERTIA}<geom '
+        'type="mesh" mesh="m"/></body></worldbody>',
+        f'<compiler settotalmass="3"/>{MESH}<worldbody><body name="a"><geom type="mesh" mesh="m"/></body>'
+        f'<body name="b">{HINGE}{INERTIA}</body></worldbody>',
+        f'<compiler inertiagrouprange="1 2"/>{MESH}<worldbody><body name="b">{HINGE}<geom type="mesh" '
+        'mesh="m"/><geom size=".1" group="1"/></body></worldbody>',
+    ],
+    ids=["fitted", "fitted and inertia", "wrapped", "light", "references", "from geoms", "total", "groups"],
+)  # fmt: skip
+def test_geometry_that_is_left_out_changes_nothing(text):
+    own, peer, _ = compare(f"<mujoco>{text}</mujoco>")
+    assert not different(own, peer)
+
+
+def test_flexible_bodies_are_left_out_with_their_equalities():
+    text = FLEX.replace("<edge", '<edge equality="true"')
+    assert any("flexible" in remark for remark in kic.from_mjcf(text).remarks)
+    with pytest.raises(kic.ModelFileError):
+        kic.from_mjcf(text, strict=True)
+
+
+def test_free_bodies_in_loops_are_where_the_file_has_them():
+    text = f"""<mujoco><worldbody><body name="crank"><joint name="A" axis="0 1 0"/>{INERTIA}
+    <site name="a" pos="0 0 .5"/></body>
+    <body name="coupler" pos=".5 0 .5" quat="0 1 0 0"><freejoint name="f"/>{INERTIA}
+    <site name="l" pos="-.5 0 0"/><site name="r" pos=".5 0 0"/></body>
+    <body name="rocker" pos="1 0 0"><joint name="B" axis="0 1 0"/>{INERTIA}
+    <site name="b" pos="0 0 .5"/></body></worldbody>
+    <equality><connect site1="a" site2="l"/><connect site1="b" site2="r"/></equality></mujoco>"""
+    m = kic.from_mjcf(text)
+    pose = m.at().pose("coupler_frame")
+    assert abs(m.at().value("A")) < 1e-12
+    assert np.abs(pose.translation - [0.5, 0, 0.5]).max() < 1e-12
+    assert np.abs(pose.rotation.as_matrix() - np.diag([1, -1, -1])).max() < 1e-12
+    assert not any("open" in remark for remark in m.remarks)
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_actuators_of_all_kinds(kind):
+    m = kic.from_mjcf(open_file(kind))
+    # those that act on a ball joint or a body are ignored
+    assert [motor.name for motor in m.motors] == ["a", "z"][kind in ("orientation", "adhesion") :]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('<body name="b" pos="1 -inf 3"><freejoint/><geom size=".1"/></body>', "b"),
+        ('<body name="b"><joint/><geom size=".1"/><site name="s" euler="inf 0 90"/></body>', "s"),
+        ('<body name="b"><joint name="j" pos="inf 0 0"/><geom size=".1"/></body>', "j"),
+    ],
+)
+def test_numbers_of_mjcf_that_are_not_finite(text, name):
+    loop = '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>'
+    with raises(kic.ModelFileError, name=name):
+        kic.from_mjcf(f'<mujoco><worldbody>{text}<body name="a"/></worldbody>{loop}</mujoco>')
+
+
+# numbers that MuJoCo derives when it compiles, and uses instead of those that they follow from
+DERIVED = ("body_subtreemass", "sameframe")
+COMPILED = [open_file(), *(closed_file(texts[0]) for texts in EQUALITIES.values())]
+
+
+@pytest.mark.parametrize("text", COMPILED, ids=["open", *EQUALITIES])
+def test_numbers_of_compiled_models(text):
+    """Change each table of numbers: the answers follow, or a remark or an error says that they do not."""
+    model = mujoco.MjModel.from_xml_string(text)
+    tables = [key for key in dir(model) if isinstance(getattr(model, key), np.ndarray) and key[0] != "_"]
+    tables = [key for key in tables if getattr(model, key).dtype.kind == "f" and getattr(model, key).size]
+    at = state(model)
+    before, remarks = peer_of(model, at), set(kic.from_mjcf(model).remarks)
+    silent, checked = [], 0
+    for key in tables:
+        model = mujoco.MjModel.from_xml_string(text)
+        for kind in ("body", "geom", "site"):
+            getattr(model, f"{kind}_sameframe")[:] = 0  # or else MuJoCo does not use the numbers
+        table = getattr(model, key)
+        table += np.random.default_rng(0).uniform(0.01, 0.1, table.shape).astype(table.dtype)
+        if key.endswith(("quat", "axis")):
+            table /= np.linalg.norm(table, axis=-1, keepdims=True)
+        try:
+            if key in DERIVED or not different(before, peer_of(model, at)):
+                continue
+            checked += 1
+            m = kic.from_mjcf(model)
+        except (mujoco.FatalError, kic.ModelFileError):
+            continue
+        if different(*answers(model, m)) and not set(m.remarks) - remarks:
+            silent.append(key)
+    assert not silent
+    assert checked > 8
+
+
+def peer_of(model, at):
+    """Return the answers of MuJoCo in a state."""
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = at
+    return peer_answers(model, data)
+
+
+ODD = (
+    "nan", "inf", "-inf", "1e308", "-1e308", "1e-308", "0", "-1", "1", "", "abc", "0 0 0", "nan nan nan",
+    "inf 0 0", "1e200 1e200 1e200", "0 0 0 0", "true", "false", "1e9", "b", "j", "s", "0 1", "1 0", "world",
+    "é", "a.b",    "x" * 2000, "1e155", "1e-160", "1e20 -1e20 3",
+)  # fmt: skip
+MUTANTS = [
+    *(open_file(kind) for kind in REQUIRED),
+    *(closed_file(text) for texts in EQUALITIES.values() for text in texts),
+    FLEX,
+]
+
+
+def mutated(text: str, generator: random.Random) -> str:
+    """Return a file with one or two changes: odd values; elements that are removed, repeated or moved."""
+    root = ElementTree.fromstring(text)
+    for _ in range(generator.choice((1, 1, 1, 2))):
+        pairs = [(parent, child) for parent in root.iter() for child in parent]
+        parent, child = generator.choice(pairs)
+        change = generator.randrange(6)
+        if change < 3:
+            element = generator.choice([x for x in root.iter() if x.attrib])
+            element.set(generator.choice(sorted(element.attrib)), generator.choice(ODD))
+        elif change == 3:
+            parent.remove(child)
+        elif change == 4:
+            parent.append(ElementTree.fromstring(ElementTree.tostring(child)))
+        else:
+            other = generator.choice(pairs)[0]
+            if other not in list(child.iter()):
+                parent.remove(child)
+                other.append(child)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))])
+def test_mutated_files_are_read_or_raise_one_error(seed):
+    generator = random.Random(seed)
+    read = 0
+    for _ in range(40):
+        with suppress(kic.KicError):
+            read += bool(kic.from_mjcf(mutated(generator.choice(MUTANTS), generator)))
+    assert 2 < read < 36

@@ -1,0 +1,305 @@
+"""Mechanisms written for other packages: random ones through these packages, and properties of all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from round_trips import PEERS, differences, random_mechanism
+from sampling import random_body
+
+import kic
+from kic.description.description import MechanismDescription, Part
+
+# relative to sums of about 30 terms with 6 joints in a row; 20 times the largest of 1,300 mechanisms
+ROUND_OFF = 1e-11
+
+
+@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("seed", range(16))
+def test_random_mechanisms_through_another_package(peer, seed):
+    pytest.importorskip(peer)
+    m = random_mechanism(np.random.default_rng([seed, 17]), peer)
+    found = differences(m, peer)
+    assert max(found.values()) < ROUND_OFF, found
+
+
+def ring(kind: str = "revolute", closed: bool = True, laws: bool = False, **more: Any) -> kic.Mechanism:
+    """Return a loop with a joint "K" of a kind, or an open chain; all other joints may have laws, too."""
+    rng = np.random.default_rng(3)
+    bodies = [random_body(rng, name) for name in "abc"]
+    axes = {"revolute": 1, "prismatic": 1, "cylindrical": 1, "universal": 2, "planar": 2}
+
+    def add(name: str, kind: str, pair: tuple[str, str], **more: Any) -> kic.Joint:
+        axis = rng.normal(size=3)
+        both = {"axis": tuple(axis), "axis2": tuple(np.cross(axis, rng.normal(size=3)))}
+        own = {key: both[key] for key in ("axis", "axis2")[: axes.get(kind, 0)]}
+        return kic.Joint(name, kind, pair, **({"at": tuple(rng.normal(size=3))} | own | more))  # type: ignore[arg-type]
+
+    own = {"damping": 0.3} if laws else {}
+    joints = [
+        add("A", "cylindrical", ("ground", "a"), **own),
+        add("B", "universal", ("a", "b"), **own),
+        add("D", "planar", ("c", "b"), **own),
+        add(
+            "K",
+            kind,
+            ("c", "ground") if closed and kind not in ("spherical", "free") else ("ground", "c"),
+            **more,
+        ),
+    ]
+    if not closed:
+        joints[2:] = [add("K", kind, ("ground" if kind in ("spherical", "free") else "b", "c"), **more)]
+    points = [kic.Point(f"p{body}", body, tuple(rng.normal(size=3))) for body in ("ground", *"abc")]
+    return kic.Mechanism("ring", bodies, joints, points=points, gravity=(1.0, 2.0, -9.0))
+
+
+def ready(m: kic.Mechanism) -> kic.Mechanism:
+    """Return a mechanism with default coordinates that drive it."""
+    names = m.independent_sets(count=1)[0].names
+    return replace(m, coordinates=names)
+
+
+def joint_cases(
+    key: str, give: Callable[[int], Any], balls: bool = True
+) -> list[tuple[kic.Mechanism, kic.Mechanism]]:
+    """Return mechanisms without and with a property of a joint, in chains, loops, and where they are cut."""
+    made = []
+    counts = {"revolute": 1, "prismatic": 1, "cylindrical": 2, "universal": 2, "planar": 3}
+    if key not in ("damping", "limits"):  # which show that all kinds are written alike
+        counts = {kind: counts[kind] for kind in ("revolute", "universal")}
+    counts = ({} if give is uniform else counts) | ({"spherical": 3, "free": 6} if balls else {})
+    for kind, count in counts.items():
+        forms = [{"closed": False}, {}, {"laws": True}]
+        # a free joint in a loop has no coordinates, and the value of a cut joint is no law
+        for form in forms[:1] if kind == "free" or key == "value" else forms:
+            rest = {"stiffness": 2.0} if key == "rest" else {}
+            made.append((ring(kind, **form, **rest), ring(kind, **form, **rest, **{key: give(count)})))
+    return made
+
+
+def spread(count: int) -> Any:
+    """Return different numbers for the coordinates, equal for the rotation of a ball."""
+    numbers = [0.4, 0.7, 0.2, 0.9, 0.9, 0.9][:count]
+    return numbers[0] if count == 1 else tuple(numbers)
+
+
+def uniform(count: int) -> Any:
+    return 0.7
+
+
+def pairs(count: int) -> Any:
+    made = [(-1.0, 2.0), (-np.inf, 3.0), (-2.0, np.inf)][:count]
+    return made[0] if count == 1 else tuple(made)
+
+
+def bounds(count: int) -> Any:
+    made = [(-2.0, 2.0), (-3.0, 3.0), (-4.0, 4.0), (-5.0, 5.0), (-6.0, 6.0), (-7.0, 7.0)][:count]
+    return made[0] if count == 1 else tuple(made)
+
+
+def with_parts(**parts: Any) -> list[tuple[kic.Mechanism, kic.Mechanism]]:
+    """Return an open chain and a loop, without and with some parts."""
+    made = []
+    for form in ({"closed": False}, {}):
+        m = ring(**form)
+        made.append((m, replace(m, **{kind: (*getattr(m, kind), *more) for kind, more in parts.items()})))
+    return made
+
+
+def changed(kind: str, index: int, **more: Any) -> list[tuple[kic.Mechanism, kic.Mechanism]]:
+    """Return an open chain and a loop, before and after a change of a part."""
+    made = []
+    for form in ({"closed": False}, {}):
+        m = ring(**form)
+        parts = [*getattr(m, kind)]
+        parts[index] = replace(parts[index], **more)
+        made.append((m, replace(m, **{kind: tuple(parts)})))
+    return made
+
+
+ENDS = ("pa", "pc")
+SPRING = kic.Spring("coil", ENDS, stiffness=2.0, rest=0.3, damping=0.4)
+COUPLED = ("A.1", "B.2")
+TOOL = kic.Frame("tool", "b", origin=(0.1, 0.2, 0.3), axes=((0, 1, 0), (-1, 0, 0), (0, 0, 1)))
+MOTOR = kic.Motor("M", ("A.1",), ratios=(5.0,))
+
+# mechanisms without and with each property
+CASES: dict[str, Callable[[], list[tuple[kic.Mechanism, kic.Mechanism]]]] = {
+    "Body.mass": lambda: changed("bodies", 1, mass=9.0) + changed("bodies", 1, mass=None, inertia=None),
+    "Body.com": lambda: changed("bodies", 1, com=(0.4, 0.5, 0.6)),
+    "Body.inertia": lambda: (
+        changed("bodies", 1, inertia=(5.0, 6.0, 7.0, 0.1, 0.2, 0.3)) + changed("bodies", 1, inertia=None)
+    ),
+    "Joint.type": lambda: [(ring(), ring("prismatic"))],
+    "Joint.bodies": lambda: changed("joints", 1, bodies=("b", "a")),
+    "Joint.at": lambda: changed("joints", 1, at=(0.3, 0.1, 0.2)),
+    "Joint.axis": lambda: changed("joints", 0, axis=(0.3, 0.1, 0.2)),
+    "Joint.axis2": lambda: [
+        (ring("planar"), replace(m, joints=(*m.joints[:3], turned(m.joints[3])))) for m in [ring("planar")]
+    ],
+    "Joint.value": lambda: joint_cases("value", lambda n: spread(n), balls=False),
+    "Joint.stiffness": lambda: joint_cases("stiffness", spread, balls=False),
+    "Joint.rest": lambda: joint_cases("rest", spread, balls=False),
+    "Joint.damping": lambda: joint_cases("damping", spread) + joint_cases("damping", uniform),
+    "Joint.armature": lambda: joint_cases("armature", spread) + joint_cases("armature", uniform),
+    "Joint.friction": lambda: joint_cases("friction", spread) + joint_cases("friction", uniform),
+    "Joint.limits": lambda: [
+        *joint_cases("limits", pairs, balls=False),
+        (ring("free", closed=False), ring("free", closed=False, limits=pairs(3))),
+    ],
+    "Joint.effort_limits": lambda: joint_cases("effort_limits", bounds),
+    "Joint.rate_limits": lambda: joint_cases("rate_limits", bounds),
+    "Joint.swing": lambda: [(ring("universal"), ring("universal", swing=0.5))],
+    "Joint.swing_axis": lambda: [(ring("spherical"), ring("spherical", swing=0.5, swing_axis=(0, 0, 1)))],
+    "Point.body": lambda: changed("points", 1, body="b"),
+    "Point.at": lambda: changed("points", 1, at=(0.1, 0.2, 0.3)),
+    "Point.mass": lambda: changed("points", 2, mass=1.5),
+    "Spring.damping": lambda: with_parts(springs=[replace(SPRING, stiffness=0.0)]),
+    "Force.axes": lambda: with_parts(forces=[kic.Force("push", "pa", (1, 2, 3), axes="body")]),
+    "Moment.axes": lambda: with_parts(moments=[kic.Moment("twist", "a", (1, 2, 3), axes="body")]),
+    "Distance.limits": lambda: with_parts(distances=[kic.Distance("rod", ENDS, limits=(0.1, 9.0))]),
+    "Distance.effort_limits": lambda: with_parts(distances=[kic.Distance("rod", ENDS, effort_limits=9.0)]),
+    "Distance.rate_limits": lambda: with_parts(distances=[kic.Distance("rod", ENDS, rate_limits=9.0)]),
+    "Coupling.joints": lambda: with_parts(couplings=[kic.Coupling("gear", COUPLED, ratios=(1.0, 2.0))]),
+    "Coupling.ratios": lambda: with_parts(
+        couplings=[kic.Coupling("gear", ("A.1", "A.2", "B.2"), ratios=(1.0, 2.0, 0.7))]
+    ),
+    "Motor.joints": lambda: (
+        with_parts(motors=[MOTOR]) + with_parts(motors=[replace(MOTOR, joints=COUPLED, ratios=(2.0, 3.0))])
+    ),
+    "Motor.ratios": lambda: with_parts(motors=[MOTOR]),
+    "Motor.inertia": lambda: with_parts(motors=[replace(MOTOR, inertia=0.1)]),
+    "Motor.damping": lambda: with_parts(motors=[replace(MOTOR, damping=0.1)]),
+    "Motor.friction": lambda: with_parts(motors=[replace(MOTOR, friction=0.1)]),
+    **dict.fromkeys(
+        [f"Motor.{key}" for key in ("resistance", "inductance", "torque_constant", "speed_constant")],
+        lambda: with_parts(
+            motors=[
+                kic.Motor(
+                    "M",
+                    ("A.1",),
+                    ratios=(5.0,),
+                    inertia=0.0,
+                    damping=0.0,
+                    friction=0.0,
+                    resistance=1.0,
+                    inductance=0.1,
+                    torque_constant=0.2,
+                    speed_constant=0.3,
+                )
+            ]
+        ),
+    ),
+    "MechanismDescription.gravity": lambda: [(ring(), replace(ring(), gravity=(3.0, 2.0, 1.0)))],
+}
+TOUCH = kic.Contact(
+    "touch", "soft", ("a", "ground"), (0.1, 0.2, 0.3), normal=(0, 0, 1), friction=0.5, torsion=0.1
+)
+CASES |= dict.fromkeys(
+    [f"Frame.{key}" for key in ("body", "origin", "axes")],
+    lambda: with_parts(frames=[TOOL]),
+)
+CASES |= dict.fromkeys(
+    [f"Spring.{key}" for key in ("points", "stiffness", "rest")],
+    lambda: with_parts(springs=[SPRING]),
+)
+CASES |= dict.fromkeys(
+    [f"Force.{key}" for key in ("point", "force")],
+    lambda: with_parts(forces=[kic.Force("push", "pa", (1, 2, 3))]),
+)
+CASES |= dict.fromkeys(
+    [f"Moment.{key}" for key in ("body", "moment")],
+    lambda: with_parts(moments=[kic.Moment("twist", "a", (1, 2, 3))]),
+)
+CASES |= dict.fromkeys(
+    [f"Distance.{key}" for key in ("points", "fixed")],
+    lambda: with_parts(distances=[kic.Distance("rod", ENDS, fixed=True)]),
+)
+CASES |= dict.fromkeys(
+    [f"Contact.{x.name}" for x in fields(kic.Contact) if x.name != "name"],
+    lambda: with_parts(contacts=[TOUCH]),
+)
+# definitions that `terms` turns into ratios, and fields without an effect on motion
+NONE = {
+    "Coupling.gears", "Coupling.belt", "Coupling.pitch_point", "Body.inertia_exception",
+    "Body.at",  # rows of a body are those of its link, whose origin is at its joint
+    "CenterOfMass.bodies",  # an output, named in a comment
+    *(f"MechanismDescription.{key}" for key in (
+        "title", "about", "source", "drawing", "units", "remarks", "closure_tolerance",
+        "coordinates", "actuators",  # arguments of the readers
+    )),
+}  # fmt: skip
+
+
+def turned(joint: kic.Joint) -> kic.Joint:
+    """Return a joint with its second axis turned about the first."""
+    return replace(joint, axis2=tuple(np.cross(joint.axis, joint.axis2)))
+
+
+def every_field() -> set[str]:
+    """Return the fields of all parts, and those of a description that hold no parts."""
+    kinds = {x.name for x in fields(MechanismDescription) if "..." in str(x.type) and x.name != "remarks"}
+    kinds -= {"coordinates", "actuators"}
+    found = {f"{part.__name__}.{x.name}" for part in get_args(Part) for x in fields(part) if x.name != "name"}
+    own = {x.name for x in fields(MechanismDescription)} - kinds - {"name"}
+    return found | {f"MechanismDescription.{key}" for key in own}
+
+
+def test_every_field_of_a_description_has_a_case():
+    assert every_field() == set(CASES) | NONE
+    assert not set(CASES) & NONE
+
+
+@pytest.mark.parametrize("peer", ["mujoco", "urdf"])
+@pytest.mark.parametrize("key", {cases: key for key, cases in CASES.items()}.values())
+def test_properties_are_written_or_raise(key, peer):
+    if peer == "mujoco":
+        pytest.importorskip(peer)
+    for without, given in CASES[key]():
+        try:
+            given.to_mjcf() if peer == "mujoco" else given.to_urdf()
+        except kic.ModelError as error:
+            raised = error
+        else:
+            raised = None
+        if raised is not None:
+            numbers = raised.numbers
+            lost = numbers.get("parts") or [numbers.get("name", numbers.get("joint"))]
+            assert {"K", *(x for x in given._parts if given._parts[x] != without._parts.get(x))} & {*lost}, (
+                raised
+            )
+            continue
+        given, without = ready(given), ready(without)
+        found = differences(given, peer)
+        assert max(found.values()) < ROUND_OFF, (key, given.joints, found)
+        # the comparison sees the property
+        try:
+            assert max(differences(given, peer, without).values()) > 1e-6, (key, given.joints)
+        except KeyError:
+            continue
+
+
+@pytest.mark.parametrize("write", [lambda m: m.to_urdf().text, kic.Mechanism.to_mjcf])
+def test_settings_that_a_file_does_not_have_are_named(write):
+    """Reference points, settings and outputs do not change the motion, but rows and results."""
+    bodies = [
+        kic.Body("a", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.2, 0.2)),
+        kic.Body("b", mass=1.0, com=(1, 0, 0), inertia=(0.1, 0.2, 0.2)),
+    ]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), (0, 0, 1)),
+        kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), (0, 0, 1)),
+    ]
+    m = kic.Mechanism("two", bodies, joints)
+    words = {"coordinates": ("B", "A"), "actuators": ("B",), "closure_tolerance": 0.001}
+    for key, value in words.items():
+        shown = f"{key} {value if key == 'closure_tolerance' else ', '.join(value)}"  # type: ignore[arg-type]
+        assert shown in write(replace(m, **{key: value}))  # type: ignore[arg-type]
+        assert key not in write(m)
+    note = next(line for line in write(m).splitlines() if "<!--" in line)
+    # the centre of mass of "b" is at its joint
+    assert "of bodies a -->" in note

@@ -1,0 +1,36 @@
+"""Bounds of the way that repeated calls take through the package: calls, files and changes of file.
+
+The bounds are today's figures. Lower them when a change shortens the way; `python -m tests.benchmarks.trace`
+prints the present figures.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from benchmarks.trace import CALLS, traces
+
+# calls, files, changes of file
+BOUNDS = {
+    "at": (13, 9, 10),
+    "coefficients": (17, 6, 11),
+    "coefficients(wrt)": (17, 6, 11),
+    "dynamics(wrt)": (14, 6, 10),
+    "inverse_dynamics": (10, 6, 6),
+    "forward_dynamics": (10, 6, 6),
+    "motion": (54, 10, 23),
+    "operational_space": (51, 14, 34),
+    "resolve": (63, 13, 40),
+    "joint_forces": (191, 22, 68),
+    "linearize": (213, 21, 86),
+    # the number of steps depends on the last bits of the processor
+    "simulate": (18000, 30, 5500),
+}
+all_traces = cache(traces)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_repeated_calls_stay_within_bounds(name: str) -> None:
+    figures = all_traces()[name][1].figures
+    assert all(found <= most for found, most in zip(figures, BOUNDS[name], strict=True)), figures

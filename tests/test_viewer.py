@@ -1,0 +1,315 @@
+"""The viewer without a browser: poses of the solids, motion by coordinates and by dragging, the server."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raising import raises
+from scipy.spatial.transform import Rotation
+
+import kic
+from kic.description.units import row_unit
+from kic.viewer.session import Session
+from kic.viewer.solids import SolidScene, displacements
+from kic.viewer.visuals import visual_parts
+
+SHOWN = ["four-bar", "gough-stewart", "panda", "scotch-yoke", "quadruped", "geared-five-bar", "bevel-wrist"]
+
+
+def poses(session: Session) -> Iterator[kic.Configuration]:
+    """Iterate over the reference configuration and two others, at most 0.3 rad or 8 % of the size away."""
+    yield session.configuration
+    start, rng = np.nan_to_num(session.values()), np.random.default_rng(3)
+    units = [row_unit(session.mechanism, name) for name in session.drivers]
+    step = np.array([0.3 if unit == "rad" else 0.08 * session.mechanism._model.length for unit in units])
+    for _ in range(2):
+        session.move(start + step * rng.uniform(-1, 1, len(step)))
+        yield session.configuration
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_solids_of_every_model_are_at_its_bodies(name: str) -> None:
+    """Solids are finite, have areas, and lie at the joints and points of their bodies."""
+    session = Session(kic.load(name).at())
+    m, scene = session.mechanism, SolidScene(session.configuration)
+    near = 4 * scene.size
+    assert {part.body for part in scene.parts} <= {"ground", *(body.name for body in m.bodies)}
+    for part in scene.parts:
+        corners = part.mesh.vertices[part.mesh.faces]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        assert np.linalg.norm(normals, axis=1).sum() > 1e-3 * scene.size**2
+    for c in poses(session):
+        T = displacements(c)
+        links = scene.links(T)
+        for solid in links:
+            assert np.abs(solid.axes.T @ solid.axes - np.eye(3)).max() < 1e-14
+            assert np.linalg.det(solid.axes) > 0
+            assert min(solid.scale) > 0
+        moved = [part.mesh.vertices @ T[part.body][:3, :3].T + T[part.body][:3, 3] for part in scene.parts]
+        seen = np.concatenate([*moved, *(solid.placed() for solid in links)])
+        assert np.isfinite(seen).all()
+        for point in m.points:
+            place = c.value([f"{point.name}.{x}" for x in "xyz"])
+            assert np.abs((T[point.body] @ [*point.at, 1.0])[:3] - place).max() < 1e-12 * c._model.length
+            assert np.linalg.norm(seen - place, axis=1).min() < near
+        for joint in m.joints:
+            if joint.at is not None and joint.type in ("revolute", "spherical", "universal"):
+                for body in joint.bodies:
+                    place = (T[body] @ [*joint.at, 1.0])[:3]
+                    assert np.linalg.norm(seen - place, axis=1).min() < near
+        for body in m.bodies:
+            if body.reference is not None:
+                place = c.value([f"{body.name}.{x}" for x in "xyz"])
+                assert np.abs((T[body.name] @ [*body.reference, 1.0])[:3] - place).max() < 1e-11
+
+
+def closure(c: kic.Configuration) -> float:
+    """Return the largest distance of the two sides of a joint with a point, as a share of the size."""
+    T = displacements(c)
+    apart = [
+        np.linalg.norm(np.subtract(*((T[body] @ [*joint.at, 1.0])[:3] for body in joint.bodies)))
+        for joint in c._model.description.joints
+        if joint.at is not None and joint.type in ("revolute", "spherical", "universal")
+    ]
+    return max(apart, default=0.0) / c._model.length
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_solids_meet_while_a_part_is_dragged(name: str) -> None:
+    session = Session(kic.load(name).at())
+    part = session.parts()[0]
+    length = session.mechanism._model.length
+    target = session.pose(part)
+    for step in 0.02 * length * np.random.default_rng(0).normal(size=(15, 3)):
+        target[:3, 3] += step
+        before = np.linalg.norm(target[:3, 3] - session.pose(part)[:3, 3])
+        distance = session.drag(part, target)
+        assert distance <= before
+        assert distance == pytest.approx(np.linalg.norm(target[:3, 3] - session.pose(part)[:3, 3]))
+        assert closure(session.configuration) < 1e-12
+
+
+def test_platform_follows_the_gizmo() -> None:
+    session = Session(kic.load("gough-stewart").at())
+    target = session.pose("platform")
+    a = 0.1
+    turned = np.array([[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]])
+    target[:3, 3] += [0.05, -0.02, 0.04]
+    target[:3, :3] = turned @ target[:3, :3]
+    session.drag("platform", target, turn=True)
+    assert np.abs(session.pose("platform") - target).max() < 1e-8
+    assert not session.message
+
+
+def test_rods_of_cylinders_end_at_their_points() -> None:
+    """A ram is drawn from the point on one body to that on the other, in every configuration."""
+    m = kic.load("gough-stewart")
+    scene = SolidScene(m.at())
+    for c in (m.at(), m.at([1.3, 1.2, 1.25, 1.3, 1.2, 1.1], near=m.at())):
+        ends = np.concatenate([s.placed() for s in scene.links(displacements(c))])
+        for distance in m.distances:
+            for name in distance.points:
+                assert np.linalg.norm(ends - c.value(name), axis=1).min() < 3 * scene.size
+        lengths = [s.scale[2] for s in scene.links(displacements(c))]
+        assert max(lengths) < 2.0
+
+
+def test_a_dead_centre_stops_the_motion_and_can_be_left() -> None:
+    session = Session(kic.load("four-bar").at())
+    assert session.drive("D")
+    start = session.values()[0]
+    assert not session.move({"D": start + 3.0})
+    assert session.blocked
+    assert "dead centre" in session.message
+    stopped = session.values()[0]
+    assert start < stopped < start + 1.0
+    assert closure(session.configuration) < 1e-12
+    # on the same branch, back to the start
+    assert session.move({"D": start})
+    assert not session.blocked
+    assert session.values()[0] == pytest.approx(start)
+    # dragging stops there too, and returns
+    assert session.move({"D": stopped - 0.3})
+    toward = session.configuration.coefficients("tip", wrt="D", order=1).G[:, 0]
+    step = 0.05 * toward / np.linalg.norm(toward)
+    target = session.pose("tip")
+    for sign in (1, -1):
+        for _ in range(12):
+            target[:3, 3] = session.pose("tip")[:3, 3] + sign * step
+            session.drag("tip", target)
+        if sign == 1:
+            assert session.blocked
+            assert session.values()[0] == pytest.approx(stopped, abs=1e-6)
+    assert session.values()[0] < stopped - 0.3
+
+
+def test_balls_are_set_as_a_whole() -> None:
+    """The rotation of a free body has sliders; the others move while it is turned."""
+    bodies = [kic.Body(name, mass=1, com=(0, 0, 0), inertia=1) for name in ("trunk", "leg")]
+    joints = [
+        kic.Joint("base", "free", ("ground", "trunk"), at=(0, 0, 0)),
+        kic.Joint("hip", "revolute", ("trunk", "leg"), at=(0, 0, 0), axis=(0, 1, 0)),
+    ]
+    session = Session(kic.Mechanism("walker", bodies, joints).at())
+    assert session.move({"base.4": 0.2, "base.5": 0.4})
+    assert session.move({"hip": 0.3, "base.1": 2.0})
+    assert session.values() == pytest.approx([2, 0, 0, 0.2, 0.4, 0, 0.3], abs=1e-12)
+    assert session.frame("trunk")[:3, :3] == pytest.approx(Rotation.from_rotvec([0.2, 0.4, 0]).as_matrix())
+
+
+def test_other_coordinates() -> None:
+    session = Session(kic.load("five-bar").at())
+    assert session.drive("tip.x, tip.y")
+    x, y = session.values()
+    assert session.move([x - 1.0, y])
+    assert session.configuration.value("tip")[:2] == pytest.approx([x - 1.0, y])
+    for wrong in ("tip.x", "nothing, tip.x", "tip.x, tip.x", ""):
+        assert not session.drive(wrong)
+        assert session.message
+        assert session.drivers == ("tip.x", "tip.y")
+
+
+def test_server_ports_and_hosts() -> None:
+    pytest.importorskip("viser")
+    m = kic.load("four-bar")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        viewer = m.view(port=port)
+        try:
+            assert viewer.server.get_port() != port
+            assert viewer.url == f"http://127.0.0.1:{viewer.server.get_port()}"
+            assert repr(viewer) == f"<Viewer of 'four-bar' at {viewer.url}>"
+            assert viewer.url in viewer._repr_html_()
+            viewer.show(m.at({"A": 1.2}))
+            assert viewer.configuration.value("A") == pytest.approx(1.2)
+        finally:
+            viewer.stop()
+    for wrong in ({"port": 0}, {"port": "x"}, {"host": ""}, {"host": 3}):
+        with raises(kic.InputError, key=next(iter(wrong))):
+            m.view(**wrong)
+    with raises(kic.InputError, key="host"):
+        m.view(host="203.0.113.7")  # an address for documentation, of no computer
+
+
+def test_assembly_modes_and_changes() -> None:
+    session = Session(kic.load("four-bar").at({"A": 1.2}))
+    modes = session.modes()
+    assert modes.batch == (2,)
+    assert modes.value("A") == pytest.approx([1.2, 1.2])
+    before = session.curves("tip")
+    assert list(before)[:2] == ["curve", "A"]
+    assert before["curve"].shape == (*before["A"].shape, 3)
+    assert {"effort A", "transmission B"} <= set(before)
+    assert set(before) == {"curve", "A", *session.quantities(session.configuration)}
+    assert session.change("C", np.array([0.3, 0.3, 0.0]))
+    assert session.mechanism["C"].at == (0.3, 0.3, 0.0)
+    assert session.values() == pytest.approx([1.2])
+    assert closure(session.configuration) < 1e-12
+    assert np.abs(session.curves("tip")["curve"] - before["curve"]).max() > 1e-3
+    # a change that contradicts the model leaves it
+    assert not session.change("nothing", np.zeros(3))
+    assert not session.change("C", np.full(3, np.nan))
+    assert session.mechanism["C"].at == (0.3, 0.3, 0.0)
+    assert closure(session.configuration) < 1e-12
+    # several degrees of freedom have no single curve
+    assert Session(kic.load("five-bar").at()).curves("tip") == {}
+
+
+def test_what_cannot_move_is_marked() -> None:
+    session = Session(kic.load("four-bar").at())
+    assert session.stopped().shape == (0, 3)
+    session.drive("D")
+    session.move({"D": session.values()[0] + 3.0})
+    assert session.stopped() == pytest.approx(np.array([session.mechanism["D"].at]))
+
+
+def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
+    pytest.importorskip("viser")
+    m = kic.load("four-bar")
+    viewer = m.path({"A": np.linspace(0.5, 1.5, 25)}).view(trace="tip", port=8900)
+    try:
+        panels = viewer._panels
+        panels.ellipsoid.value, panels.plot.value, panels.part.value = "velocity", "effort A", "tip"
+        for box in (panels.com, panels.forces, panels.trace, panels.tables):
+            box.value = True
+        viewer._update()
+        assert "mass" in panels.text.content or "inertia" in panels.text.content
+        for word in ("tip.x", "axis 1", "static efforts", "centre of mass"):
+            assert word in panels.text.content
+        assert panels.sliders[0].label == "A (deg)"
+        assert panels.sliders[0].value == pytest.approx(np.degrees(0.5))
+        assert panels.gizmo.position == pytest.approx(viewer.configuration.value("tip"))
+        file = viewer.save(tmp_path / "replay.html")
+        assert file.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+        assert file.stat().st_size < 1.2e6
+        assert viewer.configuration.value("A") == pytest.approx(0.5)
+        with raises(kic.FileError):
+            viewer.save(tmp_path / "missing" / "replay.html")
+    finally:
+        viewer.stop()
+
+
+ROBOT = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material>
+<link name="base"/><link name="arm">
+<visual><origin xyz="0.5 0 0"/>
+<geometry><mesh filename="package://r/meshes/arm.stl" scale="2 2 2"/></geometry>
+<material name="red"/></visual>
+<visual><geometry><mesh filename="package://r/meshes/none.stl"/></geometry></visual></link>
+<link name="tool">
+<visual><origin rpy="0 0 1.5707963267948966"/><geometry><box size="1 2 3"/></geometry></visual></link>
+<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><origin xyz="0 0 1" rpy="0 0 0.5"/>
+<axis xyz="0 0 1"/><limit lower="-2" upper="2" effort="9" velocity="9"/></joint>
+<joint name="k" type="fixed"><parent link="arm"/><child link="tool"/><origin xyz="3 0 0"/></joint></robot>"""
+
+
+def test_visual_meshes_of_a_robot(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
+    file = tmp_path / "r" / "urdf" / "r.urdf"
+    for folder in (file.parent, tmp_path / "r" / "meshes"):
+        folder.mkdir(parents=True)
+    file.write_text(ROBOT, encoding="utf-8")
+    trimesh.creation.box((1, 1, 1)).export(tmp_path / "r" / "meshes" / "arm.stl")
+    m = kic.load(file)
+    (arm, tool), missing = visual_parts(m, file)
+    assert missing == ["package://r/meshes/none.stl"]
+    assert (arm.body, arm.colour, tool.body) == ("arm", (1, 0, 0, 1), "arm")
+    c = m.at([0.7])
+    T, x = displacements(c)["arm"], np.array([np.cos(1.2), np.sin(1.2), 0])
+    middle = T[:3, :3] @ arm.mesh.vertices.mean(axis=0) + T[:3, 3]
+    assert np.abs(middle - [0.5 * x[0], 0.5 * x[1], 1.0]).max() < 1e-12
+    assert np.ptp(arm.mesh.vertices[:, 2]) == pytest.approx(2.0)
+    assert np.ptp(tool.mesh.vertices[:, 2]) == pytest.approx(3.0)
+    # the long side is across the arm
+    along = (tool.mesh.vertices @ T[:3, :3].T + T[:3, 3] - [0, 0, 1]) @ x
+    assert (along.min(), along.max()) == pytest.approx((2.0, 4.0))
+    pytest.importorskip("viser")
+    viewer = m.view(port=8930, visuals=file)
+    try:
+        assert "none.stl" in viewer._panels.message.content
+        assert "Stopped" not in viewer._panels.message.content
+        assert len(viewer._bodies) == 2
+    finally:
+        viewer.stop()
+    with raises(kic.ModelFileError):
+        visual_parts(m, tmp_path / "missing.urdf")
+
+
+@pytest.mark.slow
+def test_the_server_starts_before_slow_imports() -> None:
+    script = "import sys, kic.viewer.server; print(*({'scipy', 'numba', 'kic.mechanism'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_without_viser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with raises(kic.MissingExtraError, extra="view"):
+        kic.load("four-bar").view()

@@ -1,0 +1,171 @@
+"""The viewer in a real browser: sliders, dragging, changes, motions and a replay without a server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import NAMES, Tab, browser, found
+
+import kic
+
+pytest.importorskip("viser", reason="the viewer needs viser")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not found(), reason=f"no browser: none of {', '.join(NAMES)} is installed"),
+]
+WAIT_S = 30.0
+INPUT = "input:not([type=hidden])"
+# press the k-th element of a kind beside a label, or the button, the heading or the option with a text
+PRESS = """
+(() => {
+  const [label, kind, k] = %s;
+  const named = [...document.querySelectorAll("label, div, button, p, span")]
+    .filter(e => e.textContent.trim() === label && e.getBoundingClientRect().width > 0);
+  let e = named[named.length - 1];
+  while (e && kind && e.querySelectorAll(kind).length <= k) e = e.parentElement;
+  if (!e) return false;
+  if (kind) e = e.querySelectorAll(kind)[k];
+  e.focus();
+  e.click();
+  return true;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """Return a page of a new browser with WebGL."""
+    with browser(tmp_path_factory.mktemp("profile"), webgl=True) as one:
+        yield one
+
+
+def until(tab: Tab, reached: Callable[[], Any], doing: Callable[[], Any] = lambda: None) -> None:
+    """Repeat an action until a condition holds."""
+    end = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < end, tab.errors()
+        doing()
+        tab.run("new Promise(done => setTimeout(done, 50))")
+
+
+def press(tab: Tab, label: str, kind: str = "", k: int = 0) -> None:
+    """Press an element when it is there."""
+    until(tab, lambda: tab.run(PRESS % f"[{label!r}, {kind!r}, {k}]"))
+
+
+def enter(tab: Tab, label: str, text: str) -> None:
+    """Type into the first input beside a label."""
+    press(tab, label, INPUT)
+    tab.write(text)
+
+
+def choose(tab: Tab, label: str, option: str) -> None:
+    """Choose an option of a list."""
+    press(tab, label, INPUT)
+    press(tab, option)
+
+
+def pixel(viewer: kic.Viewer, at: np.ndarray) -> np.ndarray:
+    """Return the place in the window of a point in space."""
+    (client,) = viewer.server.get_clients().values()
+    camera = client.camera
+    toward = camera.look_at - camera.position
+    toward /= np.linalg.norm(toward)
+    right = np.cross(toward, camera.up_direction)
+    right /= np.linalg.norm(right)
+    ray = at - camera.position
+    scale = camera.image_height / 2 / np.tan(camera.fov / 2) / (ray @ toward)
+    x, y = scale * (ray @ right), -scale * (ray @ np.cross(right, toward))
+    return np.array([camera.image_width / 2 + x, camera.image_height / 2 + y])
+
+
+def closure(viewer: kic.Viewer) -> float:
+    """Return the distance of both sides of the joint that closes the four-bar, as a share of its size."""
+    at = np.array([*viewer._session.mechanism["C"].at, 1.0])
+    one, other = (viewer._session.frame(body) @ at for body in ("coupler", "rocker"))
+    return float(np.linalg.norm(one - other)) / 0.48
+
+
+def test_everything_by_hand(tab: Tab, tmp_path: Path) -> None:
+    m = kic.load("four-bar")
+    viewer = m.path({"A": np.linspace(0.5, 0.5 + 2 * np.pi, 50)}).view(trace="tip")
+    session, panels = viewer._session, viewer._panels
+    try:
+        tab.open(viewer.url)
+        until(tab, viewer.server.get_clients)
+        # a slider
+        enter(tab, "A (deg)", "100")
+        until(tab, lambda: abs(session.values()[0] - np.radians(100)) < 1e-9)
+        assert closure(viewer) < 1e-12
+        # the motion
+        press(tab, "Play / pause")
+        until(tab, lambda: panels.frame.value > 5)
+        press(tab, "Play / pause")
+        until(tab, lambda: not panels._playing.is_set())
+        assert closure(viewer) < 1e-12
+        # other coordinates
+        enter(tab, "Names", "nothing")
+        until(tab, lambda: panels.names.value == "nothing")
+        press(tab, "Use these coordinates")
+        until(tab, lambda: "nothing" in session.message)
+        assert session.drivers == ("A",)
+        enter(tab, "Names", "D")
+        until(tab, lambda: panels.names.value == "D")
+        press(tab, "Use these coordinates")
+        until(tab, lambda: session.drivers == ("D",))
+        enter(tab, "D (deg)", "130")
+        until(tab, lambda: abs(session.values()[0] - np.radians(130)) < 1e-9)
+        # a point is dragged past a dead centre
+        choose(tab, "Part", "tip")
+        until(tab, lambda: panels.gizmo.visible)
+        for _ in range(8):
+            drag_tip(tab, viewer)
+            assert closure(viewer) < 1e-12
+            if session.blocked:
+                break
+        assert session.blocked
+        assert "dead centre" in session.message
+        until(tab, lambda: "dead centre" in tab.run("document.body.innerText"))
+        # a second page shows the same and leaves no trace
+        target = tab.ask("Target.createTarget", url=viewer.url)["targetId"]
+        until(tab, lambda: len(viewer.server.get_clients()) == 2)
+        tab.ask("Target.closeTarget", targetId=target)
+        until(tab, lambda: len(viewer.server.get_clients()) == 1)
+        # a dimension
+        press(tab, "Change")
+        choose(tab, "Pivot", "C")
+        until(tab, lambda: panels.pivot.value == "C")
+        enter(tab, "At", "0.3")
+        until(tab, lambda: abs(session.mechanism["C"].at[0] - 0.3) < 1e-12)
+        assert closure(viewer) < 1e-12
+        assert tab.errors() == []
+        file = viewer.save(tmp_path / "replay.html")
+        tab.open(file)  # a page of a server that stops would complain
+    finally:
+        viewer.stop()
+    assert file.stat().st_size < 2e6
+    until(tab, lambda: tab.run("document.querySelectorAll('canvas').length"))
+    tab.run("new Promise(done => setTimeout(done, 2000))")
+    assert tab.errors() == []
+    assert [one for one in tab.requests() if one.startswith(("http", "ws"))] == []
+
+
+def drag_tip(tab: Tab, viewer: kic.Viewer) -> None:
+    """Drag the gizmo of the tip by its square, in the direction that decreases the driver."""
+    session = viewer._session
+    at = session.pose("tip")[:3, 3]
+    toward = session.configuration.coefficients("tip", order=1, wrt=session.drivers).G[:, 0]
+    start = at + 0.28 * viewer._panels.gizmo.scale * np.array([1.0, 1.0, 0.0])
+    one, other = pixel(viewer, start), pixel(viewer, start - 0.15 * toward / np.linalg.norm(toward))
+    tab.mouse("mouseMoved", *one)
+    tab.mouse("mousePressed", *one)
+    for share in np.linspace(0, 1, 8):
+        tab.mouse("mouseMoved", *(one + share * (other - one)))
+        tab.run("new Promise(done => setTimeout(done, 60))")
+    tab.mouse("mouseReleased", *other)
+    until(tab, lambda: not viewer._panels._dragged)
