@@ -315,16 +315,19 @@ class StateSpace(Printable):
                 A[index], B[index], C[index], D[index] = np.nan, np.nan, np.nan, np.nan
                 continue
             try:
-                with np.errstate(over="raise", invalid="raise"):
-                    made = cont2discrete(four, h, method)
-            except (FloatingPointError, np.linalg.LinAlgError):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    made = cont2discrete(four, h, method)[:4]
+                finite = all(np.isfinite(T).all() for T in made)
+            except np.linalg.LinAlgError:
+                finite = False
+            if not finite:
                 largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
                 message = (
                     f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
                     "another `method`."
                 )
-                raise InputError(message, key="dt", got=h) from None
-            A[index], B[index], C[index], D[index] = made[:4]
+                raise InputError(message, key="dt", got=h)
+            A[index], B[index], C[index], D[index] = made
         return self._like(A, B, C, D, dt=h)
 
     @property
