@@ -318,7 +318,7 @@ class StateSpace(Printable):
                 with np.errstate(over="ignore", invalid="ignore"):
                     made = cont2discrete(four, h, method)[:4]
                 finite = all(np.isfinite(T).all() for T in made)
-            except np.linalg.LinAlgError:
+            except ValueError:  # of arrays that overflow or are singular
                 finite = False
             if not finite:
                 largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
