@@ -277,12 +277,23 @@ _NAMES = {
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
+# names of other packages
+_COUNTERPARTS = {
+    "DHRobot": "from_dh(name, rows)",
+    "Robot": "Mechanism(…), load(file) or from_urdf(file)",
+    "load_mjcf": "from_mjcf(file)",
+    "load_sdf": "from_sdf(file)",
+    "load_urdf": "from_urdf(file)",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562), with no more packages than it needs."""
     if name not in _HOME:
-        raise AttributeError(f"module 'kic' has no attribute '{name}'", name=name, obj=import_module("kic"))
+        message = f"module 'kic' has no attribute '{name}'"
+        if name in _COUNTERPARTS:
+            message += f". Use {_COUNTERPARTS[name]}."
+        raise AttributeError(message, name=name, obj=import_module("kic"))
     module = import_module(f"kic.{_HOME[name]}")
     # a package may have a module of its own name
     found = globals()[name] = module if _HOME[name] == name else getattr(module, name, module)

@@ -400,7 +400,7 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
             raise unknown("joint", name, tree.description.name, list(known))
         number = numbers(name, value)
         if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
-            raise invalid(f"start['{name}']", "must be a finite number", value, name=name)
+            raise invalid(f"near['{name}']", "must be a finite number", value, name=name)
         made[known[name]] = float(number)
     return made
 

@@ -12,7 +12,7 @@ from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, OutOfRangeError, batch_indices, invalid
+from kic.errors import InputError, OutOfRangeError, batch_indices, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.euler import EULER, check_gimbal, gimbal_errors
@@ -195,6 +195,12 @@ class Configuration(Printable, Tabular, Animated):
         "position": "value(of)",
         "velocity": "coefficients(of).velocity(qd)",
         "acceleration": "coefficients(of).acceleration(qd, qdd)",
+        "reaction_forces": "joint_forces(qd, qdd)",
+        "rnea": "inverse_dynamics(qd, qdd)",
+        "aba": "forward_dynamics(qd, effort)",
+        "crba": "dynamics().I, the mass matrix",
+        "simulate": "Mechanism.simulate(t, near=…)",
+        "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",
         "manipulability": 'ellipsoid("velocity", of).manipulability',
@@ -289,8 +295,10 @@ class Configuration(Printable, Tabular, Animated):
         except (TypeError, ValueError, OverflowError):
             which = None
         except IndexError as error:
-            message = f"`members` must be an index of the batch {self.batch}: {error}."
-            raise OutOfRangeError(message, key="members") from None
+            message = (
+                f"`members` must be an index of the batch {self.batch}, got {short_repr(members)}: {error}."
+            )
+            raise OutOfRangeError(message, key="members") from error
         if which is None:
             kinds = "integers, slices, or arrays of integers or booleans"
             raise invalid("members", f"must be {kinds}", members)
@@ -438,9 +446,8 @@ class Configuration(Printable, Tabular, Animated):
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
         if self._states.dtype not in (np.float64, self._model.tree.scalar):
-            message = (
-                f"pose() needs real numbers, and this configuration has {self._states.dtype}. Convert it."
-            )
+            got = self._states.dtype
+            message = f"`configuration` must hold real numbers in pose(), got {got}. Convert its state."
             raise InputError(message, key="configuration", got=self._states.dtype)
         return self._masked(self._model.poses(name, self._states)).reshape(*self.batch, 4, 4)
 

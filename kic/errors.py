@@ -264,11 +264,13 @@ def invalid_part(
     return ModelError(f"{label}: {_rule(key, rule, got, remedy, shown)}", key=key, got=got, **numbers)
 
 
-def unknown(kind: str, name: Any, owner: str, candidates: Iterable[str]) -> UnknownNameError:
-    """Make the error for an unknown name, with the nearest and all known names."""
+def unknown(
+    kind: str, name: Any, owner: str, candidates: Iterable[str], instead: str = ""
+) -> UnknownNameError:
+    """Make the error for an unknown name, with what it is `instead`, the nearest and all known names."""
     there = tuple(candidates)
     label = short_repr(str(name) if isinstance(name, str) else name)
-    message = f"No {kind} {label} in '{owner}'."
+    message = f"No {kind} {label} in '{owner}'{f': it is {instead}' * bool(instead)}."
     # the comparison takes about 10 µs for each candidate, and more for long names
     comparable = isinstance(name, str) and len(name) <= 200 and len(there) <= 2000
     close = get_close_matches(name, there, n=1) if comparable else []

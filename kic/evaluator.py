@@ -426,7 +426,11 @@ class Tables(Evaluator):
         held["_rows"], held["_batch"] = results._rows, results._batch
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results that are not views, or are symbolic."""
+        """Return the arrays of a name in results that are not views, or are symbolic.
+
+        Arrays are made when they are asked for. `results._copies` then holds their name, so that the next
+        call with these results as `out` fills them again.
+        """
         if name in self._outputs:
             rates = Rates()
             rates._name = name

@@ -15,7 +15,7 @@ from kic.configuration import Configuration
 from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription, Part, added, edited, removed
 from kic.description.motors import list_motors
-from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
+from kic.description.units import DEGREES_ANGLE_MIN, rate_unit, warn_of_degrees
 from kic.description.validation import STRICT
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
@@ -132,6 +132,10 @@ class Mechanism(Printable, MechanismDescription):
         "inverse_dynamics": "at(values).inverse_dynamics(qd, qdd)",
         "forward_dynamics": "at(values).forward_dynamics(qd, effort)",
         "rnea": "at(values).inverse_dynamics(qd, qdd)",
+        "aba": "at(values).forward_dynamics(qd, effort)",
+        "crba": "at(values).dynamics().I",
+        "reaction_forces": "at(values).joint_forces(qd, qdd)",
+        "show": "draw(), or view() in the browser",
         "plot": "draw()",
         "locked": "lock(values)",
         "part": "the name as an index, such as m['A']",
@@ -1533,6 +1537,8 @@ class Mechanism(Printable, MechanismDescription):
         for kind in ("coordinates", "actuators"):
             if (named := getattr(self, kind)) is not None:
                 sheet.say(f"{kind}: {', '.join(named) or 'none'}")
+        pull = ", ".join(f"{x:.5g}" for x in self.gravity) if any(self.gravity) else "none"
+        sheet.say(f"gravity ({rate_unit(self.units.length, self.units.time, 2)}): {pull}")
         joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in self.joints]
         sheet.texts("joints", [j.name for j in self.joints], ["type", "ties", "coordinates"], joints)
         if self.bodies:

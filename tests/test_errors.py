@@ -478,11 +478,12 @@ def test_names_of_rows() -> None:
 
 def test_poses() -> None:
     for name in ("tip", "ground", "elbow", "lnk1", ""):
-        text = f"No body or frame '{name}' in 'horn-"
+        text = f"No body or frame '{name}' in '"
         error = refuses(kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, text)
         assert error.candidates == ("link1", "link2")
+    refuses(kic.UnknownNameError, lambda: ARM.at([0, 0]).pose("tip"), None, "it is a point of body 'link2'")
     refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`name` must be a string, got 5.")
-    text = "pose() needs real numbers, and this configuration has complex128. Convert it."
+    text = "`configuration` must hold real numbers in pose(), got complex128."
     refuses(kic.InputError, lambda: ARM.at([1j, 0]).pose("link1"), None, text)
 
 

@@ -517,6 +517,16 @@ def test_mechanism_without_moving_bodies() -> None:
         kic.load("gough-stewart").at({"platform": Rotation.identity(), "eye": [np.nan, 0, 1]})
 
 
+@pytest.mark.parametrize("name", ["five-rod-suspension", "quadruped", "three-finger-hand", "puma560"])
+def test_coordinates_without_numbers(name) -> None:
+    m = kic.load(name)
+    values = np.full((2, m.dof), np.nan)
+    values[1] = 0.1
+    with pytest.raises(kic.ConfigurationError, match="finite"):
+        m.at(values[0])
+    assert not m.at(values, failures="mask").ok[0]
+
+
 def test_inputs_that_depend_on_one_another() -> None:
     """Crank and rocker of a linkage whose coupler spins by itself; and a body left free by a pose."""
     m = kic.load("rssr")

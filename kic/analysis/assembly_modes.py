@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, NoReturn
@@ -104,8 +105,8 @@ class AssemblyModes(Printable):
         before. Always False for one target.
     completeness : Completeness
         The numbers of complex and of real solutions and the evidence that none is missing, with
-        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. An
-        InputError without it.
+        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. Without
+        it, there is no such attribute.
 
     Examples
     --------
@@ -129,12 +130,16 @@ class AssemblyModes(Printable):
         self.configuration = Configuration(model, counts.shape, states, None if ok.all() else ok, targets)
         self.starts, self.counts, self.singular = starts, counts, singular
         self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
-        self._known = completeness
+        if completeness is not None:
+            self.completeness = completeness
 
-    _one_line = ("counts",)
+    def _facts(self) -> Iterator[str]:
+        several = f" at {self.counts.shape[1:]} members" * (self.counts.ndim > 1)
+        yield f"{len(self)} found{several}"
+
     _counterparts: ClassVar[dict[str, str]] = {
         name: f"configuration.{name}" for name in ("ok", "phi", "state", "batch", "value", "pose", "draw")
-    }
+    } | {"completeness": "assembly_modes(values, complete=True)"}
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -142,14 +147,6 @@ class AssemblyModes(Printable):
     def __getitem__(self, members: Any) -> Configuration:
         """Return some of the configurations, indexed like a `Configuration`."""
         return self.configuration[members]
-
-    @property
-    def completeness(self) -> Completeness:
-        """The numbers of solutions and the evidence that none is missing, with ``complete=True``."""
-        if self._known is None:
-            remedy = "Call assembly_modes(values, complete=True)."
-            raise invalid("complete", "must be True for this statement", False, remedy)
-        return self._known
 
     def places(self, of: str) -> np.ndarray:
         """Number the poses of a body, to group assembly modes that differ only elsewhere.
@@ -222,7 +219,7 @@ class AssemblyModes(Printable):
 
     def _say_evidence(self, sheet: Summary) -> None:
         """Add the evidence that none is missing."""
-        known = self._known
+        known: Completeness | None = getattr(self, "completeness", None)
         if known is None:
             found = int(self.counts.sum())
             sheet.say(f"{found} of {self.starts} starts converged to them; there may be others")
@@ -318,7 +315,7 @@ def find_assemblies(
             real.counts,
             real.singular,
             real.continued,
-            completeness=real._known,
+            completeness=getattr(real, "completeness", None),
         )
     if complete:
         return _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit).run()

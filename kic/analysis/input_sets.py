@@ -194,7 +194,11 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
         return model.reference_state, np.zeros(1, dtype=np.intp), ()
     name = model.description.name
     if not isinstance(at, Configuration) or at._model.description != model.description:
-        received = f", got one of '{at.name}'" if isinstance(at, Configuration) else f", got {short_repr(at)}"
+        received = f", got {short_repr(at)}"
+        if isinstance(at, Configuration):
+            received = ", got one of " + (
+                f"'{at.name}'" if at.name != name else "another mechanism of that name"
+            )
         message = f"`configuration` must be a configuration of '{name}', made by at(){received}."
         raise InputError(message, key="configuration")
     if at._states.dtype != np.float64:

@@ -97,7 +97,7 @@ def reachable_workspace(*lengths: float) -> Annulus:
         raise InputError(message, key="lengths")
     found = _positive_lengths("lengths", lengths)
     if found.ndim != 1:
-        raise invalid("lengths", "must be a number for each link", lengths)
+        raise invalid("lengths", "must be numbers, one for each link", lengths)
     *rest, longest = np.sort(found).tolist()
     return Annulus(max(0.0, longest - sum(rest)), longest + sum(rest))
 

@@ -121,7 +121,7 @@ class Coupling:
         a = np.zeros(0) if given is None else given.real
         if given is None or a.shape != (count,) or not a.all():
             raise ModelError(
-                f"{label}: `{way}` must be {count} finite numbers other than zero, one for each joint, "
+                f"{label}: `{way}` must be {count} nonzero finite numbers, one for each joint, "
                 f"got {short_repr(getattr(self, way))}.",
                 key=way,
             )

@@ -509,7 +509,10 @@ class MechanismDescription:
     def _unknown(self, label: str, name: str, *kinds: str) -> UnknownNameError:
         """Return the error for an unknown name."""
         there = [part.name for kind in (kinds or KINDS) for part in getattr(self, kind)]
-        return unknown(label, name, self.name, there)
+        other = self._named_parts.get(name)
+        instead = "" if other is None else f"a {_SINGULAR[_KIND[type(other)]]}"
+        body = getattr(other, "body", None)
+        return unknown(label, name, self.name, there, f"{instead} of body '{body}'" if body else instead)
 
 
 def forest(joints: Iterable[Joint]) -> frozenset[str]:

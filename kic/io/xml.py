@@ -178,11 +178,13 @@ def parse(source: Source) -> Element:
         line = parser.CurrentLineNumber
         if count > ELEMENTS_MAX:
             raise source.error(
-                line, f"must have at most {ELEMENTS_MAX:,} elements, got more.", limit=ELEMENTS_MAX
+                line, f"must have at most {ELEMENTS_MAX:,} elements, got more. Split it.", limit=ELEMENTS_MAX
             )
         if len(open_elements) > DEPTH_MAX:
             raise source.error(
-                line, f"must be nested at most {DEPTH_MAX} levels deep, got more.", limit=DEPTH_MAX
+                line,
+                f"must be nested at most {DEPTH_MAX} levels deep, got more. Flatten it.",
+                limit=DEPTH_MAX,
             )
         if len(attributes) > ELEMENT_ATTRIBUTES_MAX:
             rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, got more."

@@ -46,8 +46,7 @@ class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
     An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
-    point or a body it is external. Raise `UnknownNameError` or `InputError` for an unknown or repeated
-    name, a part without rows, or fewer rows than degrees of freedom.
+    point or a body it is external. The labels are those of `CompiledModel.actuators`, which checks them.
     """
 
     def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
@@ -159,7 +158,10 @@ def joint_forces(
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):
         raise invalid("criterion", "must be None or 'minimum norm'", split)
     if states.dtype != np.float64:
-        message = f"joint_forces() needs real numbers, got a configuration of {states.dtype}."
+        message = (
+            f"`configuration` must hold real numbers in joint_forces(), got {states.dtype}. Convert its "
+            "state."
+        )
         raise InputError(message, key="configuration", got=states.dtype)
     labels = transfer.labels
     actuator_rows = Actuators(model, model.actuators(actuators, labels))

@@ -140,7 +140,9 @@ def is_nearer(x, y, before, units):
 def add_motors(size, start, motors, shafts, supply, x, T, rate):
     """Add motors to the efforts and the inertia in T; return power, heat, dissipation, and the next unknown.
 
-    Rates of currents are written. The equations are L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236).
+    T holds accelerations (size), the efforts that they need (size) and I* (size², by rows); x holds rates
+    from `start`, then currents. Rates of currents are written. The equations are L di/dt + R i + k_e u̇ = V
+    and τ = k_t i (2-228 to 2-236).
     """
     n, power, heat, drag = start + size, 0.0, 0.0, 0.0
     for k in range(motors.shape[0]):

@@ -63,6 +63,10 @@ class Coefficients(Printable, Tabular, jets.Jet):
     """
 
     if TYPE_CHECKING:  # None above the order; users ask for the orders that they read
+        rows: tuple[str, ...]
+        columns: tuple[str, ...]
+        values: np.ndarray | Any
+        G: np.ndarray
         H: np.ndarray | Any
         D: np.ndarray | Any
 

@@ -89,18 +89,21 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         a = numbers(key, _several(joint, value))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
             raise invalid(key, f"must have shape (..., 6){_FORMS['free']}", a.shape, expected=(6,))
+        # a member without finite numbers keeps a rotation, which SciPy requires, and has no position
+        a = np.where(np.isfinite(a).all(axis=-1, keepdims=True), a, np.nan)
         T = np.zeros((*a.shape[:-1], 4, 4))
         T[..., :3, :3] = (
-            Rotation.from_rotvec(a[..., 3:].reshape(-1, 3)).as_matrix().reshape(*a.shape[:-1], 3, 3)
+            Rotation.from_rotvec(np.nan_to_num(a[..., 3:]).reshape(-1, 3))
+            .as_matrix()
+            .reshape(*a.shape[:-1], 3, 3)
         )
         at = np.array(joint.at)
         # the coordinates are the displacement of the joint's point
         T[..., :3, 3] = a[..., :3] - np.array(joint.value[:3]) + at - T[..., :3, :3] @ at  # type: ignore[index]
         T[..., 3, 3] = 1.0
         backwards = joint.bodies[1] == GROUND
-        made[joint.bodies[0] if backwards else joint.bodies[1]] = RigidTransform.from_matrix(
-            np.linalg.inv(T) if backwards else T
-        )
+        pose = RigidTransform.from_matrix(T)
+        made[joint.bodies[0] if backwards else joint.bodies[1]] = pose.inv() if backwards else pose
     return made
 
 

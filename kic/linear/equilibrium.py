@@ -156,7 +156,13 @@ def find_equilibrium(
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:
-        raise invalid("near", "must be a single configuration", batch, shown=f"a batch of shape {batch}")
+        raise invalid(
+            "near",
+            "must be a single configuration",
+            batch,
+            remedy="Select a member by its index.",
+            shown=f"a batch of shape {batch}",
+        )
     names = model.coordinates if wrt is None else names_of(wrt, "wrt")
     model.check_number(None if wrt is None else names)
     motors, stable = flag("motors", motors), flag("stable", stable)

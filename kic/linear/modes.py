@@ -23,7 +23,8 @@ class Modes(Printable):
     coordinates : tuple of str
         Names of the M coordinates.
     eigenvalues : (..., 2M)
-        Eigenvalues λ in 1/s, sorted by size, conjugate pairs with the positive imaginary part first.
+        Eigenvalues λ per unit of time, sorted by size, conjugate pairs with the positive imaginary part
+        first.
     shapes : (..., M, 2M)
         Columns x, each divided by its largest entry.
     natural : (..., M)

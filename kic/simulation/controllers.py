@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, SingularError, invalid, short_repr
+from kic.errors import InputError, SingularError, counted, invalid, short_repr
 from kic.evaluator import Efforts, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
@@ -257,8 +257,8 @@ class _RowControl(Control):
             )
         if len(self.rows) > size:
             raise InputError(
-                f"`reference` must have at most {size} rows, the degrees of freedom of '{mechanism.name}', "
-                f"got {len(self.rows)}: {', '.join(self.rows)}.",
+                f"`reference` must have at most {counted(size, 'row')}, the degrees of freedom of "
+                f"'{mechanism.name}', got {len(self.rows)}: {', '.join(self.rows)}.",
                 key="reference",
                 got=len(self.rows),
                 dof=size,
@@ -1143,8 +1143,8 @@ def _check_square(mechanism: Mechanism, labels: tuple[str, ...], dof: int, key: 
     """Raise an error unless there are as many rows as degrees of freedom."""
     if len(labels) != dof:
         raise InputError(
-            f"`{key}` must have {dof} rows of '{mechanism.name}', got {len(labels)}: {', '.join(labels)}. "
-            "OperationalSpaceControl takes fewer.",
+            f"`{key}` must have {counted(dof, 'row')} of '{mechanism.name}', got {len(labels)}: "
+            f"{', '.join(labels)}. OperationalSpaceControl controls fewer rows.",
             key=key,
             got=len(labels),
             dof=dof,

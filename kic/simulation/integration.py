@@ -272,15 +272,15 @@ class Integration:
         coordinates of actuators, their held efforts need no Jacobian.
         """
         quality = self._drive_quality()
-        if quality is None or self._uses_actuators():
+        if quality is None or self._switch_to_actuators():
             return
         if quality < GOOD:
             self._switch_chart(CHART_MIN_GAIN * quality, self.start.rates)
         elif not self.chart.solved.compiled:
             self._switch_chart(GOOD, self.start.rates)
 
-    def _uses_actuators(self) -> bool:
-        """Change to the coordinates of the actuators of a sampled controller, if they drive it."""
+    def _switch_to_actuators(self) -> bool:
+        """Change to the coordinates of a sampled controller's actuators; return False if they cannot."""
         motion, model, chart = self.motion, self.motion.model, self.chart
         names = motion.actuators
         if (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from kic.description.parts import Body, Frame
-from kic.errors import InputError, invalid, short_repr
+from kic.errors import InputError, counted, invalid, short_repr
 from kic.numerics.arguments import is_function
 from kic.numerics.arrays import reals
 from kic.numerics.polynomials import Piecewise, beside
@@ -80,7 +80,7 @@ class Reference:
                     raise invalid(key, "must have names of rows, bodies and frames as keys", name)
                 self._add(*self._entry(name, motion))
         else:
-            raise invalid(key, "must be a Trajectory, or a dict of rows, bodies and frames", given)
+            raise invalid(key, "must be a Trajectory, or a dict of rows, bodies and frames to motions", given)
         self._single = self._samples[0] if len(self._samples) == 1 else None
 
     def __call__(self, t: float) -> Desired:
@@ -206,8 +206,8 @@ class Reference:
 
     def _raise(self, name: str, got: str, size: int) -> NoReturn:
         raise InputError(
-            f"`{self._key}` must have {size} finite numbers for '{name}'; a function returns (value, rate, "
-            f"acceleration). Got {got}.",
+            f"`{self._key}` must have {counted(size, 'finite number')} for '{name}', got {got}. A function "
+            "returns (value, rate, acceleration).",
             key=self._key,
             name=name,
             got=got,

@@ -148,7 +148,8 @@ def _actuators(effort: Any, given: Any, model: CompiledModel) -> tuple[str, ...]
         given = list(effort)
     if given is None:
         return None
-    return model.actuators(names_of(given, "actuators", 1), hold_all=False)
+    key = "effort" if isinstance(effort, Mapping) else "actuators"
+    return model.actuators(names_of(given, key, 1), hold_all=False)
 
 
 def _by_name(effort: Any) -> Any:
@@ -178,17 +179,23 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
         )
     if isinstance(start, Simulation):
         if start.mechanism != mechanism or start.coordinates != names:
-            raise InputError("`near` must be a run of the same mechanism and coordinates.", key="near")
+            message = (
+                f"`near` must be a run of '{mechanism.name}' in the coordinates {', '.join(names)}, got one "
+                f"of '{start.mechanism.name}' in {', '.join(start.coordinates)}. Give both the same `wrt`."
+            )
+            raise InputError(message, key="near", got=start.coordinates, expected=names)
         if qd is not None:
             raise InputError(
                 "`qd` cannot be given with an earlier run, which has its own final rates. Omit it.", key="qd"
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
     if not isinstance(start, Configuration) or start._model.description != mechanism:
-        raise invalid("near", f"must be a configuration of '{mechanism.name}'", start)
+        remedy = "Write near=m.at(…), or give an earlier run."
+        raise invalid("near", f"must be a configuration of '{mechanism.name}'", start, remedy)
     if start.batch or not start.ok.all():
         got = f"a batch {start.batch}" if start.batch else "one that failed"
-        raise InputError(f"`near` must be one configuration, got {got}.", key="near", got=start.batch)
+        message = f"`near` must be one solved configuration, got {got}. Select a member by its index."
+        raise InputError(message, key="near", got=start.batch)
     if start.state.dtype != np.float64:
         raise InputError(
             f"`near` must hold real numbers, got {start.state.dtype}.", key="near", got=start.state.dtype
@@ -199,7 +206,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
     if rates.dtype != object and not np.isfinite(rates).all():
         as_array("qd", qd, len(names))  # raises InputError; rates that overflow end the run instead
     if rates.ndim != 1 or rates.dtype != np.float64:
-        raise invalid("qd", f"must be {len(names)} real numbers", qd)
+        raise invalid("qd", f"must be {counted(len(names), 'real number')}", qd)
     return Start(start.state, model.coordinate_values(names, start.state[None])[0], rates)
 
 

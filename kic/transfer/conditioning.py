@@ -2,10 +2,9 @@
 
 Near a configuration where several motions meet, the closure rows of the square system are nearly dependent,
 with singular values σ_j. Rounding moves the first order by ε/σ_j along each singular direction v_j. The
-next order
-has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the weight
-u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small because a
-loop is small compared with the others.
+next order has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the
+weight u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small
+because a loop is small compared with the others.
 """
 
 from __future__ import annotations

@@ -504,8 +504,8 @@ class Program:
         transfer: Any = self.transfer  # further methods of those that solve a system
         if dtype.kind == "O" and self._quality:
             raise InputError(
-                "Symbols need the coordinates of an open chain: other coordinates are transferred, which "
-                "chooses rows by their size. Substitute numbers first.",
+                "`configuration` must hold numbers in these coordinates, got symbols: a transfer chooses "
+                "rows by their size. Substitute numbers, or use the joint coordinates of an open chain.",
                 key="configuration",
             )
         out = self.table(count, dtype, rates) if out is None else out
