@@ -428,7 +428,7 @@ class Tables(Evaluator):
     def part(self, results: Results, name: str) -> Any:
         """Return the arrays of a name in results that are not views, or are symbolic.
 
-        Arrays are made when they are asked for. `results._copies` then holds their name, so that the next
+        Arrays are made on request. `results._copies` then holds their name, so that the next
         call with these results as `out` fills them again.
         """
         if name in self._outputs:
