@@ -79,6 +79,13 @@ class Completeness:
     chance: float
 
 
+class NoStatementError(InputError, AttributeError):
+    """There was no complete search; as an AttributeError it lets `hasattr` answer False."""
+
+    def __init__(self, message: str, **numbers: Any) -> None:
+        InputError.__init__(self, message, **numbers)
+
+
 class AssemblyModes(Printable):
     """The distinct assembly modes found for given values, the nearest first.
 
@@ -147,8 +154,10 @@ class AssemblyModes(Printable):
     def completeness(self) -> Completeness:
         """The numbers of solutions and the evidence that none is missing, with ``complete=True``."""
         if self._known is None:
-            remedy = "Call assembly_modes(values, complete=True)."
-            raise invalid("complete", "must be True for this statement", False, remedy)
+            message = "`complete` must be True for this statement, got False. "
+            raise NoStatementError(
+                message + "Call assembly_modes(values, complete=True).", key="complete", got=False
+            )
         return self._known
 
     def places(self, of: str) -> np.ndarray:

@@ -236,7 +236,8 @@ class Tracker:
 
         The axes of such a joint take the angles a + π and c − b in place of a and b, and the body that it
         carries turns about a line of its own, on which lie all points that matter. The rows are linear in
-        cos c and sin c.
+        cos c and sin c. A joint that carries a ball joint of the tree is no such one: the ball joint turns
+        back. Its two ways are separate solutions here.
         """
         cols = self.tree.cols
         for n in range(1, len(cols)):
@@ -684,7 +685,10 @@ class GenericSolutions:
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
-            found += f", {len(self.states)} apart from {flips} universal joints that may be turned over"
+            found += (
+                f", {len(self.states)} if {flips} universal joints that turn over alone count once (one whose turn "
+                "moves further coordinates of the tree, too, counts twice in both numbers)"
+            )
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
         if self.proven is not None and count >= self.proven[0]:

@@ -194,7 +194,7 @@ def extent(cols, rest, nodes, b):
 
 @entry
 def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tightness, shares, scratch, whole):
-    """Continue states (B, S) in place, from parameters `start` (B, n) by `change`; return the number of steps.
+    """Continue states (B, S) in place, from parameters `start` (B, n) by `change`; return how many steps.
 
     `shares` (B,) become 1 for complete paths, -1 for those that end at infinity, else the completed share.
     `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the equations; `mix` (M, P) has
