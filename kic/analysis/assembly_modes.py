@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, NoReturn
@@ -79,13 +80,6 @@ class Completeness:
     chance: float
 
 
-class NoStatementError(InputError, AttributeError):
-    """There was no complete search; as an AttributeError it lets `hasattr` answer False."""
-
-    def __init__(self, message: str, **numbers: Any) -> None:
-        InputError.__init__(self, message, **numbers)
-
-
 class AssemblyModes(Printable):
     """The distinct assembly modes found for given values, the nearest first.
 
@@ -109,10 +103,10 @@ class AssemblyModes(Printable):
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
         before. Always False for one target.
-    completeness : Completeness
+    completeness : Completeness or None
         The numbers of complex and of real solutions and the evidence that none is missing, with
-        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. An
-        InputError without it.
+        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration.
+        None without it.
 
     Examples
     --------
@@ -138,6 +132,11 @@ class AssemblyModes(Printable):
         self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
         self._known = completeness
 
+    def _facts(self) -> Iterator[str]:
+        """Yield the number of assembly modes, for a batch the largest at any member."""
+        yield f"{len(self.counts)} assembly mode{'' if len(self.counts) == 1 else 's'}"
+        yield from super()._facts()
+
     _one_line = ("counts",)
     _counterparts: ClassVar[dict[str, str]] = {
         name: f"configuration.{name}" for name in ("ok", "phi", "state", "batch", "value", "pose", "draw")
@@ -151,13 +150,8 @@ class AssemblyModes(Printable):
         return self.configuration[members]
 
     @property
-    def completeness(self) -> Completeness:
-        """The numbers of solutions and the evidence that none is missing, with ``complete=True``."""
-        if self._known is None:
-            message = "`complete` must be True for this statement, got False. "
-            raise NoStatementError(
-                message + "Call assembly_modes(values, complete=True).", key="complete", got=False
-            )
+    def completeness(self) -> Completeness | None:
+        """The numbers of solutions and the evidence that none is missing; None unless ``complete=True``."""
         return self._known
 
     def places(self, of: str) -> np.ndarray:
