@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -202,8 +203,8 @@ class Tracker:
         shares, numbers = np.zeros(len(states)), query.numbers_in(dtype)
         length = kernel.path_scratch(query.plan, len(self.rows), states.shape[1])
 
-        def work(first: int, last: int) -> None:
-            part = slice(first, last)
+        def work(origin: int, first: int, last: int) -> None:
+            part = slice(origin + first, origin + last)
             scratch, whole = np.zeros(length, dtype), np.zeros((2, size), np.int64)
             own = states[part], start[part], change[part], tightness, shares[part]
             kernel.path_tracking(query.plan, numbers, self.rows, self.scales, self.mix, *own, scratch, whole)
@@ -212,7 +213,7 @@ class Tracker:
             if time.monotonic() > self.deadline:
                 raise TimeoutError
             count = min(PATHS_AT_ONCE, len(states) - first)
-            over_batch(lambda a, b, k=first: work(k + a, k + b), count, PATH_US)
+            over_batch(partial(work, first), count, PATH_US)
         return states, shares
 
     def _far(self, states: np.ndarray) -> np.ndarray:
@@ -579,8 +580,11 @@ class GenericSolutions:
             tracker.deadline = np.inf
         return "" if len(self.states) else "no start led to a regular complex solution"
 
-    def at(self, values: np.ndarray) -> Ends:
-        """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows."""
+    def at(self, values: np.ndarray, deadline: float = np.inf) -> Ends:
+        """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows.
+
+        Paths of an attempt that the deadline ends are lost.
+        """
         tracker, count, number = self.tracker, len(self.states), len(values)
         target = tracker.parameters.of_values(values)
         ends = np.zeros((number, count, self.states.shape[1]), complex)
@@ -589,7 +593,14 @@ class GenericSolutions:
         for attempt in range(ATTEMPTS):
             if not members.size:
                 break
-            found = self._ends(target[members], self.base if attempt == 0 else self._detour())
+            with _COLLECTING:
+                tracker.deadline = deadline
+                try:
+                    found = self._ends(target[members], self.base if attempt == 0 else self._detour())
+                except TimeoutError:
+                    break
+                finally:
+                    tracker.deadline = np.inf
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
             ends[members[better]], share[members[better]] = found[0][better], found[1][better]
             members = np.flatnonzero((share == 0).any(axis=1))
@@ -686,8 +697,8 @@ class GenericSolutions:
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
             found += (
-                f", {len(self.states)} if {flips} universal joints that turn over alone count once (one whose turn "
-                "moves further coordinates of the tree, too, counts twice in both numbers)"
+                f", {len(self.states)} if {flips} universal joints that turn over alone count once (one "
+                "whose turn moves further coordinates of the tree, too, counts twice in both numbers)"
             )
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
