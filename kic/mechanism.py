@@ -361,8 +361,8 @@ class Mechanism(Printable, MechanismDescription):
             distances and joints may be given. Couplings of turns must have the ratio 1, and dimensions must
             be exact (no `closure_tolerance`).
         time_limit : float, optional
-            With ``complete=True``, the time (s) after which loops end; the result is then incomplete and says
-            so. A later call continues.
+            With ``complete=True``, the time (s) after which loops and paths end; the result is then
+            incomplete and says so. A later call continues.
 
         Returns
         -------

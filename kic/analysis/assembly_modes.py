@@ -637,7 +637,7 @@ class _CompleteSearch(_AssemblySearch):
         self.generic: GenericSolutions = generic
         if not generic.is_done:
             self.reason = generic.collect(quick, self.deadline)
-        self.feasible, self.paths = feasible, generic.at(self.values[feasible])
+        self.feasible, self.paths = feasible, generic.at(self.values[feasible], self.deadline)
         self.starts += len(feasible) * generic.number
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)
@@ -690,7 +690,9 @@ class _CompleteSearch(_AssemblySearch):
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)
         numbers[:, self.feasible] = paths.complex, paths.infinite, paths.lost
         reason = self.reason
-        if numbers[2].any():
+        if numbers[2].any() and time.monotonic() > self.deadline:
+            reason = reason or "the time limit ended the search"
+        elif numbers[2].any():
             reason = f"{numbers[2].sum()} paths to the values could not be completed"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"

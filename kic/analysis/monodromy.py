@@ -16,29 +16,23 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from kic.errors import InputError
 from kic.kernels import layout as lay
+from kic.kernels import path_tracking as kernel
+from kic.kernels.threads import over_batch
 from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
 from kic.transfer.closure import Closure
 
-# largest first Newton step of a corrector (rad, lengths), and ratio of its second step to the first. A small
-# ratio makes a jump to another path unlikely; it is no certificate. Paths that meet reveal jumps
-PATH_CORRECTION_MAX, PATH_CONTRACTION_MAX = 0.05, 0.07
-# size of a step that is rounding, at least and at most, and corrections at the end of a path
-PATH_STEP_ATOL, ROUNDING_MAX, CORRECTIONS = 1e-8, 3e-7, 3
-# first and shortest step as a share of a segment, largest growth, and steps of a path
-FIRST_PATH_STEP, PATH_STEP_MIN, STEP_GROWTH_MAX, PATH_STEPS_MAX = 0.02, 1e-7, 2.5, 1500
-# imaginary part of a turn (rad), slide in lengths and quaternion, beyond which a path is at infinity
-IMAGINARY_TURN_MAX, SLIDE_MAX, QUATERNION_MAX = 16.0, 1e6, 1e4
+# paths that are tracked before the time is looked at, and estimated cost of one (µs)
+PATHS_AT_ONCE, PATH_US = 128, 500.0
 # residual of rows that a flip keeps
 FLIP_ATOL = 1e-9
-# rest of a path within which it is at infinity for its end, not by the way
-DIVERGED_SHARE = 1e-3
 # largest difference of equal solutions; steps from random states to closed ones, and such states
 SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
 # imaginary parts of real solutions, and of real singular ones (rad, lengths); condition of regular ones
@@ -126,44 +120,31 @@ class Parameters:
             p[:, at + turn - row : at + turn - row + 4] = z[:, at + turn - row : at + turn - row + 4]
         return p
 
-    def goal(
-        self, p: np.ndarray, change: np.ndarray, share: np.ndarray, begun: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return scaled goals (B, P) of all rows after a share (B,) of segments, and their rates.
-
-        The segments begin at parameters p (B, n), where the turns are `begun` (B, turns), and have the
-        length `change` (B, n).
-        """
-        goal = np.zeros((len(p), len(self.scale)), complex)
-        rate = np.zeros_like(goal)
-        here = p + share[:, None] * change
-        goal[:, : self.named], rate[:, : self.named] = here[:, : self.named], change[:, : self.named]
-        goal[:, self.turns], rate[:, self.turns] = begun, 0.0
-        z, dz = p[:, self.angles], change[:, self.angles]
-        unit = self.scale[self.angles]
-        goal[:, self.angles] += -1j * np.log1p(share[:, None] * dz / z) / unit
-        rate[:, self.angles] = -1j * dz / here[:, self.angles] / unit
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows (P, 4) of the equations and their scales (P, 2); see `kernels.path_tracking`."""
+        system = self.closure.transfer.system
+        rows, scales = np.full((len(self.scale), 4), kernel.ZERO), np.zeros((len(self.scale), 2))
+        reference = np.zeros(system.rows.height)
+        for row, drawn in system.rows.offsets:
+            reference[row] += drawn
+        rows[:, kernel.ROW], rows[:, kernel.PARAMETER] = system.picked, -1
+        scales[:, 0], scales[:, 1] = self.scale, reference[system.picked]
+        rows[: self.named, kernel.GOAL], rows[: self.named, kernel.PARAMETER] = (
+            kernel.LINE,
+            np.arange(self.named),
+        )
+        rows[self.turns, kernel.GOAL] = kernel.TURN
         for row, turn, at in self.poses:
-            k = at + turn - row
-            goal[:, row:turn], rate[:, row:turn] = here[:, at:k], change[:, at:k]
-            q, dq = here[:, k : k + 4], change[:, k : k + 4]
-            square, slope = (np.einsum("bi,bi->b", q, x)[:, None, None] for x in (q, dq))
-            R = _products(q, q) / square
-            dR = (_products(q, dq) + _products(dq, q)) / square - R * 2 * slope / square
-            goal[:, turn : turn + 9] = R.swapaxes(1, 2).reshape(-1, 9)
-            rate[:, turn : turn + 9] = dR.swapaxes(1, 2).reshape(-1, 9)
-        return goal, rate
-
-
-def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the bilinear form (B, 3, 3) of quaternions (B, 4), q·q R for equal ones."""
-    w, v = a[:, 0, None, None], a[:, 1:]
-    W, V = b[:, 0, None, None], b[:, 1:]
-    dot = np.einsum("bi,bi->b", v, V)[:, None, None]
-    cross = np.zeros((len(a), 3, 3), complex)
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        cross[:, j, i], cross[:, i, j] = V[:, k], -V[:, k]
-    return (w * W - dot) * np.eye(3) + 2 * v[:, :, None] * V[:, None, :] + 2 * w * cross
+            rows[row:turn, kernel.GOAL], rows[row:turn, kernel.PARAMETER] = (
+                kernel.LINE,
+                np.arange(at, at + turn - row),
+            )
+            rows[turn : turn + 9, kernel.GOAL], rows[turn : turn + 9, kernel.PARAMETER] = (
+                kernel.POSE,
+                at + turn - row,
+            )
+            rows[turn : turn + 9, kernel.ENTRY] = np.arange(9)
+        return rows, scales
 
 
 def _quaternions(R: np.ndarray) -> np.ndarray:
@@ -186,63 +167,28 @@ def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
 
 
 class Tracker:
-    """Predictor–corrector steps for many complex paths at once.
-
-    The predictor is the cubic Hermite extrapolation of two solutions and their slopes, the corrector Newton's
-    method on random combinations of all rows.
-    """
+    """Paths of the complex solutions of a closure, and what is asked about such solutions."""
 
     def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
         self.closure, self.parameters = closure, Parameters(closure, state)
         t = closure.transfer
         self.tree, size = t.tree, len(t.scale)
-        self.mix = None
+        self.rows, self.scales = self.parameters.tables()
+        mix = np.eye(size, dtype=complex)
         if size != t.tree.size:
-            Q = np.linalg.qr(
-                rng.normal(size=(size, t.tree.size)) + 1j * rng.normal(size=(size, t.tree.size))
-            )[0]
-            self.mix = np.ascontiguousarray(Q.conj().T)
+            shape = size, t.tree.size
+            mix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0].conj().T
+        self.mix = np.ascontiguousarray(mix / t.scale)
         self.columns, self.entries = self.tree.single_columns
         self.turning = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.REVOLUTE]
         self.sliding = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]
         self.slide_scale = t.column_scale[self.columns[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]]
         self.flips: list[tuple[int, int, float]] = []
         self.deadline = np.inf
-        self.steps = 0
-
-    def solve(self, states: np.ndarray, goal: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return Newton's steps (B, M) to goals and the rates (B, M) of the solution, both scaled."""
-        values, G = self.closure.rows(states)
-        right = np.stack([goal - values, rate], axis=-1)
-        if self.mix is not None:
-            G, right = self.mix @ G, self.mix @ right
-        try:
-            found = np.linalg.solve(G, right)
-        except np.linalg.LinAlgError:
-            G = G + 1e-13 * np.eye(G.shape[-1])
-            found = np.linalg.solve(G, right)
-        return found[..., 0], found[..., 1]
 
     def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return states (B, S) after scaled steps (B, M)."""
         return integrate(self.tree, states, steps * self.closure.transfer.column_scale)
-
-    def slope(self, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """Return the rates (B, S) of states with scaled rates (B, M) of the tree."""
-        rates = rates * self.closure.transfer.column_scale
-        if not self.tree.balls:
-            return rates
-        slope = np.zeros_like(states)
-        slope[:, self.entries] = rates[:, self.columns]
-        for turn, quaternion in self.tree.ball_slices:
-            w, q = rates[:, turn] / 2, states[:, quaternion]
-            slope[:, quaternion.start] = -np.einsum("bi,bi->b", w, q[:, 1:])
-            slope[:, quaternion.start + 1 : quaternion.stop] = w * q[:, :1] + np.cross(w, q[:, 1:])
-        return slope
-
-    def turns_of(self, states: np.ndarray) -> np.ndarray:
-        """Return the scaled values (B, turns) of rows that are turns."""
-        return self.closure.rows(states)[0][:, self.parameters.turns]
 
     def track(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray, tightness: float = 1.0
@@ -251,78 +197,32 @@ class Tracker:
 
         The share is negative for paths that end at infinity.
         """
-        contraction, largest = PATH_CONTRACTION_MAX * tightness, PATH_CORRECTION_MAX * tightness
-        count, change = len(states), end - start
-        begun = self.turns_of(states)
-        states, share, step = states.copy(), np.zeros(count), np.full(count, FIRST_PATH_STEP * tightness)
-        goal, rate = self.parameters.goal(start, change, share, begun)
-        slope = self.slope(states, self.solve(states, goal, rate)[1])
-        before, slope_before, share_before = states.copy(), slope.copy(), np.full(count, -1.0)
-        done, going = np.zeros(count), np.arange(count)
-        for _ in range(PATH_STEPS_MAX):
-            if not going.size:
-                break
+        t, dtype = self.closure.transfer, np.dtype(complex)
+        query, size = t._own, self.tree.size
+        states, start, change = (np.array(a, dtype, order="C") for a in (states, start, end - start))
+        shares, numbers = np.zeros(len(states)), query.numbers_in(dtype)
+        length = kernel.path_scratch(query.plan, len(self.rows), states.shape[1])
+
+        def work(origin: int, first: int, last: int) -> None:
+            part = slice(origin + first, origin + last)
+            scratch, whole = np.zeros(length, dtype), np.zeros((2, size), np.int64)
+            own = states[part], start[part], change[part], tightness, shares[part]
+            kernel.path_tracking(query.plan, numbers, self.rows, self.scales, self.mix, *own, scratch, whole)
+
+        for first in range(0, len(states), PATHS_AT_ONCE):
             if time.monotonic() > self.deadline:
                 raise TimeoutError
-            k, self.steps = going, self.steps + len(going)
-            s, h = share[k], np.minimum(step[k], 1 - share[k])
-            h = np.where(1 - s - h < 1e-3 * h, 1 - s, h)
-            # cubic through both nodes, or the tangent at the first step
-            x, v = states[k], slope[k]
-            old = share_before[k] >= 0
-            d = np.where(old, s - share_before[k], 1.0)[:, None]
-            a = (h[:, None]) / d
-            u, w, vb = (before[k] - x), v * d, slope_before[k] * d
-            cubic = x + a * w + a**2 * (3 * u + 2 * w + vb) + a**3 * (2 * u + w + vb)
-            guess = np.where(old[:, None], cubic, x + h[:, None] * v)
-            guess = self._normal(guess)
-            goal, rate = self.parameters.goal(start[k], change[k], s + h, begun[k])
-            with np.errstate(all="ignore"):
-                first, _ = self.solve(guess, goal, rate)
-                found = self.moved(guess, first)
-                second, rates = self.solve(found, goal, rate)
-                found = self.moved(found, second)
-                one, two = (np.abs(z).max(axis=1, initial=0.0) for z in (first, second))
-                noise = self._rounding(found)
-                good = (one <= largest) & (two <= np.maximum(contraction * one, noise))
-                fraction = np.maximum(two / (contraction * np.maximum(one, 1e-300)), one / largest)
-                grow = np.where(two <= noise, one / largest, fraction)
-                factor = 0.8 * np.where(np.isfinite(grow), np.maximum(grow, 1e-6), 1e9) ** -0.25
-            factor = np.clip(factor, 0.2, STEP_GROWTH_MAX)
-            factor = np.where(good, np.maximum(factor, 0.5), np.minimum(factor, 0.5))
-            taken = k[good]
-            before[taken], slope_before[taken], share_before[taken] = x[good], v[good], s[good]
-            states[taken], share[taken] = found[good], np.where((s + h)[good] >= 1, 1.0, (s + h)[good])
-            slope[taken] = self.slope(found[good], rates[good])
-            step[k] = h * factor
-            far = self._far(states[k])
-            short = step[k] < PATH_STEP_MIN
-            finished = share[k] >= 1
-            diverged = far & (1 - share[k] < DIVERGED_SHARE)
-            done[k] = np.where(finished, 1.0, np.where(diverged, -1.0, np.minimum(share[k], 0.999)))
-            going = k[~(finished | far | short)]
-        k = np.flatnonzero(done == 1)
-        goal, rate = self.parameters.goal(start[k], change[k], np.ones(len(k)), begun[k])
-        with np.errstate(all="ignore"):
-            for _ in range(CORRECTIONS):
-                last = self.solve(states[k], goal, rate)[0]
-                states[k] = self.moved(states[k], last)
-            converged = np.abs(last).max(axis=1, initial=0.0) <= self._rounding(states[k])
-        done[k[~converged]] = 0.999
-        return states, done
-
-    def _rounding(self, states: np.ndarray) -> np.ndarray:
-        """Return estimated rounding errors (B,) of steps: cosines grow with imaginary turns."""
-        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
-        return np.clip(1e-15 * np.exp(2 * np.minimum(turn, 20.0)), PATH_STEP_ATOL, ROUNDING_MAX)
+            count = min(PATHS_AT_ONCE, len(states) - first)
+            over_batch(partial(work, first), count, PATH_US)
+        return states, shares
 
     def _far(self, states: np.ndarray) -> np.ndarray:
         """Return a mask (B,) of states near infinity."""
         turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
         slide = (np.abs(states[:, self.sliding]) / self.slide_scale).max(axis=1, initial=0.0)
-        far: np.ndarray = (turn > IMAGINARY_TURN_MAX) | (slide > SLIDE_MAX)
+        far: np.ndarray = (turn > kernel.IMAGINARY_TURN_MAX) | (slide > kernel.SLIDE_MAX)
         for _, quaternion in self.tree.ball_slices:
-            far |= np.abs(states[:, quaternion]).max(axis=1) > QUATERNION_MAX
+            far |= np.abs(states[:, quaternion]).max(axis=1) > kernel.QUATERNION_MAX
         return far
 
     def _normal(self, states: np.ndarray) -> np.ndarray:
@@ -337,7 +237,8 @@ class Tracker:
 
         The axes of such a joint take the angles a + π and c − b in place of a and b, and the body that it
         carries turns about a line of its own, on which lie all points that matter. The rows are linear in
-        cos c and sin c.
+        cos c and sin c. A joint that carries a ball joint of the tree is no such one: the ball joint turns
+        back. Its two ways are separate solutions here.
         """
         cols = self.tree.cols
         for n in range(1, len(cols)):
@@ -679,8 +580,11 @@ class GenericSolutions:
             tracker.deadline = np.inf
         return "" if len(self.states) else "no start led to a regular complex solution"
 
-    def at(self, values: np.ndarray) -> Ends:
-        """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows."""
+    def at(self, values: np.ndarray, deadline: float = np.inf) -> Ends:
+        """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows.
+
+        Paths of an attempt that the deadline ends are lost.
+        """
         tracker, count, number = self.tracker, len(self.states), len(values)
         target = tracker.parameters.of_values(values)
         ends = np.zeros((number, count, self.states.shape[1]), complex)
@@ -689,7 +593,14 @@ class GenericSolutions:
         for attempt in range(ATTEMPTS):
             if not members.size:
                 break
-            found = self._ends(target[members], self.base if attempt == 0 else self._detour())
+            with _COLLECTING:
+                tracker.deadline = deadline
+                try:
+                    found = self._ends(target[members], self.base if attempt == 0 else self._detour())
+                except TimeoutError:
+                    break
+                finally:
+                    tracker.deadline = np.inf
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
             ends[members[better]], share[members[better]] = found[0][better], found[1][better]
             members = np.flatnonzero((share == 0).any(axis=1))
@@ -785,7 +696,7 @@ class GenericSolutions:
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
-            found += f", {len(self.states)} apart from {flips} universal joints that may be turned over"
+            found += f", {len(self.states)} apart from half turns of {flips} universal joints"
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
         if self.proven is not None and count >= self.proven[0]:

@@ -61,6 +61,17 @@ def _silence() -> None:
     os.environ["KIC_VERBOSE"] = "0"
 
 
+def track_paths(c: Configuration) -> None:
+    """Call the kernel of complete searches for assembly modes."""
+    import numpy as np
+
+    from kic.analysis.monodromy import GenericSolutions
+
+    state, m = c.state, c._model
+    _, closure = m.position_problem(state[: len(m.description.coordinates)])
+    GenericSolutions(closure, state, np.random.default_rng(0)).start(1)
+
+
 def call_kernels(models: dict[str, str]) -> None:
     """Call every kernel that models use with real numbers, in all forms that are compiled separately.
 
@@ -73,6 +84,8 @@ def call_kernels(models: dict[str, str]) -> None:
         c = m.at()
         call_differentiable_kernels(c, row)
         m.at(c.state[: m.dof], near=c)
+        if name in _CLOSED:
+            track_paths(c)
         m.simulate(1e-3, near=c)
 
 

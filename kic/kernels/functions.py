@@ -27,6 +27,11 @@ def root(x):
     return _of_object("sqrt", x)
 
 
+def logarithm(x):
+    """Return the natural logarithm, of complex numbers the principal one."""
+    return _of_object("log", x)
+
+
 def at(n):
     """Return a nonnegative index: compiled, it avoids the test for negative indices."""
     return n
@@ -61,6 +66,7 @@ compiled_by(at, lambda n: np.uint64(n))
 compiled_by(cosine, lambda x: np.cos(x))
 compiled_by(sine, lambda x: np.sin(x))
 compiled_by(root, lambda x: np.sqrt(x))
+compiled_by(logarithm, lambda x: np.log(x))
 
 
 @helper

@@ -1,0 +1,301 @@
+"""Entry: paths of complex solutions, while the parameters of their equations move along straight lines.
+
+The predictor is the cubic Hermite extrapolation of two solutions and their slopes, the corrector two steps of
+Newton's method on random combinations of all rows. A step is accepted if the first of them is short and the
+second much shorter. This makes a jump to another path unlikely; it is no certificate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kic.kernels import layout as lay
+from kic.kernels.constraint_jacobian import gradient
+from kic.kernels.frames import frames, motion
+from kic.kernels.functions import logarithm, root
+from kic.kernels.jit import entry, helper
+from kic.kernels.linear_solve import factor, solve
+from kic.kernels.offsets import section
+from kic.kernels.ranges import add_range, clear_range, copy_range
+
+# rows of the equations: row of the system; what its goal is; its parameter, -1 for none; entry of a rotation
+ROW, GOAL, PARAMETER, ENTRY = 0, 1, 2, 3
+ZERO, LINE, TURN, POSE = 0, 1, 2, 3
+# nodes of a path: solution and slope, those before, and the next one
+HERE, SLOPE, BEFORE, SLOPE_BEFORE, NEXT, NODES = 0, 1, 2, 3, 4, 5
+
+# largest first Newton step of a corrector (rad, lengths), and ratio of its second step to the first
+PATH_CORRECTION_MAX, PATH_CONTRACTION_MAX = 0.05, 0.07
+# size of a step that is rounding, at least and at most, and corrections at the end of a path
+PATH_STEP_ATOL, ROUNDING_MAX, CORRECTIONS = 1e-8, 3e-7, 3
+# first and shortest step as a share of a path, largest growth, and steps of a path
+FIRST_PATH_STEP, PATH_STEP_MIN, STEP_GROWTH_MAX, PATH_STEPS_MAX = 0.02, 1e-7, 2.5, 1500
+# imaginary part of a turn (rad), slide in lengths and quaternion, beyond which a path is at infinity
+IMAGINARY_TURN_MAX, SLIDE_MAX, QUATERNION_MAX = 16.0, 1e6, 1e4
+# rest of a path within which it is at infinity for its end, not by the way
+DIVERGED_SHARE, ALMOST = 1e-3, 0.999
+
+
+def path_scratch(plan, count, state_size):
+    """Return the length of the scratch array for `count` rows of the equations."""
+    mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
+    system = mobile * (lay.FRAME_WIDTH + mobile + 2) + height * (mobile + 1)
+    return int(system + 3 * count + 8 + NODES * state_size)
+
+
+@helper
+def set_goal(rows, scales, start, change, b, share, begun, pose, aim, rate):
+    """Compute the goals of all rows after a share of path b, and their rates."""
+    for k in range(rows.shape[0]):
+        p, scale = rows[k, PARAMETER], scales[k, 0]
+        aim[k], rate[k] = begun[k], 0
+        if rows[k, GOAL] == LINE:
+            aim[k], rate[k] = scale * (start[b, p] + share * change[b, p]), scale * change[b, p]
+        elif rows[k, GOAL] == TURN and p >= 0:
+            z, dz = start[b, p], change[b, p]
+            aim[k] = begun[k] - 1j * logarithm(1 + share * dz / z)
+            rate[k] = -1j * dz / (z + share * dz)
+        elif rows[k, GOAL] == POSE:
+            # the unit quaternion and its rate, for the nine rows of a rotation
+            if rows[k, ENTRY] == 0:
+                square, slope = 0j, 0j
+                for c in range(4):
+                    pose[c] = start[b, p + c] + share * change[b, p + c]
+                    square += pose[c] * pose[c]
+                    slope += pose[c] * change[b, p + c]
+                f = 1 / root(square)
+                for c in range(4):
+                    pose[4 + c] = f * (change[b, p + c] - pose[c] * slope / square)
+                    pose[c] *= f
+            j, i = rows[k, ENTRY] // 3, rows[k, ENTRY] % 3  # by columns
+            aim[k] = scale * form(pose, 0, 0, i, j)
+            rate[k] = scale * (form(pose, 0, 4, i, j) + form(pose, 4, 0, i, j))
+
+
+@helper
+def form(q, a, b, i, j):
+    """Return an entry of the bilinear form of two quaternions that is R for equal ones of unit length."""
+    value = 2 * q[a + 1 + i] * q[b + 1 + j]
+    if i == j:
+        value += q[a] * q[b] - q[a + 1] * q[b + 1] - q[a + 2] * q[b + 2] - q[a + 3] * q[b + 3]
+    else:
+        k = 3 - i - j
+        value += (2 if (j + 1) % 3 == i else -2) * q[a] * q[b + 1 + k]
+    return value
+
+
+@helper
+def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g):
+    """Compute values and first order of all rows of the system at a node."""
+    motion(cols, geometry, nodes, b, F)
+    frames(cols, geometry, F)
+    for row in range(g.shape[0]):
+        value[row] = 0
+        clear_range(g[row], 0, g.shape[1])
+    for i in range(items.shape[0]):
+        gradient(cols, F, items, vectors, i, nodes, b, value, g)
+
+
+@helper
+def newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, pivots, ends):
+    """Compute Newton's step and the rates of the solution, side by side in R; return the largest step.
+
+    Not a number if the system is singular.
+    """
+    mobile = W.shape[0]
+    clear_range(R, 0, 2 * mobile)
+    for i in range(mobile):
+        clear_range(W[i], 0, mobile)
+        for k in range(rows.shape[0]):
+            f = mix[i, k]
+            if f != 0:
+                row = rows[k, ROW]
+                add_range(W[i], 0, f, g[row], 0, mobile)
+                R[2 * i] += f * (aim[k] - value[row] - scales[k, 1])
+                R[2 * i + 1] += f * rate[k]
+    if mobile == 0:
+        return 0.0
+    if not factor(W, pivots, ends) > 0:
+        clear_range(R, 0, 2 * mobile)
+        return math.nan
+    solve(W, pivots, ends, R, 2)
+    size, not_finite = 0.0, 0.0
+    for n in range(mobile):
+        step = abs(R[2 * n])
+        size = max(size, step / rest[n, lay.COLUMN_SCALE].real)
+        not_finite += 0 * step + 0 * abs(R[2 * n + 1])
+    return size + not_finite
+
+
+@helper
+def turn(q, k, w, p, r):
+    """Write into r[p:] the rate of a quaternion q[k:] that turns at w, about axes of the first body."""
+    x, y, z = w[0] / 2, w[1] / 2, w[2] / 2
+    a, u, v, t = q[k], q[k + 1], q[k + 2], q[k + 3]
+    r[p] = -x * u - y * v - z * t
+    r[p + 1] = x * a + y * t - z * v
+    r[p + 2] = y * a + z * u - x * t
+    r[p + 3] = z * a + x * v - y * u
+
+
+@helper
+def move_node(cols, R, part, nodes, target, b):
+    """Write rates (part 1) of node b into `target`, or a step (part 0) into node `target`, added to b."""
+    for n in range(cols.shape[0]):
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] != lay.BALL:
+            nodes[target, k] = R[2 * n + part] + (nodes[b, k] if part == 0 else 0)
+        elif cols[n, lay.GROUP] == n:
+            w = (R[2 * n + part], R[2 * n + 2 + part], R[2 * n + 4 + part])
+            if part == 1:
+                turn(nodes[b], k, w, k, nodes[target])
+            else:
+                a, u, v, t = nodes[b, k], nodes[b, k + 1], nodes[b, k + 2], nodes[b, k + 3]
+                turn(nodes[b], k, w, k, nodes[target])
+                nodes[target, k] += a
+                nodes[target, k + 1] += u
+                nodes[target, k + 2] += v
+                nodes[target, k + 3] += t
+
+
+@helper
+def normalize(cols, nodes, b):
+    """Make the quaternions of ball joints as long as one."""
+    for n in range(cols.shape[0]):
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] == lay.BALL and cols[n, lay.GROUP] == n:
+            square = 0j
+            for c in range(4):
+                square += nodes[b, k + c] * nodes[b, k + c]
+            f = 1 / root(square)
+            for c in range(4):
+                nodes[b, k + c] *= f
+
+
+@helper
+def extent(cols, rest, nodes, b):
+    """Return the rounding error of steps at a node, and True if the node is near infinity.
+
+    Cosines grow with imaginary turns.
+    """
+    turned, far = 0.0, False
+    for n in range(cols.shape[0]):
+        k = cols[n, lay.STATE]
+        if cols[n, lay.KIND] == lay.REVOLUTE:
+            turned = max(turned, abs(nodes[b, k].imag))
+        elif cols[n, lay.KIND] == lay.PRISMATIC:
+            far = far or abs(nodes[b, k]) > SLIDE_MAX * rest[n, lay.COLUMN_SCALE].real
+        elif cols[n, lay.GROUP] == n:
+            for c in range(4):
+                far = far or abs(nodes[b, k + c]) > QUATERNION_MAX
+    noise = 1e-15 * math.exp(2 * min(turned, 20.0))
+    return min(max(noise, PATH_STEP_ATOL), ROUNDING_MAX), far or turned > IMAGINARY_TURN_MAX
+
+
+@entry
+def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tightness, shares, scratch, whole):
+    """Continue states (B, S) in place, from parameters `start` (B, n) by `change`; return how many steps.
+
+    `shares` (B,) become 1 for complete paths, -1 for those that end at infinity, else the completed share.
+    `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the equations; `mix` (M, P) has
+    the coefficients of their combinations, divided by the scales. `whole` (2, M) is scratch.
+    """
+    mobile, height, count, width = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], rows.shape[0], states.shape[1]
+    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
+    first, _ = section(plan, lay.ITEMS)
+    items, vectors = plan[lay.HEADER + first : lay.HEADER + first + plan[2, lay.SYSTEM]], numbers[first:]
+    rest = numbers[numbers.shape[0] - 1 - mobile :]
+    place = mobile * lay.FRAME_WIDTH
+    F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
+    g = scratch[place : place + height * mobile].reshape(height, mobile)
+    place += height * mobile
+    W = scratch[place : place + mobile * mobile].reshape(mobile, mobile)
+    place += mobile * mobile
+    R, value = scratch[place : place + 2 * mobile], scratch[place + 2 * mobile : place + 2 * mobile + height]
+    place += 2 * mobile + height
+    aim, rate = scratch[place : place + count], scratch[place + count : place + 2 * count]
+    begun, pose = scratch[place + 2 * count : place + 3 * count], scratch[place + 3 * count :]
+    place += 3 * count + 8
+    nodes = scratch[place : place + NODES * width].reshape(NODES, width)
+    contraction, largest = PATH_CONTRACTION_MAX * tightness, PATH_CORRECTION_MAX * tightness
+    steps = 0
+    for b in range(states.shape[0]):
+        copy_range(nodes[HERE], 0, states[b], 0, width)
+        set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g)
+        for k in range(count):
+            begun[k] = value[rows[k, ROW]] + scales[k, 1] if rows[k, GOAL] == TURN else 0
+        set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)
+        newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+        move_node(cols, R, 1, nodes, SLOPE, HERE)
+        share, step, before, done = 0.0, FIRST_PATH_STEP * tightness, -1.0, 0.0
+        for _ in range(PATH_STEPS_MAX):
+            steps += 1
+            h = min(step, 1 - share)
+            if 1 - share - h < 1e-3 * h:
+                h = 1 - share
+            # cubic through both nodes, or the tangent at the first step
+            d = share - before if before >= 0 else 1.0
+            a = h / d if before >= 0 else 0.0
+            for k in range(width):
+                x, v = nodes[HERE, k], nodes[SLOPE, k]
+                u, w, old = nodes[BEFORE, k] - x, v * d, nodes[SLOPE_BEFORE, k] * d
+                if before >= 0:
+                    x += a * w + a * a * (3 * u + 2 * w + old) + a * a * a * (2 * u + w + old)
+                else:
+                    x += h * v
+                nodes[NEXT, k] = x
+            normalize(cols, nodes, NEXT)
+            end = share + h
+            set_goal(rows, scales, start, change, b, end, begun, pose, aim, rate)
+            set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g)
+            one = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+            good, factor_of_step = False, 0.2
+            if one <= largest:
+                move_node(cols, R, 0, nodes, NEXT, NEXT)
+                normalize(cols, nodes, NEXT)
+                set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g)
+                two = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+                noise, _ = extent(cols, rest, nodes, NEXT)
+                good = two <= max(contraction * one, noise)
+                grow = one / largest
+                if not two <= noise:
+                    grow = max(grow, two / (contraction * max(one, 1e-300)))
+                    grow += 0 * two
+                if grow < 1e9:
+                    factor_of_step = 0.8 / math.sqrt(math.sqrt(max(grow, 1e-6)))
+            elif one < 1e9:
+                factor_of_step = 0.8 / math.sqrt(math.sqrt(one / largest))
+            factor_of_step = min(max(factor_of_step, 0.2), STEP_GROWTH_MAX)
+            if good:
+                move_node(cols, R, 0, nodes, NEXT, NEXT)
+                normalize(cols, nodes, NEXT)
+                copy_range(nodes[BEFORE], 0, nodes[HERE], 0, width)
+                copy_range(nodes[SLOPE_BEFORE], 0, nodes[SLOPE], 0, width)
+                copy_range(nodes[HERE], 0, nodes[NEXT], 0, width)
+                before, share = share, end if end < 1 else 1.0
+                move_node(cols, R, 1, nodes, SLOPE, HERE)
+                step = h * max(factor_of_step, 0.5)
+            else:
+                step = h * min(factor_of_step, 0.5)
+            _, far = extent(cols, rest, nodes, HERE)
+            done = min(share, ALMOST)
+            if share >= 1:
+                done = 1.0
+            elif far and 1 - share < DIVERGED_SHARE:
+                done = -1.0
+            if share >= 1 or far or step < PATH_STEP_MIN:
+                break
+        if done == 1:
+            set_goal(rows, scales, start, change, b, 1.0, begun, pose, aim, rate)
+            last = 0.0
+            for _ in range(CORRECTIONS):
+                set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g)
+                last = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+                move_node(cols, R, 0, nodes, HERE, HERE)
+                normalize(cols, nodes, HERE)
+            noise, _ = extent(cols, rest, nodes, HERE)
+            if not last <= noise:
+                done = ALMOST
+        copy_range(states[b], 0, nodes[HERE], 0, width)
+        shares[b] = done
+    return steps
