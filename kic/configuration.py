@@ -135,7 +135,7 @@ class Animated:
             Port of the page; the next free one if it is in use.
         visuals : path, optional
             URDF file from which the mechanism was read, whose visual meshes are shown too. The panel names
-            the mesh files that are not at hand.
+            the meshes that are not shown.
 
         Returns
         -------

@@ -39,12 +39,13 @@ def view(
     """
     from kic.viewer.server import address, serve, stop
 
+    mechanism = parsing.load_model(model)
     server = serve(host, port)
     click.echo(f"The page is at {address(server)}; end with Ctrl-C.")
     try:  # the page loads during slow imports
         from kic.viewer.viewer import view as view_on
 
-        configuration = parsing.configuration_of(parsing.load_model(model), given, near, limits)
+        configuration = parsing.configuration_of(mechanism, given, near, limits)
         visuals = model if model.lower().endswith(".urdf") else None
         names = parsing.split_names(trace, "--trace")
         view_on(configuration, trace=names, visuals=visuals, server=server).wait()

@@ -31,7 +31,8 @@ def numbers(name: str, value: Any) -> np.ndarray:
     """Return an array of float64, complex128 or objects (symbols); texts, booleans and masks are errors."""
     a = as_numbers(value)
     if a is None:
-        raise invalid(name, "must be an array of numbers", value)
+        remedy = "Give the numbers in order, without names." if isinstance(value, dict) else ""
+        raise invalid(name, "must be an array of numbers", value, remedy)
     return a
 
 

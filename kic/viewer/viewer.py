@@ -72,7 +72,7 @@ class Viewer:
         self._aim()
         self._panels = Panels(self)
         if missing:
-            self._session.message = f"Meshes are not at hand: {', '.join(missing)}."
+            self._session.message = f"Meshes are not shown: {', '.join(missing)}."
         self._update()
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kic.errors import short_repr
 from kic.io.robot import clean_name, transform
 from kic.io.urdf import placement
 from kic.io.xml import Element, read_root
@@ -17,7 +18,7 @@ from kic.viewer.solids import BALL, BOX, CYLINDER, Mesh, Part
 
 
 def visual_parts(mechanism: Mechanism, file: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
-    """Return the visual meshes of the links of a URDF file as parts, and the mesh files that are not at hand.
+    """Return the visual meshes of the links of a URDF file as parts, and why other meshes are not shown.
 
     Links are found by the frames that import gives them; links without a frame are left out.
     """
@@ -35,8 +36,8 @@ def visual_parts(mechanism: Mechanism, file: str | os.PathLike[str]) -> tuple[li
             if shape is None:
                 continue
             mesh = _mesh(shape, folder)
-            if mesh is None:
-                missing[shape.get("filename", shape.tag)] = None
+            if isinstance(mesh, str):
+                missing[f"{shape.get('filename', shape.tag)} ({mesh})"] = None
                 continue
             T = transform(frame.origin, np.transpose(frame.axes)) @ placement(visual.find("origin"))
             own = visual.find("material")
@@ -54,8 +55,8 @@ def _colour(material: Element) -> Colour:
     return (red, green, blue, alpha)
 
 
-def _mesh(shape: Element, folder: Path) -> Mesh | None:
-    """Return the mesh of a shape in its own axes; None if its file is not at hand or has another format."""
+def _mesh(shape: Element, folder: Path) -> Mesh | str:
+    """Return the mesh of a shape in its own axes, or the reason why there is none."""
     if shape.tag == "box":
         return Mesh(BOX.vertices * np.array(shape.vector("size")) / 2, BOX.faces)
     if shape.tag == "sphere":
@@ -63,14 +64,18 @@ def _mesh(shape: Element, folder: Path) -> Mesh | None:
     if shape.tag == "cylinder":
         scale = [shape.number("radius")] * 2 + [shape.number("length")]
         return Mesh(CYLINDER.vertices * scale, CYLINDER.faces)
-    file = _find(shape.get("filename", ""), folder) if shape.tag == "mesh" else None
+    if shape.tag != "mesh":
+        return "not a shape of URDF"
+    file = _find(shape.get("filename", ""), folder)
     if file is None:
-        return None
+        return "no such file"
     trimesh = import_optional("trimesh", "view", "Meshes need trimesh")
     try:
         found = trimesh.load(file, force="mesh")
-    except Exception:  # each format has errors of its own, and some need further packages
-        return None
+    except Exception as error:  # each format has errors of its own, and some need further packages
+        return short_repr(str(error) or type(error).__name__)[1:-1]
+    if not len(found.faces):
+        return "no faces"
     return Mesh(np.asarray(found.vertices) * shape.vector("scale", "1 1 1"), np.asarray(found.faces))
 
 
