@@ -265,12 +265,16 @@ def invalid_part(
 
 
 def unknown(
-    kind: str, name: Any, owner: str, candidates: Iterable[str], instead: str = ""
+    kind: str, name: Any, owner: str, candidates: Iterable[str], instead: str = "", *, quoted: bool = True
 ) -> UnknownNameError:
-    """Make the error for an unknown name, with what it is `instead`, the nearest and all known names."""
+    """Make the error for an unknown name, with what it is `instead`, the nearest and all known names.
+
+    An owner that has no name of its own, such as "these forces", is not `quoted`.
+    """
     there = tuple(candidates)
     label = short_repr(str(name) if isinstance(name, str) else name)
-    message = f"No {kind} {label} in '{owner}'{f': it is {instead}' * bool(instead)}."
+    where = f"'{owner}'" if quoted else owner
+    message = f"No {kind} {label} in {where}{f': it is {instead}' * bool(instead)}."
     # the comparison takes about 10 µs for each candidate, and more for long names
     comparable = isinstance(name, str) and len(name) <= 200 and len(there) <= 2000
     close = get_close_matches(name, there, n=1) if comparable else []

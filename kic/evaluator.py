@@ -439,7 +439,7 @@ class Tables(Evaluator):
         if name in self._parts:
             results._copies.append((name, ""))
             return self._part(results, name)
-        error = unknown("result", name, "these results", self.names)
+        error = unknown("result", name, "these results", self.names, quoted=False)
         raise NoResultError(error.message, **error.numbers)
 
     def _part(self, results: Results, name: str) -> np.ndarray:

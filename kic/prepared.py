@@ -96,7 +96,7 @@ def find_question(question: _Names, exported: bool) -> tuple[str, ...]:
     single = tuple(name for one in QUESTIONS if len(one) == 1 and one in known for name in one)
     for name in names:
         if name not in single:
-            error = unknown("question", name, "export()" if exported else "prepare()", single)
+            error = unknown("question", name, "export()" if exported else "prepare()", single, quoted=False)
             raise InputError(error.message, key="question", got=name, candidates=single)
     found = tuple(sorted(set(names)))
     if found not in known:

@@ -599,7 +599,7 @@ def test_evaluators() -> None:
     f = ARM.prepare("coefficients", of="tip")
     r = f(STRETCHED.state)
     for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):
-        assert refuses(kic.UnknownNameError, ask, None, "in 'these results'. There are: tip.").candidates == (
+        assert refuses(kic.UnknownNameError, ask, None, "in these results. There are: tip.").candidates == (
             "tip",
         )
     text = "`state` must have shape (..., 2), as `Configuration.state`, got (3,)."

@@ -249,7 +249,7 @@ class SplitDynamics(Printable):
         array([-0.9589,  0.2397])
         """
         if not isinstance(part, str) or part not in PARTS:
-            raise unknown("part", part, "split dynamics", PARTS)
+            raise unknown("part", part, "split dynamics", PARTS, quoted=False)
         at, by = ((x,) if isinstance(x, str) else None if x is None else tuple(entries(x)) for x in (at, by))
         mask = self._selected("at", at)
         if part == "G":
@@ -271,7 +271,7 @@ class SplitDynamics(Printable):
                 "Pairs of names are only possible in `by` for H_tran and H_rot.",
             )
         if name not in self.coordinates:
-            raise unknown("coordinate", name, "split dynamics", self.coordinates)
+            raise unknown("coordinate", name, "split dynamics", self.coordinates, quoted=False)
         return self.coordinates.index(name)
 
     def _selected(self, argument: str, names: tuple[Any, ...] | None) -> np.ndarray:

@@ -209,7 +209,7 @@ def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at
 
     found = _NUMBER.fullmatch(text)
     if not found:
-        raise usage_error(f"{text!r} for '{name}' is not a number. Write it as 0.5, -1e-3 or 30deg.", option)
+        raise usage_error(f"{text!r} for '{name}' is not a number. Write {name}=0.5, -1e-3 or 30deg.", option)
     number, unit = float(found[1]), found[2] or ""
     if not isfinite(number):
         raise usage_error(f"{text!r} for '{name}' is too large for a floating-point number.", option)

@@ -274,7 +274,7 @@ class JointForces(Printable, Tabular):
             if isinstance(joint, str) and joint in self.actuators:
                 message = f"'{joint}' is no joint of these forces. Its driving effort is in `effort`."
                 raise UnknownNameError(message, name=joint, candidates=self.joints)
-            raise unknown("joint", joint, "these forces", self.joints)
+            raise unknown("joint", joint, "these forces", self.joints, quoted=False)
         return found
 
     def __iter__(self) -> Any:

@@ -201,7 +201,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         names_of(names.values(), "names")
         for name in names:
             if name not in there:
-                raise unknown("row or column", name, "these coefficients", there)
+                raise unknown("row or column", name, "these coefficients", there, quoted=False)
         rows, columns = ([names.get(x, x) for x in old] for old in (self.rows, self.columns))
         quasi = {names.get(x, x) for x in self.quasi}
         return Coefficients(
@@ -463,6 +463,6 @@ def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list
     for name in names_of(names, "names"):
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]
         if not found:
-            raise unknown(kind, name, "these coefficients", there)
+            raise unknown(kind, name, "these coefficients", there, quoted=False)
         picked += found
     return picked

@@ -508,7 +508,7 @@ class Linearization(Printable):
         still = names_of(fixed, "fixed")
         for name in still:
             if name not in self.coordinates:
-                raise unknown("coordinate", name, "this linearization", self.coordinates)
+                raise unknown("coordinate", name, "this linearization", self.coordinates, quoted=False)
         kept = [n for n, name in enumerate(self.coordinates) if name not in still]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)

@@ -168,7 +168,7 @@ class StateSpaceBuilder:
                 one[..., M : 2 * M, 0] = (inverse @ self.loads[whole])[..., "xyz".index(part)]
             else:
                 there = [*self.motors, *coordinates, *self.loads]
-                raise unknown("input", name, "this state space", there)
+                raise unknown("input", name, "this state space", there, quoted=False)
             labels += made
             columns.append(one)
             feeds.append(feed)

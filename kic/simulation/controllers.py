@@ -101,6 +101,9 @@ class Control(ABC):
         self._wrt = None if wrt is None else names_of(wrt, "wrt")
         transfer = self._model.transfer_for(self._wrt)
         self.coordinates: tuple[str, ...] = transfer.labels
+        if not self.coordinates:
+            message = f"'{mechanism.name}' has mobility 0, so that there is nothing to control."
+            raise InputError(message, key="mechanism", mobility=0)
         self.actuators = self.coordinates
         self._size = (transfer.size,)
         # coordinates of a tree without balls are its state

@@ -254,7 +254,7 @@ def _inputs(
         fits = a is not None and names == coordinates and a.shape == (len(actuators),)
         raise InputError(
             f"`{what}` must be a function of (t, now) or {counted(len(names), 'finite number')}, one for "
-            f"each of {', '.join(names) or 'no motors'}; got {short_repr(given)}."
+            f"each of {', '.join(names) or 'no motors'}, got {short_repr(given)}."
             + (" For efforts of the declared actuators add actuators=m.actuators." if fits else ""),
             key=what,
             got=given,
@@ -315,7 +315,7 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
 def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, ...]) -> None:
     """Raise an error for a name that is no coordinate of the motion, or has no value."""
     if name not in names:
-        raise unknown("coordinate", name, "the motion", names)
+        raise unknown("coordinate", name, "the motion", names, quoted=False)
     if not model.value_rows(name)[1]:
         raise InputError(
             f"'{name}' has a rate but no value, which `{what}` needs. Use coordinates that have values.",

@@ -104,7 +104,7 @@ class Sweep(Printable, Tabular):
         name = name.name if isinstance(name, Metric) else name
         name = self._aliases.get(name, name) if isinstance(name, str) and name not in self.values else name
         if not isinstance(name, str) or name not in self.values:
-            raise unknown("metric", name, "the sweep", self.values)
+            raise unknown("metric", name, "the sweep", self.values, quoted=False)
         return self.values[name]
 
     def plot(
@@ -180,7 +180,7 @@ class Sweep(Printable, Tabular):
         """Return the index of the shown cells, and a description of the cut."""
         for axis in mapping("at", at, "axes to values") if at is not None else {}:
             if axis not in self.axes:
-                raise unknown("axis", axis, "the sweep", self.axes)
+                raise unknown("axis", axis, "the sweep", self.axes, quoted=False)
         where: list[Any] = []
         cut_label = []
         for axis, values in self.axes.items():

@@ -92,7 +92,7 @@ def sweep(
     result = job.result()
     for name in units:
         if name not in result.values:
-            wrong = unknown("metric", name, "the sweep", result.values)
+            wrong = unknown("metric", name, "the sweep", result.values, quoted=False)
             wrong.sweep = result  # type: ignore[attr-defined]
             raise wrong
     return result
@@ -212,7 +212,9 @@ def _as_metric(one: Any, parts: Mapping[str, Any]) -> Callable[..., Any]:
             )
     if name is not None:
         if (whole := name.partition(".")[0]) not in parts and whole != COM:
-            raise unknown("metric or part", name, "kic.metrics and the mechanism", [*BY_NAME, *parts])
+            raise unknown(
+                "metric or part", name, "kic.metrics and the mechanism", [*BY_NAME, *parts], quoted=False
+            )
         return value(name)
     if not is_function(one):
         raise InputError(
