@@ -666,6 +666,10 @@ def test_limits_of_mjcf_actuators_are_those_of_their_joints(more):
     m = kic.from_mjcf(MJCF.replace('gear="3"', 'gear="3" forcerange="1 2"'))
     assert not m.effort_limits
     assert any("limits of actuator" in remark for remark in m.remarks)
+    one = '<motor name="limited" joint="cart" forcerange="-1 2"/>'
+    m = kic.from_mjcf(MJCF.replace("</actuator>", f"{one}</actuator>"))
+    assert not m.effort_limits
+    assert any("another actuator" in remark for remark in m.remarks)
 
 
 def test_limits_of_urdf_and_sdf_joints_are_written_and_read():

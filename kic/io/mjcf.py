@@ -472,10 +472,11 @@ class _Reader:
         self.names = {kind: part_names(mujoco, model, kind) for kind in kinds}
         self.joint_name, self.types = self.names["joint"], [JOINT_TYPES[t] for t in model.jnt_type]
         self.relations: list[RobotCoupling] = []
+        # actuators that are not ideal motors
         self.laws: list[str] = []
-        # sums of the limits of actuators, by joint
+        # sums of the limits of actuators, and the limited actuators with their lines, by joint
         self.efforts = dict[str, np.ndarray]()
-        """Actuators that are not ideal motors."""
+        self.limited = dict[str, list[tuple[str, int]]]()
         computed = [key for key, treatment in _FLAGS.items() if treatment == COMPUTED]
         bits = {key: int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{key.upper()}")) for key in computed}
         self.has = {key: not int(model.opt.disableflags) & bit for key, bit in bits.items()}
@@ -516,6 +517,9 @@ class _Reader:
             self._actuator(a)
         for joint, (lower, upper) in self.efforts.items():
             robot.joints[joint].limit("effort_limits", 0, float(lower), float(upper))
+            for name, line in self.limited.get(joint, ()) if np.isinf(lower) or np.isinf(upper) else ():
+                why = f"another actuator of joint '{joint}' has none"
+                robot.remark_lost(line, f"the limits of actuator '{name}' are ignored: {why}.")
         if self.laws:
             names = ", ".join(f"'{name}'" for name in self.laws[:3])
             more = f" and {len(self.laws) - 3} more" if len(self.laws) > 3 else ""
@@ -815,6 +819,8 @@ class _Reader:
         for joint, ratio in terms.items():
             own = self.efforts.setdefault(joint, np.zeros(2))
             own += np.sort(ratio * pair)
+            if np.isfinite(pair).any():
+                self.limited.setdefault(joint, []).append((self.names["actuator"][a], line))
 
     def _actuator(self, a: int) -> None:
         """Add an actuator of joints as an ideal motor."""
