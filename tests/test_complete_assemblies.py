@@ -324,3 +324,14 @@ def test_arguments() -> None:
     # with gears of another ratio than 1, a full turn is another configuration
     with raises(kic.InputError, key="complete", got=True):
         modes_of(loaded("geared-five-bar"))
+
+
+@pytest.mark.parametrize("name", ["five-bar", "six-freedom-planar", "gough-stewart"])
+def test_distinct_solutions_among_many_and_few_states(monkeypatch, name) -> None:
+    m = loaded(name)
+    found = []
+    for many in (0, 10**9):
+        monkeypatch.setattr("kic.analysis.assembly_modes.MANY_STATES_MIN", many)
+        found.append(m.assembly_modes(inputs_of(m), starts=32))
+    assert np.array_equal(found[0].configuration.state, found[1].configuration.state)
+    assert np.array_equal(found[0].counts, found[1].counts)

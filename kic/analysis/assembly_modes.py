@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from kic.analysis.monodromy import GenericSolutions, certified_solutions
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError, InputError, invalid
 from kic.kernels import layout as lay
@@ -25,8 +24,13 @@ from kic.transfer.continuation import continue_to
 from kic.transfer.limits import LIMIT_ATOL, Limits, MotionLimits, nearest_turn
 from kic.transfer.targets import BatchTargets, frame_part, reference_of
 
+if TYPE_CHECKING:
+    from kic.analysis.monodromy import GenericSolutions
+
 # solutions closer than this are one (rad, or characteristic lengths); a double root is less accurate
 SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL = 1e-5, 1e-3
+# number of states among which a tree finds those without others nearby
+MANY_STATES_MIN = 64
 # with a larger condition of their rows the values barely determine the configuration: at the limit of reach,
 # or if some motion remains
 ISOLATED_CONDITION_MAX = 1e5
@@ -489,13 +493,39 @@ class _AssemblySearch:
         b[:, at] += 2 * np.pi * np.round((a[:, at] - b[:, at]) / (2 * np.pi))
         return distance(tree, a, b, self.closure.transfer.column_scale).max(axis=1, initial=0.0)
 
+    def _alone(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask of states (n, S) that certainly have no other one within the tolerance.
+
+        No entry below differs by more than the distance of `_separation`.
+        """
+        tree = self.model.tree
+        if len(states) < MANY_STATES_MIN or not tree.size:
+            return np.zeros(len(states), dtype=bool)
+        from scipy.spatial import cKDTree
+
+        columns, entries = tree.single_columns
+        turning = tree.cols[columns, lay.KIND] == lay.REVOLUTE
+        turn, slide = states[:, entries[turning]], states[:, entries[~turning]]
+        parts = [np.cos(turn), np.sin(turn), slide / self.closure.transfer.column_scale[columns[~turning]]]
+        for _, quaternion in tree.ball_slices:
+            q = states[:, quaternion]
+            parts.append((q[:, :, None] * q[:, None, :])[:, *np.triu_indices(4)])  # the same for both signs
+        points, limit = np.concatenate(parts, axis=1), 1.01 * SINGULAR_SOLUTION_ATOL
+        nearest = cKDTree(points).query(points, k=[2], p=np.inf, distance_upper_bound=limit)[0]
+        return np.isinf(nearest[:, 0])
+
     def _distinct(self, states: np.ndarray) -> list[_Solution]:
         """Return the distinct solutions among states (n, S), the closest to the base first."""
         is_fixed = self.closure.condition(states) <= ISOLATED_CONDITION_MAX
         tolerance = np.where(is_fixed, SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL)
         remaining, found = self._by_distance(states), list[_Solution]()
+        alone = self._alone(states)
         while remaining.size:
             first = remaining[0]
+            if alone[first]:
+                found.append(_Solution(states[first], bool(is_fixed[first]), 1))
+                remaining = remaining[1:]
+                continue
             near = np.minimum(tolerance[remaining], tolerance[first])
             alike = self._separation(states[remaining], states[first]) <= near
             alike[0] = True
@@ -625,6 +655,8 @@ class _CompleteSearch(_AssemblySearch):
 
     def _start(self) -> None:
         """Follow the paths to each feasible member."""
+        from kic.analysis.monodromy import GenericSolutions
+
         feasible = np.flatnonzero([not why for why in self.reasons])
         if not feasible.size:
             self._search(feasible)  # raises
@@ -696,6 +728,8 @@ class _CompleteSearch(_AssemblySearch):
             reason = f"{numbers[2].sum()} paths to the values could not be completed"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"
+        from kic.analysis.monodromy import certified_solutions
+
         evidence, statement = generic.statement(reason)
         certified = np.zeros(states.shape[:2], dtype=bool)
         k = np.nonzero(np.isfinite(states).all(axis=2))
