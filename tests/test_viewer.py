@@ -279,7 +279,7 @@ def test_visual_meshes_of_a_robot(tmp_path: Path) -> None:
     trimesh.creation.box((1, 1, 1)).export(tmp_path / "r" / "meshes" / "arm.stl")
     m = kic.load(file)
     (arm, tool), missing = visual_parts(m, file)
-    assert missing == ["package://r/meshes/none.stl"]
+    assert missing == ["package://r/meshes/none.stl (no such file)"]
     assert (arm.body, arm.colour, tool.body) == ("arm", (1, 0, 0, 1), "arm")
     c = m.at([0.7])
     T, x = displacements(c)["arm"], np.array([np.cos(1.2), np.sin(1.2), 0])
