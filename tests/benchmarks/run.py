@@ -76,10 +76,10 @@ class Arm:
         once, many = evaluate(state), evaluate(states)
         return {
             "one": lambda: take(evaluate(state)),
-            "one, out": lambda: take(evaluate(state, once)),
+            "one, out": lambda: take(evaluate(state, out=once)),
             "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, many)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, many))),
+            "batch, out": lambda: take(evaluate(states, out=many)),
+            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=many))),
         }
 
     # the peer's side
