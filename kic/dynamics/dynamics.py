@@ -13,7 +13,6 @@ from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.products import contract, evaluate_form
-from kic.kinematics.scaling import moved_error
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     as_array,
@@ -376,15 +375,24 @@ class Dynamics(Printable, Tabular):
         return sheet
 
 
+def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return the error (..., m) of the diagonal of Aᵀ I A from that (..., M) of the symmetric I."""
+    if A.dtype == object:
+        return np.zeros(A.shape[-1])
+    return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2
+
+
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
     """Raise `SingularError` for a singular I* (..., M, M), with the motion that moves no mass.
 
     Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
     I*. The error carries `condition`, `coordinates` and, for a batch, the `failed` members.
     """
-    flat = one_batch_axis(np.real(I), 2)
+    if not coordinates:
+        return
+    flat = np.real(I).reshape(-1, *I.shape[-2:])
     known = np.isfinite(flat).all(axis=(1, 2))
-    if not known.any() or not coordinates:
+    if not known.any():
         return
     # scale each coordinate by its own inertia, because units can differ
     scale = np.sqrt(np.abs(np.einsum("bnn->bn", flat[known])))

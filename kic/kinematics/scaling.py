@@ -111,13 +111,6 @@ def row_sizes(G: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return np.where(size > 0, size, 1.0)
 
 
-def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the error (..., m) of the diagonal of Aᵀ I A from that (..., M) of the symmetric I."""
-    if A.dtype == object:
-        return np.zeros(A.shape[-1])
-    return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2
-
-
 def row_factors(description: MechanismDescription, rows: tuple[str, ...], length: Any) -> np.ndarray:
     """Return factors (P,) that bring rows to one unit: `length` for angular rows, 1 for others.
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.dynamics.dynamics import check_inertia_regular
 from kic.errors import InputError, SingularError
 from kic.evaluator import PARTS, Evaluator, Results, Tables
 from kic.kernels import layout as lay
@@ -19,13 +18,10 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     directions,
-    map_valid_members,
-    scatter,
 )
 from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.program import Table
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -53,7 +49,9 @@ class TaskEvaluator(Evaluator):
         wrt: str | Iterable[str] | None,
     ) -> None:
         self._model, self._tables = model, Tables(model, names_of(of, "of", least=1), order, parts, wrt)
-        self._program = program = self._tables._program
+        names, want = self._tables._outputs, self._tables._program.want
+        # at configurations φ is kept, from which the error of I* follows
+        self._program = program = model.program(wrt, names, order, want, keep=bool(parts))
         self._transfer = program.transfer
         table, dynamics = program.outputs, program.dynamics
         assert table is not None  # for the type checker: a task has rows
@@ -111,12 +109,6 @@ class TaskEvaluator(Evaluator):
             over_batch()(part, count, self._cost_us)
             if sum(bad):
                 self._check_regular(work)
-
-    def _check_inertia(self, states: np.ndarray, found: Table) -> None:
-        """Raise an error if a mass matrix in a table of the dynamics at states (B, S) is singular."""
-        transfer, inertia_error = self._program.transfer, self._model.inertia_error
-        (I,) = transfer.in_coordinates([found.model[0]], [2])
-        check_inertia_regular(I, transfer.inertia_error(inertia_error, states), self.coordinates)
 
 
 class OperationalSpace(Printable):
@@ -269,18 +261,34 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         self._launch(found._work)
         return found
 
-    def table(self, states: np.ndarray) -> np.ndarray:
-        """Compute all results side by side, (B, …), at states (B, S)."""
-        found = self._program.run(states)
-        work = self._work(found.T, found.K)
-        self._check_inertia(states, found)
-        self._launch(work)
-        check_finite("Operational-space dynamics", self._program.name, work[-1])
-        return work[-1]
+    def at(self, configuration: Configuration, failures: str) -> OperationalSpace:
+        """Return the dynamics at a configuration; a singular task or mass matrix is an error, or NaN."""
+        program, found = self._program, configuration._run(self._program, failures)
+        work, states = self._work(found.T, found.K), configuration._states
+        table = work[-1]
+        while True:
+            try:
+                program.check_inertia(found, states)
+                self._launch(work)
+                break
+            except SingularError as error:
+                failed = np.ravel(error.numbers["failed"])
+                if failures == "raise":
+                    error.place(range(len(states)), found.batch)
+                    raise
+                good = np.ones(found.batch, bool) if found.ok is None else np.array(found.ok)
+                good.reshape(-1)[failed] = False
+                found.ok, found.T[failed], found.K[failed] = good, np.nan, np.nan
+        if found.ok is not None:
+            table[~found.ok.reshape(-1)] = np.nan
+        if not np.isfinite(table).all():
+            known = None if found.ok is None else found.ok.reshape(-1)
+            check_finite("Operational-space dynamics", program.name, table, known)
+        return self.results(table, found.batch)
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
         """Return the results for a table of a batch."""
-        return OperationalSpace(self.rows, self.coordinates, list(self._layout.split(table, batch)))
+        return OperationalSpace(self.rows, self._transfer.labels, list(self._layout.split(table, batch)))
 
     def _work(self, T: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the arguments of the kernel; the last one receives the results."""
@@ -321,9 +329,7 @@ def operational_space(
 ) -> OperationalSpace:
     """Compute operational-space dynamics; see `Configuration.operational_space`."""
     model = configuration._model
-    key = OperationalSpaceEvaluator, names_of(task, "of", 1), None if wrt is None else names_of(wrt, "wrt")
+    names = task if type(task) is str else names_of(task, "of", 1)
+    key = OperationalSpaceEvaluator, names, None if wrt is None else names_of(wrt, "wrt")
     f = model.prepared(key, lambda: OperationalSpaceEvaluator(model, *key[1:]))
-    good, table = map_valid_members(
-        configuration.ok, failures, lambda members: f.table(configuration._states[members])
-    )
-    return f.results(scatter(table, good), configuration.batch)
+    return f.at(configuration, failures)

@@ -336,7 +336,7 @@ class RedundancyEvaluator(TaskEvaluator):
         work[_REQUEST] = self._requests[given]
         work[_MOTION] = motion
         if self.weighting.metric == lay.INERTIA_METRIC:
-            self._check_inertia(states, found)
+            self._program.check_inertia(found, states)
         self._launch(work)
         return work[-1]
 

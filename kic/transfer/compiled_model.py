@@ -486,6 +486,7 @@ class CompiledModel:
         order: int = 1,
         want: int = 0,
         along: bool = False,
+        keep: bool = False,
     ) -> Program:
         """Return the program for rows and dynamics, or for results along motions, from a cache.
 
@@ -501,11 +502,13 @@ class CompiledModel:
             Requested parts of the dynamics; rows are needed if there are none.
         along : bool
             True for results along motions.
+        keep : bool
+            True to keep the table of φ among the results.
         """
         # lists of names are keys as tuples: this is the hot path
         key = tuple(wrt) if type(wrt) is list else wrt, tuple(of) if type(of) is list else of
         try:
-            found = self._programs.get((key, order, want, along)) if type(order) is int else None
+            found = self._programs.get((key, order, want, along, keep)) if type(order) is int else None
         except TypeError:  # names that are no strings
             found = None
         if found is None:
@@ -514,9 +517,9 @@ class CompiledModel:
             names, order = names_of(of, least=0 if want else 1), check_order(order)
             rows = make_rows(self.tree, names) if names else None
             masses, loads = (self.masses, self.loads) if want else (None, None)
-            found = Program(transfer, rows, order, masses, loads, want, along, model=self)
+            found = Program(transfer, rows, order, masses, loads, want, along, keep, self)
             if (is_transfer or _is_key(key[0])) and _is_key(key[1]):
-                self._programs[key, order, want, along] = found
+                self._programs[key, order, want, along, keep] = found
         return found
 
     def prepared(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:

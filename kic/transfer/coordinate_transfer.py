@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from kic.dynamics.dynamics import moved_error
 from kic.errors import InputError, SingularError, coordinates_named
 from kic.kernels import layout as lay
 from kic.kinematics.euler import check_gimbal, gimbal_condition
 from kic.kinematics.items import Item
 from kic.kinematics.queries import Query, kernel, output_query
-from kic.kinematics.scaling import moved_error
 from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.linalg import condition_number

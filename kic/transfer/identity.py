@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.dynamics.dynamics import moved_error
 from kic.kinematics.linear_map import LinearMap
-from kic.kinematics.scaling import moved_error
 from kic.kinematics.tree import Tree
 from kic.transfer.constraint_system import column_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer

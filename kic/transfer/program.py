@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics
+from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics, moved_error
 from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import dynamics_layout, dynamics_query
 from kic.errors import InputError, MemberError
@@ -206,11 +206,11 @@ class Table:
 
     def scatter(self, good: np.ndarray) -> Table:
         """Return the table of a batch (...) of which these are the good members; the others are NaN."""
-        T, K = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K))
+        T, K, X = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.X))
         quality = scatter(self.quality, good) if len(self.quality) else self.quality
         error = None if self.error is None else scatter(self.error, good)
         ok = None if good.all() else good
-        return replace(self, T=T, K=K, quality=quality, error=error, batch=good.shape, ok=ok)
+        return replace(self, T=T, K=K, X=X, quality=quality, error=error, batch=good.shape, ok=ok)
 
 
 class MotionTerms(NamedTuple):
@@ -351,6 +351,7 @@ class Program:
         model: CompiledModel | None = None,
     ) -> None:
         tree, system, size = transfer.tree, transfer.system, transfer.size
+        keep = keep and system is not None
         self.transfer, self.want, self.model, self.along = transfer, want, model, along
         self.order = max(order, 2) if along or want & lay.WANT_INERTIA else order
         self.dynamics = dynamics_layout(size, 0 if along else want)
@@ -375,7 +376,7 @@ class Program:
         self.queries = tuple(queries)
         self.outputs = queries[0].layout if along or rows is not None else None
         self.width = self.outputs.width if self.outputs is not None else 0
-        self._x_width = tree.size * sum(size**k for k in range(order + 1)) if keep else 0
+        self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
         self._euler = bool(rows is not None and rows.euler)
         # springs, dampers and armature of joints that are no columns of the tree
@@ -628,6 +629,18 @@ class Program:
         if transfer.permutation is not None:
             tensors = transfer.in_coordinates(list(tensors), (2, 3, 1, 2))
         return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
+
+    def check_inertia(self, found: Table, states: np.ndarray) -> None:
+        """Raise an error if I* in a table of states (B, S), which has φ if it is solved for, is singular."""
+        transfer, count, height, size = self.transfer, len(states), self.transfer.tree.size, self.transfer.size
+        assert self.model is not None  # for the type checker: there are dynamics
+        I, error = found.model[0].reshape(count, size, size), self.model.inertia_error
+        if not self._x_width:
+            (I,), error = transfer.in_coordinates([I], [2]), transfer.inertia_error(error, states)
+        else:
+            A = found.X[:, height : height * (1 + size)].reshape(count, height, size)
+            error = moved_error(error, A)
+        check_inertia_regular(I, error, transfer.labels)
 
     # along motions
 
