@@ -9,12 +9,10 @@ import numpy as np
 
 import kic
 from benchmarks.peers import check
-from benchmarks.timing import Report, Work, interleaved, micro
+from benchmarks.timing import Report, Work, reused, side_by_side
 
-DYNAMICS, RATES = "I*, P*, load", "G, H of a finger tip"
-WORDS = (("with", True), ("without", False))
+DYNAMICS, RATES = "I*, P*, load", "G, H"
 TARGETS = {DYNAMICS: "≤ 1.3"}
-HEADINGS = ["43 joint coordinates, 12 mimic joints", "with µs", "without µs", "ratio", "target", "differs"]
 
 
 def humanoid(mimic: bool) -> kic.Mechanism:
@@ -65,47 +63,22 @@ def by_system(mechanism: kic.Mechanism) -> list[np.ndarray]:
     return [*found.model[:3], *found.arrays[1:]]
 
 
-def works(mimic: bool) -> dict[str, Work]:
+def works(mechanism: kic.Mechanism, of: str) -> dict[str, Work]:
     """Return the calls for one configuration or motion, which use their memory again."""
-    mechanism, made = humanoid(mimic), dict[str, Work]()
-    state = mechanism.at().state
-    for job, evaluate in (
-        (DYNAMICS, mechanism.prepare("dynamics")),
-        (RATES, mechanism.prepare("coefficients", of=["tip"], order=2)),
-    ):
-        out = evaluate(state)
-        made[job] = lambda f=evaluate, out=out: f(state, out=out)
-    v = np.ones(len(mechanism.coordinates))
-    for job, motion in (
-        ("inverse dynamics", mechanism.prepare("inverse_dynamics")),
-        ("forward dynamics", mechanism.prepare("forward_dynamics")),
-    ):
-        efforts = np.empty_like(v)
-        made[job] = lambda f=motion, out=efforts: f(state, v, v, out=out)
-    return made
+    state, v = mechanism.at().state, np.ones(mechanism.dof)
+    return {
+        DYNAMICS: reused(mechanism.prepare("dynamics"), state),
+        RATES: reused(mechanism.prepare("coefficients", of=[of], order=2), state),
+        "inverse dynamics": reused(mechanism.prepare("inverse_dynamics"), state, v, v),
+        "forward dynamics": reused(mechanism.prepare("forward_dynamics"), state, v, v),
+    }
 
 
 def table(report: Report, seconds: float) -> None:
     """Write the table."""
-    jobs = works(True)
-    both = {(job, word): work for word, mimic in WORDS for job, work in works(mimic).items()}
-    own, rates = jobs[DYNAMICS](), jobs[RATES]().tip
+    both = {word: works(humanoid(word == "with"), "tip") for word in ("with", "without")}
+    own, rates = both["with"][DYNAMICS](), both["with"][RATES]().tip
+    results = zip(("I", "P", "load", "G", "H"), (own.I, own.P, own.load, rates.G, rates.H), strict=True)
     expected = by_system(humanoid(True))
-    names = "I", "P", "load", "G", "H"
-    results = own.I, own.P, own.load, rates.G, rates.H
-    pairs = {name: (x, y[0]) for name, x, y in zip(names, results, expected, strict=True)}
-    worst = max(check(1e-12, **pairs).values())
-    times = interleaved({" ".join(key): work for key, work in both.items()}, seconds)
-    report.table(
-        HEADINGS,
-        [
-            [
-                job,
-                *(micro(times.best(f"{job} {word}") * 1e6) for word, _ in WORDS),
-                f"{times.ratio(f'{job} with', f'{job} without'):.2f}",
-                TARGETS.get(job, ""),
-                f"{worst:.0e}",
-            ]
-            for job in jobs
-        ],
-    )
+    worst = max(check(1e-12, **{n: (x, y[0]) for (n, x), y in zip(results, expected, strict=True)}).values())
+    side_by_side(report, "43 joint coordinates, 12 mimic joints", both, TARGETS, worst, seconds)

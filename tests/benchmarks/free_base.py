@@ -7,13 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 import kic
+from benchmarks.couplings import DYNAMICS, RATES, works
 from benchmarks.peers import check
-from benchmarks.timing import Report, Work, interleaved, micro
+from benchmarks.timing import Report, side_by_side
 
-DYNAMICS, RATES = "I*, P*, load", "G, H of the pelvis"
-BASES = ("free joint", "sliders and hinges")
 TARGETS = {DYNAMICS: "≤ 1.5", RATES: "≤ 1.5"}
-HEADINGS = ["closed biped, 18 coordinates", *(f"{word} µs" for word in BASES), "ratio", "target", "differs"]
 
 
 def biped(free: bool) -> kic.Mechanism:
@@ -60,28 +58,11 @@ def biped(free: bool) -> kic.Mechanism:
     return kic.Mechanism("biped", bodies, joints, coordinates=names, gravity=(0, 0, -9.81))
 
 
-def works(free: bool) -> dict[str, Work]:
-    """Return the calls for one configuration, which use their memory again."""
-    mechanism = biped(free)
-    state, made = mechanism.at().state, dict[str, Work]()
-    for job, evaluate in (
-        (DYNAMICS, mechanism.prepare("dynamics")),
-        (RATES, mechanism.prepare("coefficients", of=["pelvis"], order=2)),
-    ):
-        out = evaluate(state)
-        made[job] = lambda f=evaluate, out=out: f(state, out=out)
-    return made
-
-
 def table(report: Report, seconds: float) -> None:
     """Write the table; rates of both bases are equal in the reference configuration."""
-    both = {word: works(word == BASES[0]) for word in BASES}
-    own, other = ((jobs[DYNAMICS](), jobs[RATES]()) for jobs in both.values())
+    bases = {"free joint": biped(True), "sliders and hinges": biped(False)}
+    both = {word: works(m, "pelvis") for word, m in bases.items()}
+    own, other = ((jobs[DYNAMICS](), jobs[RATES]().pelvis.G) for jobs in both.values())
     pairs = {name: (getattr(own[0], name), getattr(other[0], name)) for name in ("I", "load")}
-    worst = max(check(1e-11, **pairs, G=(own[1].pelvis.G, other[1].pelvis.G)).values())
-    rows = []
-    for job in TARGETS:
-        times = interleaved({word: jobs[job] for word, jobs in both.items()}, seconds)
-        cells = [micro(times.best(word) * 1e6) for word in BASES]
-        rows.append([job, *cells, f"{times.ratio(*BASES):.2f}", TARGETS[job], f"{worst:.0e}"])
-    report.table(HEADINGS, rows)
+    worst = max(check(1e-11, **pairs, G=(own[1], other[1])).values())
+    side_by_side(report, "closed biped, 18 coordinates", both, TARGETS, worst, seconds)

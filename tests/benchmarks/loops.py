@@ -13,12 +13,12 @@ from operator import attrgetter
 import numpy as np
 
 import kic
-from benchmarks import peers
+from benchmarks import peers, timing
 from benchmarks.closed_peers import SIX_ROWS, THREE_ROWS, ClosedPeer, check_accelerations, with_masses
 from benchmarks.ladder import ladder
-from benchmarks.timing import Report, Work, exponent, interleaved, micro, one_thread
+from benchmarks.timing import Report, Work, exponent, interleaved, micro, reused, ways
 
-BATCH, CLOSED_BATCH = 4096, 256
+CLOSED_BATCH = 256
 # how far configurations of a batch are from the drawing, and one to be closed from one that is
 SPREAD, STEP = 0.05, 0.01
 WINDOWS = (1, 2, 5, 10, 20, 40)
@@ -89,22 +89,14 @@ class Loop:
         """Return random inputs (..., M) near the reference."""
         return self.rng.uniform(-SPREAD, SPREAD, size=(*batch, len(self.inputs)))
 
-    def one(self) -> dict[str, Work]:
-        """One configuration, in new memory and in memory used again, until the arrays are available."""
-        evaluate, take, state = self.evaluate, self.take, self.near.state
-        out = evaluate(state)
-        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out=out))}
+    def states(self) -> np.ndarray:
+        """Return closed states of a batch near the reference."""
+        inputs = self.inputs + self.moves(timing.BATCH)
+        return self.mechanism.at(inputs, near=self.mechanism.at()).state
 
-    def batch(self, count: int) -> dict[str, Work]:
-        """A batch, likewise; and on one core."""
-        evaluate, take = self.evaluate, self.take
-        states = self.mechanism.at(self.inputs + self.moves(count), near=self.mechanism.at()).state
-        out = evaluate(states)
-        return {
-            "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, out=out)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=out))),
-        }
+    def works(self) -> dict[str, Work]:
+        """One configuration and a batch, until the arrays are available."""
+        return ways(self.evaluate, self.take, self.near.state, self.states())
 
     def closing(self) -> dict[str, Work]:
         """Closing one configuration that is a step away."""
@@ -147,14 +139,10 @@ def case_rows(case: Case, seconds: float) -> list[list[str]]:
     loop = Loop(kic.load(case.model), case.of)
     theirs, worst = loop.peers(case.closures) if peers.pinocchio is not None else ({}, None)
     rows = []
-    for ours, count in (
-        (loop.one(), 1),
-        (loop.batch(BATCH), BATCH),
-        (loop.closing(), 1),
-        (loop.closing_batch(CLOSED_BATCH), CLOSED_BATCH),
-    ):
-        times = interleaved({**ours, **theirs}, seconds)
+    for ours in (loop.works(), {**loop.closing(), **loop.closing_batch(CLOSED_BATCH)}):
+        times = interleaved({**ours, **theirs}, 2 * seconds)
         for name in ours:
+            count = CLOSED_BATCH if name.endswith(", batch") else timing.members(name)
             row = [f"{case.model} {case.of}, {name}", micro(times.best(name) / count * 1e6)]
             for kind in (SIX_ROWS, THREE_ROWS):
                 known = kind in theirs
@@ -169,7 +157,7 @@ def curve(report: Report, seconds: float) -> None:
     columns: dict[str, list[float]] = {}
     for windows in WINDOWS:
         loop = Loop(ladder(windows), "tip")
-        works: dict[str, Work] = {"G, H, I*, P*": loop.one()["one, out"], **loop.closing()}
+        works: dict[str, Work] = {"G, H, I*, P*": reused(loop.evaluate, loop.near.state), **loop.closing()}
         if peers.pinocchio is not None:
             works |= loop.peers((SIX_ROWS, THREE_ROWS))[0]
         times = interleaved(works, seconds)
@@ -189,8 +177,8 @@ def table(report: Report, seconds: float) -> None:
         "Loops: G and H of a body or point, I*, P* in the mechanism's coordinates. Peer: Pinocchio's "
         "constraintDynamics, one acceleration of the tree, loops closed by six rows (the cut joint stays in "
         "the tree, the body beyond it is split and welded) or by three (points held together). Batches of "
-        f"{BATCH}, {CLOSED_BATCH} where they are closed, from configurations {STEP} away in every input. "
-        "For the peer, massless links get masses, which it requires."
+        f"{timing.BATCH}, {CLOSED_BATCH} where they are closed, from configurations {STEP} away in every "
+        "input. For the peer, massless links get masses, which it requires."
     )
     report.say()
     rows: list[list[str]] = []

@@ -10,23 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 import kic
-from benchmarks import peers
+from benchmarks import peers, timing
 from benchmarks.closed_peers import SIX_ROWS, THREE_ROWS, ClosedPeer, with_masses
 from benchmarks.loops import Loop
 from benchmarks.peers import PinocchioPeer, check, serial_arm
-from benchmarks.timing import Report, Work, interleaved, micro
+from benchmarks.timing import Report, Work, interleaved, micro, reused
 
-BATCH = 4096
 HEADINGS = [
-    "per motion",
-    "kic µs",
-    "by tensors µs",
-    "peer µs",
-    "kic/tensors",
-    "kic/peer",
-    "target",
-    "differs",
-]
+    "per motion", "kic µs", "by tensors µs", "peer µs", "kic/tensors", "kic/peer", "target", "differs",
+]  # fmt: skip
 ARM_TARGETS = {
     ("puma560", "inverse, out"): "≤ 1.2",
     ("puma560", "inverse, batch"): "≤ 0.25",
@@ -58,9 +50,8 @@ def works(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, x: np.ndar
         ("inverse", mechanism.prepare("inverse_dynamics")),
         ("forward", mechanism.prepare("forward_dynamics")),
     ):
-        out = np.empty_like(v[0])
         made[f"{name}, fresh"] = lambda f=f: f(*one)
-        made[f"{name}, out"] = lambda f=f, out=out: f(*one, out=out)
+        made[f"{name}, out"] = reused(f, *one)
         made[f"{name}, batch"] = lambda f=f: f(state, v, x)
         other = by_tensors(mechanism, name == "forward")
         made[f"{name}, tensors"] = lambda other=other: other(*one)
@@ -76,7 +67,7 @@ def lines(
         kind, way = name.split(", ")
         if way == "tensors":
             continue
-        count = BATCH if way == "batch" else 1
+        count = timing.BATCH if way == "batch" else 1
         for peer in [p for p in theirs if p.startswith(kind)] or [""]:
             known = bool(peer)
             label = peer.partition(" ")[2]
@@ -95,7 +86,7 @@ def lines(
 def arm_rows(title: str, mechanism: kic.Mechanism, seconds: float) -> Iterator[list[str]]:
     """Yield the rows of an open chain."""
     rng, size = np.random.default_rng(3), len(mechanism.coordinates)
-    phi, v, x = rng.uniform(-1, 1, size=(3, BATCH, size))
+    phi, v, x = rng.uniform(-1, 1, size=(3, timing.BATCH, size))
     state = mechanism.at(phi).state
     ours, theirs, worst = works(mechanism, state, v, x), {}, 0.0
     if peers.pinocchio is not None:
@@ -119,9 +110,9 @@ def loop_rows(name: str, closures: tuple[str, ...], seconds: float) -> Iterator[
     """Yield the rows of a mechanism with loops."""
     mechanism = with_masses(kic.load(name))
     loop = Loop(mechanism, mechanism.bodies[-1].name)
-    states = mechanism.at(loop.inputs + loop.moves(BATCH), near=mechanism.at()).state
+    states = loop.states()
     states[0] = loop.near.state
-    v, x = np.random.default_rng(3).normal(size=(2, BATCH, len(loop.inputs)))
+    v, x = np.random.default_rng(3).normal(size=(2, timing.BATCH, len(loop.inputs)))
     ours, theirs, worst = works(mechanism, states, v, x), {}, 0.0
     if peers.pinocchio is not None:
         qdd = ours["forward, out"]()

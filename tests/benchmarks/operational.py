@@ -10,49 +10,32 @@ from operator import attrgetter
 import numpy as np
 
 import kic
-from benchmarks import peers
-from benchmarks.timing import Report, Work, interleaved, micro, one_thread
+from benchmarks import peers, timing
+from benchmarks.timing import Report, Row, Work, interleaved, peer_ways, ways
 
-BATCH, PEER_BATCH = 4096, 256
 # arms, the task, and how far configurations of a batch are from the drawing
 CASES = (("panda", "link7"), ("puma560", "tool"))
 SPREAD = 0.3
 TARGETS = {"one, out": "≤ 10 µs"}
-HEADINGS = ["per configuration", "kic µs", "peer µs", "kic/peer", "target", "differs"]
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Task:
     """A task of an open arm at configurations near the reference, with a prepared evaluator."""
 
-    def __init__(self, model: str, task: str, batch: int = BATCH) -> None:
+    def __init__(self, model: str, task: str, batch: int | None = None) -> None:
         self.mechanism, self.task = kic.load(model), task
         self.evaluate = self.mechanism.prepare("operational_space", of=task)
         drawn = self.mechanism.at().phi
         rng = np.random.default_rng(1)
         self.phi = drawn + rng.uniform(-SPREAD, SPREAD, size=drawn.shape)
-        self.many = drawn + rng.uniform(-SPREAD, SPREAD, size=(batch, len(drawn)))
+        self.many = drawn + rng.uniform(-SPREAD, SPREAD, size=(batch or timing.BATCH, len(drawn)))
         self.qd = rng.normal(size=drawn.shape)
 
-    def one(self) -> dict[str, Work]:
-        """One configuration, in new memory and in memory used again, until the arrays are available."""
-        evaluate, state, take = self.evaluate, self.mechanism.at(self.phi).state, self._take()
-        out = evaluate(state)
-        return {"one": lambda: take(evaluate(state)), "one, out": lambda: take(evaluate(state, out=out))}
-
-    def batch(self) -> dict[str, Work]:
-        """A batch, likewise; and on one core."""
-        evaluate, states, take = self.evaluate, self.mechanism.at(self.many).state, self._take()
-        out = evaluate(states)
-        return {
-            "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, out=out)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=out))),
-        }
-
-    @staticmethod
-    def _take() -> attrgetter:
-        return attrgetter("Lambda", "mu", "p", "inverse")
+    def works(self) -> dict[str, Work]:
+        """One configuration and a batch, until the arrays are available."""
+        take, at = attrgetter("Lambda", "mu", "p", "inverse"), self.mechanism.at
+        return ways(self.evaluate, take, at(self.phi).state, at(self.many).state)
 
 
 class Peer:
@@ -63,7 +46,7 @@ class Peer:
         self.task, self.frame = task, self.arm.frame(task.task)
         # of a body all six rows, of a point three
         self.rows = len(task.evaluate.rows)
-        self.q, self.qs = self.arm.q(task.phi), self.arm.q(task.many[:PEER_BATCH])
+        self.q, self.qs = self.arm.q(task.phi), self.arm.q(task.many[: timing.PEER_BATCH])
         self.v = self.arm.v(task.qd)
 
     def raw(self, q: np.ndarray, v: np.ndarray) -> Parts:
@@ -83,13 +66,7 @@ class Peer:
 
     def works(self) -> dict[str, Work]:
         """One configuration, and a loop over configurations."""
-        raw, q, qs, v = self.raw, self.q, self.qs, self.v
-
-        def loop() -> None:
-            for row in qs:
-                raw(row, v)
-
-        return {"peer": lambda: raw(q, v), "peer loop": loop}
+        return peer_ways(self.raw, self.q, self.qs, self.v)
 
     def differs(self) -> float:
         """Largest difference from kic's at the configuration and rate of the table."""
@@ -104,26 +81,17 @@ class Peer:
         return max(peers.check(1e-10, **pairs).values())
 
 
-def case_rows(model: str, of: str, seconds: float) -> list[list[str]]:
+def case_rows(model: str, of: str, seconds: float) -> list[Row]:
     """Return all rows of one arm, single configurations and batches, with the peer."""
     task = Task(model, of)
     peer = Peer(task) if peers.pinocchio is not None else None
-    worst = "" if peer is None else f"{peer.differs():.0e}"
-    theirs = {} if peer is None else peer.works()
-    rows = []
-    for ours, count, name, many in (
-        (task.one(), 1, "peer", 1),
-        (task.batch(), BATCH, "peer loop", PEER_BATCH),
-    ):
-        beside = {name: theirs[name]} if theirs else {}
-        times = interleaved({**ours, **beside}, seconds)
-        for what in ours:
-            row = [f"{model} {of} Λ, μ, p, J̄, {what}", micro(times.best(what) / count * 1e6), "", ""]
-            if beside:
-                row[2] = micro(times.best(name) / many * 1e6)
-                row[3] = f"{times.ratio(what, name) * many / count:.3f}"
-            rows.append([*row, TARGETS.get(what, ""), worst])
-    return rows
+    worst = None if peer is None else peer.differs()
+    times = interleaved({**task.works(), **({} if peer is None else peer.works())}, 2 * seconds)
+    title = f"{model} {of} Λ, μ, p, J̄"
+    return [
+        Row.of(f"{title}, {name}", times, name, target=TARGETS.get(name, ""), worst=worst)
+        for name in task.works()
+    ]
 
 
 def table(report: Report, seconds: float) -> None:
@@ -132,8 +100,7 @@ def table(report: Report, seconds: float) -> None:
         "Operational space of a task: Λ, μ for all rates, p and the dynamically consistent inverse. Peer: "
         "the same at one rate from Pinocchio's crba, computeCoriolisMatrix, computeGeneralizedGravity and "
         "computeJointJacobiansTimeVariation, put together by NumPy. "
-        f"Batches of {BATCH}, of the peer a loop over {PEER_BATCH}."
+        f"Batches of {timing.BATCH}, of the peer a loop over {timing.PEER_BATCH}."
     )
     report.say()
-    rows = [row for model, of in CASES for row in case_rows(model, of, seconds)]
-    report.table(HEADINGS, rows)
+    report.rows(row for model, of in CASES for row in case_rows(model, of, seconds))

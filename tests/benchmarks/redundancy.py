@@ -9,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 import kic
-from benchmarks import peers
-from benchmarks.timing import Report, Work, interleaved, micro
+from benchmarks import peers, timing
+from benchmarks.timing import Report, Row, Work, interleaved, reused
 
-BATCH = 4096
 POSTURE = (0.1, 0.3, 0.2, -1.5, 0.3, 1.8, 0.2)
 WEIGHTS = ("minimum norm", "minimum kinetic energy")
-HEADINGS = ["per configuration", "kic µs", "peer µs", "kic/peer", "target", "differs"]
 # microseconds, of a control step with the memory used again
 TARGETS = {"one, out": "≤ 15 µs"}
 
@@ -34,20 +32,20 @@ class Step:
         c = self.mechanism.at(POSTURE)
         rng = np.random.default_rng(0)
         self.state, self.ud, self.udd = c.state, rng.normal(size=6), rng.normal(size=6)
-        self.states = self.mechanism.at(np.array(POSTURE) + 0.1 * rng.normal(size=(BATCH, 7))).state
+        self.states = self.mechanism.at(np.array(POSTURE) + 0.1 * rng.normal(size=(timing.BATCH, 7))).state
         self.resolve = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=weight, effort=True)
 
     def works(self) -> dict[str, Work]:
         """One configuration and a batch, in new and in reused memory, until the arrays are available."""
-        f, state, states, ud, udd = self.resolve, self.state, self.states, self.ud, self.udd
-        once, many = f(state, ud, udd), f(states, ud, udd)
+        f, state, ud, udd = self.resolve, self.state, self.ud, self.udd
+        once, many = reused(f, state, ud, udd), reused(f, self.states, ud, udd)
         rates = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=self.weight, order=1)
-        first = rates(state, ud)
+        first = reused(rates, state, ud)
         return {
             "one": lambda: f(state, ud, udd).effort,
-            "one, out": lambda: f(state, ud, udd, out=once).effort,
-            "rates alone, one, out": lambda: rates(state, ud, out=first).qd,
-            "batch, out": lambda: f(states, ud, udd, out=many).effort,
+            "one, out": lambda: once().effort,
+            "rates alone, one, out": lambda: first().qd,
+            "batch, out": lambda: many().effort,
         }
 
     def peer(self) -> tuple[Work, float]:
@@ -89,7 +87,7 @@ def table(report: Report, seconds: float) -> None:
     report.say(
         "Redundancy: rates, consistent accelerations and efforts of the panda for the six rows of its hand. "
         "Peer: Jacobian, its change, mass and Coriolis matrix and efforts by Pinocchio, the rest by "
-        f"NumPy; batches of {BATCH}, which the peer takes one by one."
+        f"NumPy; batches of {timing.BATCH}, which the peer takes one by one."
     )
     report.say()
     rows = []
@@ -99,10 +97,8 @@ def table(report: Report, seconds: float) -> None:
         theirs, worst = step.peer() if peers.pinocchio is not None else (None, None)
         times = interleaved(works if theirs is None else {**works, "peer": theirs}, seconds)
         for name in works:
-            count = BATCH if name.startswith("batch") else 1
-            row = [f"panda, {weight}, {name}", micro(times.best(name) / count * 1e6)]
-            compared = theirs is not None and not name.startswith("rates")
-            row.append(micro(times.best("peer") * 1e6) if compared else "")
-            row.append(f"{times.ratio(name, 'peer') / count:.2f}" if compared else "")
-            rows.append([*row, TARGETS.get(name, ""), "" if worst is None else f"{worst:.0e}"])
-    report.table(HEADINGS, rows)
+            row = Row.of(f"panda, {weight}, {name}", times, name, target=TARGETS.get(name, ""), worst=worst)
+            if name.startswith("rates"):  # the peer gives accelerations and efforts, too
+                row.peer = row.ratio = None
+            rows.append(row)
+    report.rows(rows)

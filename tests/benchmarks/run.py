@@ -23,14 +23,23 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kic
-from benchmarks import couplings, free_base, loops, motions, operational, peers, redundancy, starts, swings
-from benchmarks.timing import HEADINGS, Report, Row, Times, exponent, interleaved, micro, one_thread
+from benchmarks import (
+    couplings,
+    free_base,
+    loops,
+    motions,
+    operational,
+    peers,
+    redundancy,
+    starts,
+    swings,
+    timing,
+)
+from benchmarks.timing import Report, Row, Work, exponent, interleaved, micro, peer_ways, ways
 
-BATCH = 4096
-CURVE = (6, 12, 24, 36, 48, 60)
-CURVE_BATCH = 256
+CURVE, CURVE_BATCH = (6, 12, 24, 36, 48, 60), 256
 
-# an evaluator, and what takes the arrays out of its results
+# an evaluator, and a function that takes the arrays out of its results
 Evaluation = tuple[kic.Evaluator, Callable[[Any], Any]]
 
 
@@ -46,17 +55,17 @@ def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:
 class Arm:
     """A mechanism with its peer, configurations, and the rows of the table."""
 
-    def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float, batch: int = BATCH) -> None:
+    def __init__(self, mechanism: kic.Mechanism, hand: str, seconds: float, batch: int | None = None) -> None:
         self.mechanism, self.hand, self.seconds = mechanism, hand, seconds
         rng = np.random.default_rng(1)
         names = mechanism.at().coordinates
         self.phi = rng.uniform(-1.5, 1.5, size=len(names))
-        self.batch = rng.uniform(-1.5, 1.5, size=(batch, len(names)))
+        self.batch = rng.uniform(-1.5, 1.5, size=(batch or timing.BATCH, len(names)))
         self.state = mechanism.at(self.phi).state
         self.states = mechanism.at(self.batch).state
         self.peer = peers.PinocchioPeer(mechanism) if peers.pinocchio is not None else None
         if self.peer is not None:
-            self.q, self.qs = self.peer.q(self.phi), self.peer.q(self.batch[:256])
+            self.q, self.qs = self.peer.q(self.phi), self.peer.q(self.batch[: timing.PEER_BATCH])
             self.frame = self.peer.frame(hand)
             self.qd = rng.normal(size=len(names))
             self.v = self.peer.v(self.qd)
@@ -70,49 +79,26 @@ class Arm:
         """Evaluate, and r.I, r.P."""
         return self.mechanism.prepare("dynamics", loads=False), attrgetter("I", "P")
 
-    def works(self, evaluation: Evaluation) -> dict[str, Callable[[], object]]:
+    def works(self, evaluation: Evaluation) -> dict[str, Work]:
         """One configuration and a batch, in new and in reused memory, until the arrays are available."""
-        (evaluate, take), state, states = evaluation, self.state, self.states
-        once, many = evaluate(state), evaluate(states)
-        return {
-            "one": lambda: take(evaluate(state)),
-            "one, out": lambda: take(evaluate(state, out=once)),
-            "batch": lambda: take(evaluate(states)),
-            "batch, out": lambda: take(evaluate(states, out=many)),
-            "batch, out, 1 thread": one_thread(lambda: take(evaluate(states, out=many))),
-        }
+        return ways(*evaluation, self.state, self.states)
 
     # the peer's side
 
-    def peer_rates(self) -> dict[str, Callable[[], object]]:
+    def peer_rates(self) -> dict[str, Work]:
         """Jacobian and Hessian, one configuration and a loop over configurations."""
-        if self.peer is None:
-            return {}
-        raw, q, qs, frame = self.peer.raw_rates, self.q, self.qs, self.frame
+        peer = self.peer
+        return {} if peer is None else peer_ways(peer.raw_rates, self.q, self.qs, self.frame)
 
-        def loop() -> None:
-            for row in qs:
-                raw(row, frame)
-
-        return {"peer": lambda: raw(q, frame), "peer loop": loop}
-
-    def peer_dynamics(self) -> dict[str, Callable[[], object]]:
+    def peer_dynamics(self) -> dict[str, Work]:
         """Mass matrix and Coriolis matrix, one configuration and a loop over configurations."""
-        if self.peer is None:
-            return {}
-        raw, q, qs, v = self.peer.raw_dynamics, self.q, self.qs, self.v
-
-        def loop() -> None:
-            for row in qs:
-                raw(row, v)
-
-        return {"peer": lambda: raw(q, v), "peer loop": loop}
+        return {} if self.peer is None else peer_ways(self.peer.raw_dynamics, self.q, self.qs, self.v)
 
     def rows(
         self,
         title: str,
-        works: dict[str, Callable[[], object]],
-        peer: dict[str, Callable[[], object]],
+        works: dict[str, Work],
+        peer: dict[str, Work],
         width: int,
         targets: dict[str, str],
         worst: float | None,
@@ -121,38 +107,17 @@ class Arm:
         size = 8 * width
         fills = {
             "fill one": fill_of(size),
-            "fill batch": fill_of(size * BATCH),
-            "fill batch, fresh": fill_of(size * BATCH, fresh=True),
+            "fill batch": fill_of(size * timing.BATCH),
+            "fill batch, fresh": fill_of(size * timing.BATCH, fresh=True),
         }
         times = interleaved({**works, **peer, **fills}, self.seconds)
         rows = []
         for name in works:
-            batch = name.startswith("batch")
-            fill = "fill one" if not batch else "fill batch" if "out" in name else "fill batch, fresh"
-            rows.append(
-                self.row(f"{title}, {name}", times, name, peer, size, fill, targets.get(name, ""), worst)
-            )
+            fill = "one" if not name.startswith("batch") else "batch" if "out" in name else "batch, fresh"
+            speed = size * timing.members(name) / times.best(f"fill {fill}") / 1e9
+            more = {"target": targets.get(name, ""), "size": size, "fill": speed, "worst": worst}
+            rows.append(Row.of(f"{title}, {name}", times, name, **more))
         return rows
-
-    def row(
-        self,
-        title: str,
-        times: Times,
-        name: str,
-        peer: dict[str, Any],
-        size: int,
-        fill: str,
-        target: str,
-        worst: float | None,
-    ) -> Row:
-        count = BATCH if name.startswith("batch") else 1
-        row = Row(title, times.best(name) / count * 1e6, target=target, size=size, worst=worst)
-        if peer:
-            theirs, many = ("peer loop", len(self.qs)) if count > 1 else ("peer", 1)
-            row.peer = times.best(theirs) / many * 1e6
-            row.ratio = times.ratio(name, theirs) * many / count
-        row.fill = size * count / times.best(fill) / 1e9
-        return row
 
     # questions
 
@@ -190,15 +155,14 @@ class Arm:
             r = evaluate(state)
             return r.I @ qdd + r.P @ qd @ qd - r.load
 
-        works: dict[str, Callable[[], object]] = {"one": effort}
+        works: dict[str, Work] = {"one": effort}
         if self.peer is not None:
             pin, model, data, q, v = peers.pinocchio, self.peer.model, self.peer.data, self.q, self.peer.v(qd)
             works["peer"] = lambda: pin.rnea(model, data, q, v, v)
         times = interleaved(works, self.seconds / 2)
-        row = Row(f"{title} effort, one (peer: rnea)", times.best("one") * 1e6)
+        row = Row.of(f"{title} effort, one (peer: rnea)", times, "one")
         if self.peer is not None:
             row.worst = peers.check(1e-11, effort=(effort(), self.peer.effort(self.phi, qd, qdd)))["effort"]
-            row.peer, row.ratio = times.best("peer") * 1e6, times.ratio("one", "peer")
         return row
 
     def everyday_rows(self, title: str) -> list[Row]:
@@ -210,7 +174,7 @@ class Arm:
         }
         times = interleaved(works, self.seconds / 2)
         targets = {"at().coefficients()": "≤ 15 µs"}
-        return [Row(f"{title} {k}", times.best(k) * 1e6, target=targets.get(k, "")) for k in works]
+        return [Row.of(f"{title} {k}", times, k, target=targets.get(k, "")) for k in works]
 
     def toolbox_row(self, title: str) -> Row | None:
         """G and H against roboticstoolbox."""
@@ -221,13 +185,31 @@ class Arm:
         (evaluate, take), state, q = self.getter(2), self.state, peer.q(self.phi)
         works = {"one": lambda: take(evaluate(state)), "peer": lambda: peer.raw_rates(q)}
         times = interleaved(works, self.seconds / 2)
-        row = Row(f"{title} G, H, one (peer: jacob0, hessian0)", times.best("one") * 1e6, worst=worst)
-        row.peer, row.ratio = times.best("peer") * 1e6, times.ratio("one", "peer")
-        return row
+        return Row.of(f"{title} G, H, one (peer: jacob0, hessian0)", times, "one", worst=worst)
 
     def agreement(self, check: Callable[[], dict[str, float]]) -> float | None:
         """Worst mismatch, where there is a peer."""
         return None if self.peer is None else max(check().values())
+
+
+def arms(report: Report, seconds: float) -> None:
+    """Open chains: G, H, D of a body or point, I*, P*, and the public methods."""
+    rows: list[Row] = []
+    for title, mechanism, hand in (
+        ("6R tip", peers.serial_arm(6), "tip"),
+        ("6R hand", peers.serial_arm(6), "hand"),  # six rows: with the angular velocity
+        ("puma560 tool", kic.load("puma560"), "tool"),
+    ):
+        arm = Arm(mechanism, hand, seconds)
+        rows += [*arm.rates_rows(title), *arm.dynamics_rows(title), *arm.everyday_rows(title)]
+        rows += [row for row in [arm.toolbox_row(title)] if row]
+    report.rows(rows)
+
+
+def curves(report: Report, seconds: float) -> None:
+    """Cost against the number of joints."""
+    for shape, make in (("serial chain", peers.serial_arm), ("binary tree", peers.binary_tree)):
+        curve(report, seconds, shape, make)
 
 
 def curve(report: Report, seconds: float, shape: str, make: Callable[[int], kic.Mechanism]) -> None:
@@ -235,7 +217,7 @@ def curve(report: Report, seconds: float, shape: str, make: Callable[[int], kic.
     columns: dict[str, list[float]] = {}
     for size in CURVE:
         arm = Arm(make(size), "hand", seconds, CURVE_BATCH)
-        works: dict[str, Callable[[], object]] = {}
+        works: dict[str, Work] = {}
         for name, evaluation in (("G, H", arm.getter(2)), ("I*, P*", arm.modeller())):
             ours = arm.works(evaluation)
             works[name], works[f"{name}, batch"] = ours["one"], ours["batch, out"]
@@ -263,7 +245,7 @@ def header(report: Report) -> None:
     )
     report.say(
         "- Times: best of many interleaved rounds, in µs for one configuration; kic/peer: median of the "
-        f"ratios within a round; batches of {BATCH}; `out`: memory used again."
+        f"ratios within a round; batches of {timing.BATCH}; `out`: memory used again."
     )
     report.say(
         "- Peer, unless said otherwise: Pinocchio from Python, computeJointJacobians + getFrameJacobian + "
@@ -301,64 +283,32 @@ def _version(name: str) -> str:
         return f"no {name}"
 
 
-def main() -> None:
+PARTS: dict[str, Callable[[Report, float], None]] = {
+    "arms": arms,
+    "curves": curves,
+    "couplings": couplings.table,
+    "free-base": free_base.table,
+    "loops": loops.table,
+    "motions": motions.table,
+    "operational": operational.table,
+    "redundancy": redundancy.table,
+    "swings": swings.table,
+    "starts": starts.table,
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, help="also write the table to this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument(
-        "--only",
-        choices=[
-            "arms",
-            "couplings",
-            "curves",
-            "free-base",
-            "loops",
-            "motions",
-            "operational",
-            "redundancy",
-            "starts",
-            "swings",
-        ],
-        help="one part of it",
-    )
-    given = parser.parse_args()
-    seconds = 0.4 if given.quick else 3.0
+    parser.add_argument("--once", action="store_true", help="call each job once; times mean nothing")
+    parser.add_argument("--only", choices=sorted(PARTS), help="one part of it")
+    given = parser.parse_args(arguments)
     report = Report()
     header(report)
-    if given.only in (None, "arms"):
-        rows: list[Row] = []
-        for title, mechanism, hand in (
-            ("6R tip", peers.serial_arm(6), "tip"),
-            ("6R hand", peers.serial_arm(6), "hand"),  # six rows: with the angular velocity
-            ("puma560 tool", kic.load("puma560"), "tool"),
-        ):
-            arm = Arm(mechanism, hand, seconds)
-            rows += arm.rates_rows(title)
-            rows += arm.dynamics_rows(title)
-            rows += arm.everyday_rows(title)
-            extra = arm.toolbox_row(title)
-            rows += [extra] if extra else []
-        report.table(HEADINGS, [row.cells() for row in rows])
-    if given.only in (None, "curves"):
-        curve(report, seconds, "serial chain", peers.serial_arm)
-        curve(report, seconds, "binary tree", peers.binary_tree)
-    if given.only in (None, "couplings"):
-        couplings.table(report, seconds)
-    if given.only in (None, "free-base"):
-        free_base.table(report, seconds)
-    if given.only in (None, "loops"):
-        loops.table(report, seconds)
-    if given.only in (None, "motions"):
-        motions.table(report, seconds)
-    if given.only in (None, "operational"):
-        operational.table(report, seconds)
-    if given.only in (None, "redundancy"):
-        redundancy.table(report, seconds)
-    if given.only in (None, "swings"):
-        swings.table(report, seconds)
-    if given.only in (None, "starts"):
-        starts.table(report)
+    for name in [given.only] if given.only else PARTS:
+        PARTS[name](report, 0.0 if given.once else 0.4 if given.quick else 3.0)
     if given.output:
         given.output.write_text("\n".join(report.lines), encoding="utf-8")
 

@@ -40,26 +40,26 @@ def report_command(model: str) -> list[str]:
     return [sys.executable, "-c", _SCRIPT.format(model)]
 
 
-def table(report: Report) -> None:
-    """Seconds of each start."""
+def table(report: Report, seconds: float) -> None:
+    """Seconds of each start; each is repeated, unless `seconds` is zero."""
+    often, few = (5, 3) if seconds else (1, 1)
     idle = [sys.executable, "-c", "pass"]
     importing = [sys.executable, "-c", "import kic"]
     with tempfile.TemporaryDirectory() as warm:
-        _seconds(
-            report_command(MODELS[0]), _environment(warm)
-        )  # bytecode and disk caches of all that is imported
-        imports = [_seconds(importing, _environment(warm)) for _ in range(5)]
-        bare = [_seconds(idle, _environment(warm)) for _ in range(5)]
+        # bytecode and disk caches of all that is imported
+        _seconds(report_command(MODELS[0]), _environment(warm))
+        imports = [_seconds(importing, _environment(warm)) for _ in range(often)]
+        bare = [_seconds(idle, _environment(warm)) for _ in range(often)]
     rows = [
-        ["python -c pass, median of 5", f"{statistics.median(bare):.2f}", ""],
-        ["import kic, warm, median of 5", f"{statistics.median(imports):.2f}", ""],
+        [f"python -c pass, median of {often}", f"{statistics.median(bare):.2f}", ""],
+        [f"import kic, warm, median of {often}", f"{statistics.median(imports):.2f}", ""],
     ]
     for model in MODELS:
         command = report_command(model)
         shown = f"kic report {model}" if "report" in command else f"a script like kic report {model}"
         with tempfile.TemporaryDirectory() as cold:
             first = _seconds(command, _environment(cold))
-            following = [_seconds(command, _environment(cold)) for _ in range(3)]
+            following = [_seconds(command, _environment(cold)) for _ in range(few)]
         rows.append([f"{shown}, first (compiles)", f"{first:.2f}", "≤ 15"])
-        rows.append([f"{shown}, the next, median of 3", f"{statistics.median(following):.2f}", ""])
+        rows.append([f"{shown}, the next, median of {few}", f"{statistics.median(following):.2f}", ""])
     report.table(["start", "s", "target"], rows)

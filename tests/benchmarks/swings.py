@@ -126,10 +126,11 @@ class PeerSwing:
         Steps of the coarser of two runs, from which the order is found.
     """
 
-    def __init__(self, swing: Swing, coarse: int = COARSE) -> None:
+    def __init__(self, swing: Swing, coarse: int = 0) -> None:
         self.swing = swing
         self.peer = exudyn_peer.ExudynPeer(swing.mechanism, swing.qd, swing.case.point)
         exudyn_peer.check_acceleration(self.peer)
+        coarse = coarse or COARSE
         self.fine = coarse * REFINED
         first, second = self.run(coarse), self.run(self.fine)
         self.error = swing.error(second)
@@ -151,9 +152,9 @@ class PeerSwing:
         return int(np.ceil(wanted / intervals)) * intervals
 
 
-def case_rows(case: Case, seconds: float, coarse: int = COARSE, most: int = MOST) -> list[list[str]]:
+def case_rows(case: Case, seconds: float, coarse: int = 0, most: int = 0) -> list[list[str]]:
     """All lines of a swing; without the peer those of kic alone, without the last."""
-    swing = Swing(case)
+    swing, most = Swing(case), most or MOST
     if exudyn_peer.exudyn is None:
         return [_row(swing, tolerance, None, 0, seconds, most) for tolerance in case.tolerances]
     theirs = PeerSwing(swing, coarse)

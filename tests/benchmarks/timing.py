@@ -11,10 +11,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 Work = Callable[[], object]
+# members of a batch, and of the loop in which a peer takes them
+BATCH, PEER_BATCH = 4096, 256
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,12 @@ def interleaved(works: dict[str, Work], seconds: float = 1.5, most: int = 200, l
     works : dict of str to callable
         What is compared.
     seconds : float
-        Time to spend on all together.
+        Time to spend on all together. If zero, each is called once and its time means nothing.
     most, least : int
         Bounds of the number of rounds.
     """
+    if not seconds:
+        return Times({name: [_once(work, 1)] for name, work in works.items()})
     repeats = {}
     for name, work in works.items():
         work()
@@ -88,6 +93,36 @@ def one_thread(work: Work) -> Work:
     return alone
 
 
+def reused(evaluate: Callable[..., Any], *inputs: np.ndarray) -> Work:
+    """Return a call of an evaluator that uses its memory again."""
+    out = evaluate(*inputs)
+    return lambda: evaluate(*inputs, out=out)
+
+
+def ways(
+    evaluate: Callable[..., Any], take: Callable[[Any], Any], state: np.ndarray, states: np.ndarray
+) -> dict[str, Work]:
+    """Return calls for one configuration and a batch, in new and in reused memory, which take the arrays."""
+    once, many = reused(evaluate, state), reused(evaluate, states)
+    return {
+        "one": lambda: take(evaluate(state)),
+        "one, out": lambda: take(once()),
+        "batch": lambda: take(evaluate(states)),
+        "batch, out": lambda: take(many()),
+        "batch, out, 1 thread": one_thread(lambda: take(many())),
+    }
+
+
+def peer_ways(raw: Callable[..., Any], q: np.ndarray, qs: np.ndarray, more: object) -> dict[str, Work]:
+    """Return calls of a peer for one configuration, and for several in a loop."""
+    return {"peer": lambda: raw(q, more), "peer loop": lambda: [raw(row, more) for row in qs]}
+
+
+def members(name: str) -> int:
+    """Return the number of members that a job of this name evaluates."""
+    return BATCH if name.startswith("batch") else PEER_BATCH if name == "peer loop" else 1
+
+
 @dataclass
 class Row:
     """One line of the table; times in microseconds for one configuration."""
@@ -101,33 +136,30 @@ class Row:
     fill: float | None = None
     worst: float | None = None
 
+    @classmethod
+    def of(cls, what: str, times: Times, name: str, **more: Any) -> Row:
+        """Return the row of a job, beside the peer, which takes the members of a batch in a loop."""
+        count, row = members(name), cls(what, times.best(name) / members(name) * 1e6, **more)
+        peer = "peer loop" if count > 1 and "peer loop" in times.rounds else "peer"
+        if peer in times.rounds:
+            row.peer = times.best(peer) / members(peer) * 1e6
+            row.ratio = times.ratio(name, peer) * members(peer) / count
+        return row
+
     def cells(self) -> list[str]:
         """Return the row as text, with empty cells for missing values."""
         rate = None if self.size is None else self.size / self.ours / 1e3
-        return [
-            self.what,
-            micro(self.ours),
-            "" if self.peer is None else micro(self.peer),
-            "" if self.ratio is None else f"{self.ratio:.2f}",
-            self.target,
-            "" if self.size is None else f"{self.size}",
-            "" if rate is None else f"{rate:.1f}",
-            "" if self.fill is None else f"{self.fill:.1f}",
-            "" if self.worst is None else f"{self.worst:.0e}",
-        ]
+        numbers = [
+            (self.ours, micro), (self.peer, micro), (self.ratio, "{:.3g}".format), (self.target, str),
+            (self.size, str), (rate, "{:.1f}".format), (self.fill, "{:.1f}".format),
+            (self.worst, "{:.0e}".format),
+        ]  # fmt: skip
+        return [self.what, *("" if x is None else text(x) for x, text in numbers)]
 
 
 HEADINGS = [
-    "per configuration",
-    "kic µs",
-    "peer µs",
-    "kic/peer",
-    "target",
-    "bytes",
-    "GB/s",
-    "fill GB/s",
-    "differs",
-]
+    "per configuration", "kic µs", "peer µs", "kic/peer", "target", "bytes", "GB/s", "fill GB/s", "differs",
+]  # fmt: skip
 
 
 @dataclass
@@ -154,6 +186,30 @@ class Report:
                 marks = [("-" * w if k == 0 else "-" * (w - 1) + ":") for k, w in enumerate(widths)]
                 self.say(f"| {' | '.join(marks)} |")
         self.say()
+
+    def rows(self, rows: Iterable[Row]) -> None:
+        """A table of rows, without columns that are empty."""
+        cells = [row.cells() for row in rows]
+        used = [k for k in range(len(HEADINGS)) if any(row[k] for row in cells)]
+        self.table([HEADINGS[k] for k in used], [[row[k] for k in used] for row in cells])
+
+
+def side_by_side(
+    report: Report,
+    title: str,
+    both: dict[str, dict[str, Work]],
+    targets: dict[str, str],
+    worst: float,
+    seconds: float,
+) -> None:
+    """Write the table of equal jobs of two mechanisms, with the ratio of the first to the second."""
+    one, other = both
+    rows = []
+    for job in both[one]:
+        times = interleaved({word: works[job] for word, works in both.items()}, seconds)
+        cells = [micro(times.best(word) * 1e6) for word in both]
+        rows.append([job, *cells, f"{times.ratio(one, other):.2f}", targets.get(job, ""), f"{worst:.0e}"])
+    report.table([title, f"{one} µs", f"{other} µs", "ratio", "target", "differs"], rows)
 
 
 def micro(microseconds: float) -> str:

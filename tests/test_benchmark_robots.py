@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import kic
-from tests.benchmarks.robots import CLOSED_RTOL, OPEN_RTOL, compare_closed, compare_open
 
 pytest.importorskip("mujoco")
 pytest.importorskip("pinocchio")
+sys.path.insert(0, str(Path(__file__).parent))
+from benchmarks.robots import CLOSED_RTOL, OPEN_RTOL, MujocoPeer, compare_closed, compare_open
 
 BODY = '<inertial pos="0.1 0.02 0.03" mass="1.3" fullinertia="0.02 0.03 0.04 0.001 0.002 -0.003"/>'
 
@@ -76,8 +80,6 @@ CLOSED = {
 
 
 def peer_of(text: str, m: kic.Mechanism, path):
-    from tests.benchmarks.robots import MujocoPeer
-
     path.write_text(text)
     return MujocoPeer(path, m)
 

@@ -1,0 +1,133 @@
+"""Every job of the benchmarks runs, without times; their simulations against Exudyn, if it is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kic
+
+sys.path.insert(0, str(Path(__file__).parent))
+from benchmarks import exported, exudyn_peer, jobs, loops, run, starts, swings, timing
+from benchmarks.ladder import ladder
+from benchmarks.peers import DisagreementError
+
+needs_exudyn = pytest.mark.skipif(
+    exudyn_peer.exudyn is None, reason="pip install -e '.[bench]' to compare with Exudyn"
+)
+
+
+@needs_exudyn
+@pytest.mark.parametrize("case", swings.CASES, ids=lambda case: case.point)
+def test_exudyn_has_the_same_initial_conditions(case: swings.Case) -> None:
+    m, qd = case.make(), np.array(case.qd)
+    exudyn_peer.check_acceleration(exudyn_peer.ExudynPeer(m, qd, case.point))
+    peer = exudyn_peer.ExudynPeer(m, qd, case.point)
+    peer.mechanism = replace(m, gravity=(0.1, *m.gravity[1:]))
+    with pytest.raises(DisagreementError):
+        exudyn_peer.check_acceleration(peer)
+
+
+@needs_exudyn
+def test_exudyn_converges_to_the_same_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of the four-bar: order two, and the predicted steps give the wanted error."""
+    monkeypatch.setattr(swings, "TIMES", np.linspace(0, 1, 11))
+    swing = swings.Swing(swings.CASES[0])
+    peer = swings.PeerSwing(swing, 250)
+    assert 1.9 < peer.order < 2.1
+    wanted = peer.error / 10
+    assert 0.5 < swing.error(peer.run(peer.steps(wanted))) / wanted < 2
+    swing.reference = swing.reference + 1e-3
+    with pytest.raises(DisagreementError, match="limit of 'four-bar"):
+        swings.PeerSwing(swing, 250)
+
+
+@pytest.mark.slow
+def test_platform_keeps_its_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays in reach of its legs, keeps its energy and matches the reference."""
+    monkeypatch.setattr(swings, "TIMES", np.linspace(0, 2, 21))
+    swing = swings.Swing(swings.CASES[1])
+    run = swing.run()
+    assert np.abs(run.q - run.q[0]).max() < 0.15
+    assert swing.error(run["eye"]) < 1e-7
+    assert np.abs(run.energy.residual).max() < 1e-5 * np.ptp(run.energy.potential)
+    loosest = swing.no_worse(1e-4)
+    assert swing.error(swing.run(loosest)["eye"]) <= 1e-4 < swing.error(swing.run(100 * loosest)["eye"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", run.PARTS)
+def test_every_part_of_the_table_runs(part: str, monkeypatch, tmp_path: Path, capsys) -> None:
+    """Each job runs once, in small batches, beside the peers that are installed."""
+    monkeypatch.setattr(timing, "BATCH", 8)
+    monkeypatch.setattr(timing, "PEER_BATCH", 4)
+    for name, few in (("CLOSED_BATCH", 8), ("WINDOWS", (1, 2)), ("FITTED", ((1, 2),))):
+        monkeypatch.setattr(loops, name, few)
+    for name, few in (("CURVE", (3, 6, 12)), ("CURVE_BATCH", 8)):
+        monkeypatch.setattr(run, name, few)
+    monkeypatch.setattr(swings, "TIMES", np.linspace(0, 1, 11))
+    monkeypatch.setattr(swings, "COARSE", 250)
+    monkeypatch.setattr(swings, "CASES", [replace(c, tolerances=c.tolerances[:1]) for c in swings.CASES])
+    monkeypatch.setattr(swings, "MOST", 1000)
+    monkeypatch.setattr(starts, "MODELS", ["four-bar"])
+    # compiled kernels are at hand
+    monkeypatch.setattr(starts, "_environment", lambda cache: dict(os.environ))
+    run.main(["--once", "--only", part, "--output", str(tmp_path / "table.md")])
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("|")]
+    assert len(lines) >= 4
+    assert "nan" not in "".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", jobs.SUBJECTS)
+def test_every_job_runs(subject: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "BATCH", 8)
+    make, names = jobs.SUBJECTS[subject]
+    made = make()
+    assert {name for name in names if name not in jobs.PEERS} <= made.keys()
+    for work in made.values():
+        work()
+
+
+@pytest.mark.slow
+def test_exported_code_is_timed(monkeypatch, capsys) -> None:
+    pytest.importorskip("shutil").which("cc") or pytest.skip("no C compiler")
+    for name, few in (("CASES", exported.CASES[:2]), ("ROUNDS", 1), ("MEMBERS", 8)):
+        monkeypatch.setattr(exported, name, few)
+    exported.main()
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_three_windows_are_the_shipped_model() -> None:
+    made, shipped = ladder(3), kic.load("ladder")
+    assert [j.name for j in made.joints] == [j.name for j in shipped.joints]
+    assert [j.bodies for j in made.joints] == [j.bodies for j in shipped.joints]
+    for kind, keys in (
+        ("bodies", ("mass", "com", "inertia")),
+        ("joints", ("at", "value")),
+        ("points", ("at",)),
+    ):
+        for part in getattr(shipped, kind):
+            other = made[part.name]
+            for key in keys:
+                # inertias are printed to eight digits
+                assert np.allclose(getattr(other, key), getattr(part, key), rtol=1e-7, atol=1e-12), part.name
+    turned = {"D0": shipped.at().value("D0") + 0.1}
+    ours, theirs = (m.at(turned).dynamics() for m in (made, shipped))
+    for letter in ("I", "P", "load"):
+        assert np.allclose(getattr(ours, letter), getattr(theirs, letter), rtol=1e-6, atol=1e-9), letter
+
+
+@pytest.mark.parametrize("windows", [1, 5, 12])
+def test_windows_close_with_one_dof(windows: int) -> None:
+    m = ladder(windows)
+    assert (m.dof, len(m.cuts)) == (1, windows)
+    c = m.at({"D0": m.at().value("D0") + 0.05})
+    for k in range(1, windows + 1):
+        tops = [c.pose(name).apply(m[f"B{k}"].at) for name in (f"coupler{k}", f"rocker{k}")]
+        assert np.abs(tops[0] - tops[1]).max() < 1e-12
