@@ -67,7 +67,7 @@ package                               contents
 `transfer`                            Chapters III and IV: coordinates and closed loops
 `configuration`, `mechanism`, …       the types that a user holds
 `io`                                  model files, Denavit–Hartenberg tables, shipped models
-`analysis`                            mobility, assembly modes, input sets, singularities
+`analysis`                            assembly modes, input sets, singularities
 `joint_forces`, `actuation`           forces in joints; redundant actuators and motors
 `operational_space`, `grasp`          tasks and redundancy; contacts and grip forces
 `linear`                              linearization, state space, vibration modes, equilibrium
@@ -206,6 +206,8 @@ if TYPE_CHECKING:
     from kic.sweeps import metrics as metrics
     from kic.sweeps.result import Sweep as Sweep
     from kic.trajectory.tracking import TrackingResult as TrackingResult
+    from kic.transfer.mobility import Mobility as Mobility
+    from kic.transfer.passive_freedoms import PassiveFreedom as PassiveFreedom
     from kic.viewer.viewer import Viewer as Viewer
 
 __version__ = "0.1.0"
@@ -273,6 +275,8 @@ _NAMES = {
     "sweeps.result": "Sweep",
     "trajectory": "trajectory",
     "trajectory.tracking": "TrackingResult",
+    "transfer.mobility": "Mobility",
+    "transfer.passive_freedoms": "PassiveFreedom",
     "viewer.viewer": "Viewer",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

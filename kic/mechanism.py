@@ -23,14 +23,19 @@ from kic.kernels import layout as lay
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import check_failures
 from kic.numerics.display import Printable, Summary
-from kic.position import solve_path, solve_position, within_limits
+from kic.position import (
+    initial_states,
+    real_configuration,
+    solve_path,
+    solve_position,
+    within_limits,
+)
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis.assembly_modes import AssemblyModes
     from kic.analysis.input_sets import IndependentSets
-    from kic.analysis.mobility import Mobility
     from kic.analysis.sensitivity import ParameterSpec
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
     from kic.sweeps.result import Sweep
     from kic.trajectory.tracking import TrackingResult
     from kic.trajectory.trajectory import Trajectory
+    from kic.transfer.mobility import Mobility
     from kic.viewer.viewer import Viewer
 
 
@@ -530,17 +536,16 @@ class Mechanism(Printable, MechanismDescription):
         joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
         """
         if configuration is None:
-            return self._reference_mobility
-        from kic.analysis.mobility import mobility_at
-
-        return mobility_at(self._model, configuration)
-
-    @cached_property
-    def _reference_mobility(self) -> Mobility:
-        from kic.analysis.mobility import Mobility
+            return self._model.mobility()
+        from kic.transfer.mobility import Mobility
 
         model = self._model.real
-        return Mobility(model.closure(()), model.reference_state)
+        here = real_configuration(self._model, configuration)
+        state, batch = initial_states(model, here, "configuration")
+        if batch:
+            message = f"`configuration` must not be a batch, got a batch {batch}. Index it first."
+            raise InputError(message, key="configuration", got=batch)
+        return Mobility(model.closure(()), state[None], False)
 
     def close_loops(
         self,

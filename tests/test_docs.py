@@ -177,8 +177,6 @@ def found(name: str) -> object:
     """Return the object of a dotted name, as in `Mechanism.at` or `trajectory.line`, or None."""
     owner: object = kic
     parts = name.split(".")
-    if parts[0] == "Mobility":  # not exported: the result of `Mechanism.mobility`
-        parts = ["analysis", "mobility", *parts]
     for part in parts:
         if inspect.isclass(owner):
             if (part.startswith("_") and part != "__call__") or part not in attributes(owner):

@@ -20,14 +20,6 @@ ROOT = Path(kic.__file__).parent
 DELEGATING, STATEMENTS_MAX = {"configuration", "mechanism", "evaluator"}, 3
 
 ANY_MODULE = "import_module"
-# calls upward that are to be removed, as "module.Class.function: called"
-KNOWN = {
-    # the account of mobility needs configurations, but decides the degrees of freedom of the model below them
-    "transfer.compiled_model.CompiledModel.dof: mobility",
-    "transfer.compiled_model.CompiledModel.check_number: mobility",
-    "transfer.compiled_model.CompiledModel._unnamed: mobility",
-    "transfer.coordinate_transfer.CoordinateTransfer.undriven_freedom: mobility",
-}
 # modules that are named by data: optional packages, and kernels for the process that compiles
 BY_NAME = {
     "kernels.compiler._Cache.load_overload: import_module",
@@ -154,7 +146,7 @@ def calls_upward() -> Iterator[str]:
 
 
 def test_only_short_methods_of_the_users_types_call_higher_layers() -> None:
-    assert set(calls_upward()) == KNOWN | BY_NAME
+    assert set(calls_upward()) == BY_NAME
 
 
 def test_every_package_has_a_layer() -> None:

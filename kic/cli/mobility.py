@@ -11,7 +11,7 @@ import click
 from kic.cli import parsing
 
 if TYPE_CHECKING:
-    from kic.analysis.mobility import Mobility
+    from kic.transfer.mobility import Mobility
 
 
 @click.command()

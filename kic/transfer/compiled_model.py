@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kic.dynamics.drive_train import DriveTrain
     from kic.mechanism import Mechanism
     from kic.transfer.free_bodies import FreeBodies
+    from kic.transfer.mobility import Mobility
 
 T = TypeVar("T")
 
@@ -250,7 +251,7 @@ class CompiledModel:
     def dof(self) -> int:
         """Number of degrees of freedom at the reference configuration and near it, by the closure's rank.
 
-        Rank does not decide in a singular configuration, which needs the account of `Mechanism.mobility`.
+        Rank does not decide in a singular configuration, which needs the account of `mobility`.
         """
         if self.has_complex_step:
             return self.real.dof
@@ -259,7 +260,17 @@ class CompiledModel:
         except LoopError:  # a cut joint among them has no coordinates
             transfer = self.transfer(())
         found = regular_dof(transfer, lambda: self.closure(()), self.reference_state)
-        return self.description.mobility().dof if found is None else found
+        return self.mobility().dof if found is None else found
+
+    def mobility(self) -> Mobility:
+        """Return the account of the mobility at the reference configuration."""
+        return self.real._mobility
+
+    @cached_property
+    def _mobility(self) -> Mobility:
+        from kic.transfer.mobility import Mobility
+
+        return Mobility(self.closure(()), self.reference_state)
 
     @property
     def _transfer_class(self) -> type[CoordinateTransfer]:
@@ -274,7 +285,9 @@ class CompiledModel:
         found = self._transfers.get(names)
         if found is None:
             tolerance = self.description.closure_tolerance
-            found = self._transfers[names] = self._transfer_class(self.tree, names, self.length, tolerance)
+            found = self._transfers[names] = self._transfer_class(
+                self.tree, names, self.length, tolerance, (), self.mobility
+            )
         return found
 
     def positions(self, names: tuple[str, ...]) -> Positions | None:
@@ -347,7 +360,9 @@ class CompiledModel:
                     places.append((str(one), rows, rows + one.turns_at))
                     rows += sum(heights(made))
                     items += made
-                transfer = self._transfer_class(self.tree, names, self.length, transfer.tolerance, items)
+                transfer = self._transfer_class(
+                    self.tree, names, self.length, transfer.tolerance, items, self.mobility
+                )
             found = self._closures[names, held] = Closure(transfer, tuple(places))
         return found
 
@@ -391,14 +406,14 @@ class CompiledModel:
         remedy = f"Name {self.dof - count} more." if count < self.dof else f"Name {self.dof}."
         if not self.dof:
             remedy = "It does not move: name none."
-        if named and not held and count < self.dof and self.description.mobility().regular:
+        if named and not held and count < self.dof and self.mobility().regular:
             remedy += f" With {either(labels, 'and')} held, {self.unconstrained_coordinates(names)} can move."
             remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
         if held and count > self.dof:
             remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
         raise InputError(
             f"'{self.description.name}' has mobility {self.dof}; {coordinates_named(count)}: "
-            f"{', '.join(named) or 'none'}. {remedy} {self.description.mobility().caveat()}".rstrip(),
+            f"{', '.join(named) or 'none'}. {remedy} {self.mobility().caveat()}".rstrip(),
             mobility=self.dof,
             count=count,
         )
@@ -407,7 +422,7 @@ class CompiledModel:
         """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
-            caveat = self.description.mobility().caveat()
+            caveat = self.mobility().caveat()
             return f"{head}. It does not move: add `coordinates = []`. {caveat}".rstrip()
         if self.has_complex_step:
             return self.real._unnamed()
@@ -424,7 +439,7 @@ class CompiledModel:
         among = f"any {self.dof} of {', '.join(few)} that can drive it"
         said = ", ".join(f'"{names[row]}"' for row in found)
         remedy = f" = [{said}]`, or {among}" if len(found) == self.dof else f"`: {among}"
-        return f"{head}. Add `coordinates{remedy}. {self.description.mobility().caveat()}".rstrip()
+        return f"{head}. Add `coordinates{remedy}. {self.mobility().caveat()}".rstrip()
 
     def actuators(
         self,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,8 @@ from kic.transfer.program import LAYOUT, Program, Table
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
 if TYPE_CHECKING:
-    from kic.mechanism import Mechanism
     from kic.transfer.closure import Closure
+    from kic.transfer.mobility import Mobility
 
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
@@ -97,8 +97,9 @@ class CoordinateTransfer:
         length: float,
         tolerance: float = 0.0,
         held: Sequence[Item] = (),
+        account: Callable[[], Mobility] | None = None,
     ) -> None:
-        self.tree = tree
+        self.tree, self.account = tree, account
         self.names = names
         self.system = ConstraintSystem(tree, names, length, tolerance, held)
         self.length, self.tolerance = length, tolerance
@@ -573,8 +574,10 @@ class CoordinateTransfer:
 
         It holds for the reference configuration.
         """
-        account = cast("Mechanism", self.tree.description).mobility()
-        return account.undriven_freedom(self.scaled_rates(reference_states(self.tree))[0, : self.size].real)
+        if self.account is None:
+            return ""
+        rows = self.scaled_rates(reference_states(self.tree))[0, : self.size].real
+        return self.account().undriven_freedom(rows)
 
     def unconstrained_coordinates(self, scaled: np.ndarray) -> str:
         """Return the tree's coordinates that move most while the rows are constant, from scaled G (P, M)."""

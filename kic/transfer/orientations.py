@@ -12,6 +12,7 @@ rows are holonomic, so that the certified Newton iteration serves them as it ser
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
+    from kic.transfer.mobility import Mobility
 
 # largest rotation that the three rows describe at once (rad); beyond 60° they are ambiguous
 ORIENTATION_TURN_MAX = 0.5
@@ -120,9 +122,10 @@ class OrientedTransfer(CoordinateTransfer):
         length: float,
         tolerance: float,
         orientations: tuple[Orientation, ...],
+        account: Callable[[], Mobility] | None = None,
     ) -> None:
         items = [item for one in orientations for item in one.items(tree)]
-        super().__init__(tree, names, length, tolerance, items)
+        super().__init__(tree, names, length, tolerance, items, account)
         self._orientations = orientations
         sides = [(one.first, one.second) for one in orientations]
         axes = [
@@ -224,7 +227,7 @@ class Positions:
         self.size = count + 4 * len(self._turns)
         self._quaternions = [slice(k, k + 4) for k in range(count, self.size, 4)]
         self._transfer = OrientedTransfer(
-            model.tree, self._names, transfer.length, transfer.tolerance, self.orientations
+            model.tree, self._names, transfer.length, transfer.tolerance, self.orientations, model.mobility
         )
         self.closure = Closure(self._transfer)
 

@@ -13,12 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.analysis.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
-from kic.configuration import Configuration
-from kic.errors import InputError, counted, either
-from kic.position import initial_states, real_configuration
+from kic.errors import counted, either
 from kic.transfer.closure import Closure
-from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
     NEIGHBOURS,
@@ -30,6 +26,7 @@ from kic.transfer.finite_mobility import (
     tangent_space,
     weakest_over_range,
 )
+from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
 from kic.transfer.rank import RANK_SHARE, count_independent, rank
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
@@ -425,13 +422,3 @@ def _listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f", … {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
     return ", ".join(names[:LISTED_MAX]) + more
-
-
-def mobility_at(model: CompiledModel, at: Configuration) -> Mobility:
-    """Return the account at a configuration; see `Mechanism.mobility`."""
-    real = real_configuration(model, at) if model.has_complex_step else at
-    state, batch = initial_states(model.real, real, "configuration")
-    if batch:
-        message = f"`configuration` must not be a batch, got a batch {batch}. Index it first."
-        raise InputError(message, key="configuration", got=batch)
-    return Mobility(model.real.closure(()), state[None], False)
