@@ -42,7 +42,8 @@ RESULTS = {
     "EffortDeviation", "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "ExportedFunction", "FMU",
     "ForceTable", "FourBarMotion", "Grasp",
     "GraspClosure", "GraspMotion", "GripForces", "IndependentSet", "IndependentSets", "InternalLoads",
-    "JointForces", "JointOrder", "Linearization", "LinkWrenches", "Measurement", "MechanismPicture", "Mobility",
+    "JointForces", "JointOrder", "Linearization", "LinkWrenches", "Measurement", "MechanismPicture",
+    "Mobility",
     "Modes", "Motion", "MotorDemand", "OperationCount", "OperationalSpace", "PoseMotion",
     "OrientationTrajectory", "PartComparison", "PassiveFreedom", "PathConstraints", "PathSamples",
     "RedundancyResolution", "RotationSegments", "SampledMotion", "Simulation",
@@ -416,6 +417,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield batch.singularities, {}
     yield lambda: m.independent_sets(c), {}
     yield m.mobility, {}
+    yield lambda: (*m.mobility().passive_freedoms, None)[0], {}
     yield c.body_contributions, {}
     yield lambda: m.find_equilibrium(near=c), {}
     yield lambda: m.assembly_modes(v["values"], starts=2, rng=1), parts

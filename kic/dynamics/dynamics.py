@@ -19,7 +19,6 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     one_batch,
-    one_batch_axis,
 )
 from kic.numerics.display import Printable, Summary, largest_of
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per

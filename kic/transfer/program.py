@@ -632,7 +632,8 @@ class Program:
 
     def check_inertia(self, found: Table, states: np.ndarray) -> None:
         """Raise an error if I* in a table of states (B, S), which has φ if it is solved for, is singular."""
-        transfer, count, height, size = self.transfer, len(states), self.transfer.tree.size, self.transfer.size
+        transfer, count = self.transfer, len(states)
+        height, size = transfer.tree.size, transfer.size
         assert self.model is not None  # for the type checker: there are dynamics
         I, error = found.model[0].reshape(count, size, size), self.model.inertia_error
         if not self._x_width:
