@@ -16,7 +16,6 @@ from kic.description import contacts, couplings
 from kic.description.description import MechanismDescription, Part, added, edited, removed
 from kic.description.motors import list_motors
 from kic.description.units import DEGREES_ANGLE_MIN, rate_unit, warn_of_degrees
-from kic.description.validation import STRICT
 from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kernels import layout as lay
@@ -127,7 +126,6 @@ class Mechanism(Printable, MechanismDescription):
            [0.]])
     """
 
-    __pydantic_config__ = STRICT
     _counterparts: ClassVar[dict[str, str]] = {
         "jacobian": "at(values).coefficients(of).G",
         "mass_matrix": "at(values).dynamics().I",

@@ -61,7 +61,7 @@ def run(code: str) -> str:
 CORE = {"numerics", "kernels", "description", "kinematics", "dynamics", "transfer", "io"}
 FEATURES = {p.parent.name for p in ROOT.glob("*/__init__.py")} - CORE
 LOADED = (
-    "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy pydantic'.split()))"
+    "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy'.split()))"
 )
 USE = """
 import sys, kic

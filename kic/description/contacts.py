@@ -7,18 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal
 
-from kic.description.validation import (
-    STRICT,
-    Vector,
-    assign,
-    check_part,
-    choice,
-    direction,
-    flag,
-    number,
-    two_names,
-    vector,
-)
+from kic.description import validation as valid
+from kic.description.validation import Vector, assign, check_part
 from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.display import Summary
 
@@ -76,7 +66,6 @@ class Contact:
     ('step.n', 'step.t1', 'step.t2')
     """
 
-    __pydantic_config__ = STRICT
     name: str
     type: ContactType
     bodies: tuple[str, str]
@@ -88,8 +77,10 @@ class Contact:
     closed: bool = True
 
     def __post_init__(self) -> None:
-        kinds = partial(choice, among=CONTACT_ROWS)
-        label = check_part(self, "contact", type=kinds, bodies=two_names, at=vector, normal=direction)
+        kinds = partial(valid.choice, among=CONTACT_ROWS)
+        label = check_part(
+            self, "contact", type=kinds, bodies=valid.two_names, at=valid.vector, normal=valid.direction
+        )
         if self.normal is None and self.type != "pinned":
             raise ModelError(
                 f"{label}: a {self.type} contact needs `normal`, the direction in which '{self.bodies[0]}' "
@@ -101,7 +92,7 @@ class Contact:
             ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
         ):
             self._bound(label, key, what, types)
-        flag(label, "closed", self.closed)
+        valid.flag(label, "closed", self.closed)
 
     def _bound(self, label: str, key: str, what: str, types: tuple[str, ...]) -> None:
         """Check that a limit is positive if the type has it, and absent otherwise."""
@@ -116,7 +107,7 @@ class Contact:
             return
         if given is None:
             raise ModelError(f"{label}: a {self.type} contact needs `{key}`, {what}.", key=key)
-        value = number(label, key, given)
+        value = valid.number(label, key, given)
         if not value.real > 0:
             weaker = "'friction'" if key == "torsion" else "'point'"
             raise invalid_part(

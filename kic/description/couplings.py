@@ -12,17 +12,9 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from kic.description import validation as valid
 from kic.description.parts import Joint
-from kic.description.validation import (
-    STRICT,
-    Vector,
-    assign,
-    check_distinct,
-    check_part,
-    check_size,
-    joint_names,
-    vector,
-)
+from kic.description.validation import Vector, assign, check_part
 from kic.errors import ModelError, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 from kic.numerics.display import Summary
@@ -83,7 +75,6 @@ class Coupling:
     (1, np.float64(-0.5))
     """
 
-    __pydantic_config__ = STRICT
     name: str
     joints: tuple[str, ...]
     _: KW_ONLY
@@ -94,7 +85,7 @@ class Coupling:
 
     def __post_init__(self) -> None:
         label = check_part(self, "coupling")
-        joints = joint_names(label, self.joints, 2, " Use a fixed joint for one that must not move.")
+        joints = valid.joint_names(label, self.joints, 2, " Use a fixed joint for one that must not move.")
         assign(self, joints=joints)
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
@@ -111,7 +102,7 @@ class Coupling:
                 key="joints",
             )
         if way == "pitch_point":
-            assign(self, pitch_point=vector(label, way, self.pitch_point))
+            assign(self, pitch_point=valid.vector(label, way, self.pitch_point))
         else:
             assign(self, **{way: self._numbers(label, way)})
 
@@ -125,7 +116,7 @@ class Coupling:
                 f"got {short_repr(getattr(self, way))}.",
                 key=way,
             )
-        check_size(label, way, a)
+        valid.check_size(label, way, a)
         if way == "belt" and (a < 0).any():
             raise ModelError(
                 f"{label}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
@@ -155,7 +146,7 @@ def terms(coupling: Coupling, owner: str, joints: Mapping[str, Joint]) -> Terms:
     label = f"Coupling '{coupling.name}'"
     found = [coordinate_of(label, owner, name, joints) for name in coupling.joints]
     names = [coordinate for _, coordinate in found]
-    check_distinct(label, names, coupling.joints)
+    valid.check_distinct(label, names, coupling.joints)
     if coupling.ratios is not None:
         return tuple(zip(names, coupling.ratios, strict=True))
     one, two = (joint for joint, _ in found)

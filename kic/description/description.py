@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
+from kic.description import validation as valid
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES
@@ -25,18 +26,7 @@ from kic.description.parts import (
     Spring,
 )
 from kic.description.units import Units
-from kic.description.validation import (
-    GROUND,
-    STRICT,
-    Vector,
-    assign,
-    check_part,
-    listed,
-    nonnegative,
-    point_distance,
-    text,
-    vector,
-)
+from kic.description.validation import GROUND, Vector, assign, listed
 from kic.errors import InputError, ModelError, UnknownNameError, either, invalid, short_repr, unknown
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
@@ -111,62 +101,40 @@ class _RowNames:
 class MechanismDescription:
     """Parts of a mechanism in an assembled reference configuration, in world coordinates; see `Mechanism`."""
 
-    __pydantic_config__ = STRICT
     name: str
-    """Short name."""
     bodies: tuple[Body, ...] = ()
-    """The moving bodies."""
     joints: tuple[Joint, ...] = ()
-    """The joints."""
     _: KW_ONLY
     points: tuple[Point, ...] = ()
-    """Points of interest."""
     distances: tuple[Distance, ...] = ()
-    """Distances of interest, and fixed distances (rods)."""
     forces: tuple[Force, ...] = ()
-    """Forces at points."""
     moments: tuple[Moment, ...] = ()
-    """Moments on bodies."""
     springs: tuple[Spring, ...] = ()
-    """Springs and dampers between points."""
     couplings: tuple[Coupling, ...] = ()
-    """Gears, belts and other linear relations between joint coordinates."""
     contacts: tuple[Contact, ...] = ()
-    """Contacts between bodies, such as fingers and an object, or feet and the ground."""
     motors: tuple[Motor, ...] = ()
-    """Motors with gears, rotors and circuits."""
     frames: tuple[Frame, ...] = ()
-    """Frames of interest, such as that of a tool."""
     centers: tuple[CenterOfMass, ...] = ()
-    """Centres of mass of some bodies; that of all is called "com"."""
     gravity: Vector = (0.0, 0.0, 0.0)
-    """Acceleration of gravity."""
     closure_tolerance: float = 0.0
-    """Relative length error allowed in redundant loops, for rounded dimensions."""
     if TYPE_CHECKING:  # the attributes are tuples, also of arguments that are left out
         coordinates: tuple[str, ...] = ()
         actuators: tuple[str, ...] = ()
     else:
         coordinates: tuple[str, ...] | None = None
-        """Joints or distances of the default coordinates; by default all joints, in their order."""
         actuators: tuple[str, ...] | None = None
-        """Joints, distances or rows where efforts act; by default the coordinates."""
     title: str = ""
-    """Headline."""
     about: str = ""
-    """Description."""
     source: str = ""
-    """Source of the numbers."""
     drawing: str = ""
-    """Remark on the reference configuration and the values of the coordinates there."""
     units: Units = field(default_factory=Units)
-    """Names of the units."""
     remarks: tuple[str, ...] = ()
-    """Remarks of the reader of a file: merged, renamed, replaced, ignored, each with its line."""
 
     def __post_init__(self) -> None:
-        texts = dict.fromkeys(("title", "about", "source", "drawing"), text)
-        label = check_part(self, "mechanism", gravity=vector, closure_tolerance=nonnegative, **texts)
+        texts = dict.fromkeys(("title", "about", "source", "drawing"), valid.text)
+        label = valid.check_part(
+            self, "mechanism", gravity=valid.vector, closure_tolerance=valid.nonnegative, **texts
+        )
         for part_type, kind in _KIND.items():
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
@@ -177,7 +145,7 @@ class MechanismDescription:
                     )
             assign(self, **{kind: parts})
         remarks = listed(label, "remarks", self.remarks, "texts")
-        assign(self, remarks=tuple(text(label, "remarks", x) for x in remarks))
+        assign(self, remarks=tuple(valid.text(label, "remarks", x) for x in remarks))
         if not isinstance(self.units, Units):
             raise ModelError(f"{label}: `units` must be Units, got {short_repr(self.units)}.", key="units")
         self._check_names()
@@ -325,7 +293,7 @@ class MechanismDescription:
                     "change. Leave `fixed` out.",
                     key=f"distances[{i}].fixed",
                 )
-            length, size = point_distance(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
+            length, size = valid.point_distance(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
             if rod.fixed and not length > FIXED_DISTANCE_RTOL * size:
                 message = (
                     f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. Use a "
@@ -338,7 +306,7 @@ class MechanismDescription:
         """Mapping from each fixed distance to its length."""
         fixed = [d for d in self.distances if d.fixed]
         return MappingProxyType(
-            {d.name: point_distance(*(self._point(name).at for name in d.points)) for d in fixed}
+            {d.name: valid.point_distance(*(self._point(name).at for name in d.points)) for d in fixed}
         )
 
     @cached_property

@@ -6,18 +6,10 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
+from kic.description import validation as valid
 from kic.description.couplings import coordinate_of
 from kic.description.parts import Joint
-from kic.description.validation import (
-    STRICT,
-    assign,
-    check_distinct,
-    check_part,
-    check_size,
-    joint_names,
-    nonnegative,
-    number,
-)
+from kic.description.validation import assign, check_part
 from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.arrays import reals, strip_complex_step
 from kic.numerics.display import Summary
@@ -65,7 +57,6 @@ class Motor:
     Motor(name='M1', joints=('shoulder',), ratios=(60.0,), inertia=0.0002, ...speed_constant=0.25)
     """
 
-    __pydantic_config__ = STRICT
     name: str
     joints: tuple[str, ...]
     _: KW_ONLY
@@ -96,10 +87,10 @@ class Motor:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        mechanical = dict.fromkeys(("inertia", "damping", "friction", "inductance"), nonnegative)
-        electrical = dict.fromkeys(("resistance", "torque_constant", "speed_constant"), number)
+        mechanical = dict.fromkeys(("inertia", "damping", "friction", "inductance"), valid.nonnegative)
+        electrical = dict.fromkeys(("resistance", "torque_constant", "speed_constant"), valid.number)
         label = check_part(self, "motor", **mechanical, **electrical)
-        joints = joint_names(label, self.joints, 1)
+        joints = valid.joint_names(label, self.joints, 1)
         assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
@@ -108,7 +99,7 @@ class Motor:
                 f"the shaft per unit of each joint, got {short_repr(self.ratios)}.",
                 key="ratios",
             )
-        assign(self, ratios=tuple(check_size(label, "ratios", given).tolist()))
+        assign(self, ratios=tuple(valid.check_size(label, "ratios", given).tolist()))
         self._check_circuit(label)
 
     def _check_circuit(self, label: str) -> None:
@@ -162,5 +153,5 @@ def driven(
     names = tuple(
         name if name in distances else coordinate_of(label, owner, name, joints)[1] for name in motor.joints
     )
-    check_distinct(label, names, motor.joints)
+    valid.check_distinct(label, names, motor.joints)
     return names

@@ -9,26 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.description import validation as valid
 from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES, JOINT_DOF, JointType
-from kic.description.validation import (
-    GROUND,
-    STRICT,
-    Vector,
-    assign,
-    bounds,
-    check_part,
-    check_size,
-    choice,
-    direction,
-    flag,
-    interval,
-    listed,
-    nonnegative,
-    number,
-    text,
-    two_names,
-    vector,
-)
+from kic.description.validation import GROUND, Vector, assign, check_part
 from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
@@ -51,7 +34,7 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
             f"a 3×3 matrix, all finite, got {short_repr(given)}.",
             key="inertia",
         )
-    check_size(label, "inertia", a)
+    valid.check_size(label, "inertia", a)
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
         if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):
@@ -141,23 +124,23 @@ class Body:
         Reason for an inertia that no real body can have, such as published partial data.
     """
 
-    __pydantic_config__ = STRICT
     name: str
     _: KW_ONLY
     mass: float | None = None
     com: Vector | None = None
-    inertia: (
-        float
-        | Vector
-        | tuple[float, float, float, float, float, float]
-        | tuple[Vector, Vector, Vector]
-        | None
-    ) = None
+    inertia: float | Vector | Six | Axes | None = None
     at: Vector | None = None
     inertia_exception: str = ""
 
     def __post_init__(self) -> None:
-        label = check_part(self, "body", mass=nonnegative, com=vector, at=vector, inertia_exception=text)
+        label = check_part(
+            self,
+            "body",
+            mass=valid.nonnegative,
+            com=valid.vector,
+            at=valid.vector,
+            inertia_exception=valid.text,
+        )
         if self.name == GROUND:
             raise ModelError(f"'{GROUND}' is the fixed world and cannot be a body.", key="name")
         if self.mass and self.com is None:
@@ -228,7 +211,6 @@ class Joint:
         That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
     """
 
-    __pydantic_config__ = STRICT
     name: str
     type: JointType
     bodies: tuple[str, str]
@@ -249,7 +231,7 @@ class Joint:
     swing_axis: Vector | None = None
 
     def __post_init__(self) -> None:
-        label = check_part(self, "joint", type=partial(choice, among=JOINT_DOF), bodies=two_names)
+        label = check_part(self, "joint", type=partial(valid.choice, among=JOINT_DOF), bodies=valid.two_names)
         self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(label, key)})
@@ -265,14 +247,14 @@ class Joint:
         if given is None:
             return
         if count == 1:
-            assign(self, **{key: bounds(label, key, given)})
+            assign(self, **{key: valid.bounds(label, key, given)})
             return
-        several = listed(label, key, given, f"{count} limits")
+        several = valid.listed(label, key, given, f"{count} limits")
         if len(several) != count or not count:
             where = f" Give one for each of {', '.join(self.components)}." if count else " Leave it out."
             message = f"{label}: `{key}` must have {count} entries, got {short_repr(given)}.{where}"
             raise ModelError(message, key=key)
-        assign(self, **{key: tuple(bounds(label, key, one) for one in several)})
+        assign(self, **{key: tuple(valid.bounds(label, key, one) for one in several)})
 
     def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
         """Return the lower and upper limits of "effort_limits" or "rate_limits" by coordinate."""
@@ -289,16 +271,16 @@ class Joint:
                 message = f"{label}: a {self.type} joint has no coordinate that `limits` could bound.{remedy}"
                 raise ModelError(message, key="limits")
             if count == 1:
-                assign(self, limits=interval(label, "limits", self.limits))
+                assign(self, limits=valid.interval(label, "limits", self.limits))
             else:
-                pairs = listed(label, "limits", self.limits, f"{count} pairs")
+                pairs = valid.listed(label, "limits", self.limits, f"{count} pairs")
                 remedy = f" Give one pair for each of {', '.join(self.valued)}."
                 if len(pairs) != count:
                     raise ModelError(
                         f"{label}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
                         key="limits",
                     )
-                assign(self, limits=tuple(interval(label, "limits", pair, remedy) for pair in pairs))
+                assign(self, limits=tuple(valid.interval(label, "limits", pair, remedy) for pair in pairs))
         if self.swing is None and self.swing_axis is None:
             return
         if self.type not in ("universal", "spherical") or self.swing is None:
@@ -308,11 +290,11 @@ class Joint:
                 "`limits`.",
                 key=key,
             )
-        assign(self, swing=number(label, "swing", self.swing, 0.0))
+        assign(self, swing=valid.number(label, "swing", self.swing, 0.0))
         if not 0 < self.swing.real <= np.pi:
             raise invalid_part(label, "swing", "must be between 0 and π", self.swing, "Give radians.")
         if self.swing_axis is not None:
-            assign(self, swing_axis=direction(label, "swing_axis", self.swing_axis))
+            assign(self, swing_axis=valid.direction(label, "swing_axis", self.swing_axis))
         elif self.type == "spherical":
             message = f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction that swings."
             raise ModelError(message, key="swing_axis")
@@ -344,7 +326,7 @@ class Joint:
             if given is not None and key != "at" and not needed:
                 raise ModelError(f"{label}: a {self.type} joint has no `{key}`; leave it out.", key=key)
             if given is not None:
-                assign(self, **{key: (vector if key == "at" else direction)(label, key, given)})
+                assign(self, **{key: (valid.vector if key == "at" else valid.direction)(label, key, given)})
         if "axis2" in axes:
             a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
             cosine = float((a @ b).real)
@@ -380,7 +362,7 @@ class Joint:
                 f"coordinate, got {short_repr(given)}.",
                 key=key,
             )
-        check_size(label, key, a)
+        valid.check_size(label, key, a)
         if key in _PER_JOINT and (a.real < 0).any():
             raise ModelError(f"{label}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
         return tuple(a.tolist())
@@ -431,7 +413,6 @@ class Point:
         Point mass.
     """
 
-    __pydantic_config__ = STRICT
     name: str
     body: str
     at: Vector
@@ -439,7 +420,7 @@ class Point:
     mass: float = 0.0
 
     def __post_init__(self) -> None:
-        check_part(self, "point", body=text, at=vector, mass=nonnegative)
+        check_part(self, "point", body=valid.text, at=valid.vector, mass=valid.nonnegative)
 
 
 @dataclass(frozen=True)
@@ -477,7 +458,6 @@ class Frame:
     array([0., 1., 0.])
     """
 
-    __pydantic_config__ = STRICT
     name: str
     body: str
     _: KW_ONLY
@@ -485,7 +465,7 @@ class Frame:
     axes: Axes = WORLD
 
     def __post_init__(self) -> None:
-        check_part(self, "frame", body=text, origin=vector)
+        check_part(self, "frame", body=valid.text, origin=valid.vector)
         assign(self, axes=_right_handed(self.name, self.axes))
 
     @property
@@ -518,7 +498,6 @@ class CenterOfMass:
     (3, 6)
     """
 
-    __pydantic_config__ = STRICT
     name: str
     bodies: tuple[str, ...] | None = None
 
@@ -532,7 +511,7 @@ class CenterOfMass:
 
 def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
     """Return one or several different names of bodies."""
-    names = listed(owner, key, value, "names of bodies")
+    names = valid.listed(owner, key, value, "names of bodies")
     if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
         raise invalid_part(owner, key, "must have different names", value, "Leave it out for all bodies.")
     return tuple(map(str, names))
@@ -546,7 +525,7 @@ def _right_handed(name: str, given: Any) -> Axes:
         raise invalid_part(
             label, "axes", "must be three unit vectors, those along x, y and z, or a SciPy Rotation", given
         )
-    check_size(label, "axes", a)
+    valid.check_size(label, "axes", a)
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
@@ -588,7 +567,6 @@ class Distance:
         Limits of the force of an actuator, and of the rate, as in `Joint`.
     """
 
-    __pydantic_config__ = STRICT
     name: str
     points: tuple[str, str]
     _: KW_ONLY
@@ -599,8 +577,12 @@ class Distance:
 
     def __post_init__(self) -> None:
         remedy = " Use True to keep the length of the reference configuration."
-        label = check_part(self, "distance", points=two_names, fixed=partial(flag, remedy=remedy))
-        for key, check in (("limits", interval), ("effort_limits", bounds), ("rate_limits", bounds)):
+        label = check_part(self, "distance", points=valid.two_names, fixed=partial(valid.flag, remedy=remedy))
+        for key, check in (
+            ("limits", valid.interval),
+            ("effort_limits", valid.bounds),
+            ("rate_limits", valid.bounds),
+        ):
             if getattr(self, key) is not None:
                 if self.fixed:
                     raise ModelError(f"{label} is fixed and cannot have `{key}`. Leave one out.", key=key)
@@ -627,7 +609,6 @@ class Force:
         Axes of the components: world, or fixed in the body (equal in the reference configuration).
     """
 
-    __pydantic_config__ = STRICT
     name: str
     point: str
     force: Vector = (0.0, 0.0, 0.0)
@@ -635,7 +616,9 @@ class Force:
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
-        check_part(self, "force", point=text, force=vector, axes=partial(choice, among=AXES))
+        check_part(
+            self, "force", point=valid.text, force=valid.vector, axes=partial(valid.choice, among=AXES)
+        )
 
 
 @dataclass(frozen=True)
@@ -654,7 +637,6 @@ class Moment:
         Axes of the components: world, or fixed in the body (equal in the reference configuration).
     """
 
-    __pydantic_config__ = STRICT
     name: str
     body: str
     moment: Vector = (0.0, 0.0, 0.0)
@@ -662,7 +644,9 @@ class Moment:
     axes: Literal["world", "body"] = "world"
 
     def __post_init__(self) -> None:
-        check_part(self, "moment", body=text, moment=vector, axes=partial(choice, among=AXES))
+        check_part(
+            self, "moment", body=valid.text, moment=valid.vector, axes=partial(valid.choice, among=AXES)
+        )
 
 
 @dataclass(frozen=True)
@@ -681,7 +665,6 @@ class Spring:
         Unstretched length.
     """
 
-    __pydantic_config__ = STRICT
     name: str
     points: tuple[str, str]
     _: KW_ONLY
@@ -690,5 +673,5 @@ class Spring:
     damping: float = 0.0
 
     def __post_init__(self) -> None:
-        numbers = dict.fromkeys(("stiffness", "rest", "damping"), nonnegative)
-        check_part(self, "spring", points=two_names, **numbers)
+        numbers = dict.fromkeys(("stiffness", "rest", "damping"), valid.nonnegative)
+        check_part(self, "spring", points=valid.two_names, **numbers)

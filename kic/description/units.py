@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kic.description.validation import STRICT, assign, text
+from kic.description.validation import assign, text
 from kic.errors import DegreesWarning, ModelError
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ class Units:
     kic.errors.ModelError: Units: force must be mass · length / time²; kg mm/s² is 0.001 N. Give force = ...
     """
 
-    __pydantic_config__ = STRICT
     length: str = "m"
     mass: str = "kg"
     time: str = "s"

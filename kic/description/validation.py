@@ -16,8 +16,6 @@ Vector = tuple[float, float, float]
 # largest number in a description; products such as (mass · length²)² stay below the largest float, 1.8e308
 SIZE_MAX = 1e50
 GROUND = "ground"
-# settings of the schema library for reading parts from a file; `io.toml.schema` changes them temporarily
-STRICT: dict[str, Any] = {"extra": "forbid"}
 
 
 def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:

@@ -170,10 +170,8 @@ def four_bar(
         Coupler point "tip", along the coupler from B and to the left of it; by default the middle.
     masses : dict of str to float, optional
         Masses of "crank", "coupler" and "rocker", slender uniform bars.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -237,10 +235,8 @@ def slider_crank(
         Angle A (rad) of the reference configuration.
     masses : dict of str to float, optional
         Masses of "crank" and "rod", slender uniform bars, and of "slider".
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -309,10 +305,8 @@ def five_bar(
         lengths. The tip C is above the line of the elbows.
     masses : dict of str to float, optional
         Masses of "left", "right", "left_rod" and "right_rod", slender uniform bars.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -407,10 +401,8 @@ def stewart(
         `Distance` Lk between the points Bk of the base and Pk of a free platform.
     masses : dict of str to float, optional
         Masses of "platform", a uniform disc, and of "cylinder1" …, "piston1" …, slender bars of half the leg.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -495,10 +487,8 @@ def delta(
         Distance of the two rods of a parallelogram; by default a tenth of `forearm`.
     masses : dict of str to float, optional
         Masses of "platform", a uniform disc, "arm1" … and "rod1a" …, slender bars.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------

@@ -9,18 +9,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from kic.description import validation as valid
 from kic.description.parts import Body, Frame, Joint, Point, as_matrix
-from kic.description.validation import (
-    GROUND,
-    STRICT,
-    Vector,
-    assign,
-    check_name,
-    choice,
-    interval,
-    listed,
-    number,
-)
+from kic.description.validation import GROUND, Vector, assign
 from kic.errors import ModelError, invalid_part, short_repr, unknown
 from kic.mechanism import Mechanism
 
@@ -56,7 +47,6 @@ class DHRow:
         For invalid names or numbers.
     """
 
-    __pydantic_config__ = STRICT
     joint: str
     body: str
     _: KW_ONLY
@@ -68,27 +58,32 @@ class DHRow:
     limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        assign(self, joint=check_name("DH row", self.joint, "joint"))
+        assign(self, joint=valid.check_name("DH row", self.joint, "joint"))
         who = f"DH row '{self.joint}'"
-        assign(self, body=check_name("DH row", self.body, "body"))
+        assign(self, body=valid.check_name("DH row", self.body, "body"))
         if self.body == GROUND:
             raise ModelError(f"{who}: '{GROUND}' is the fixed world; name the link that moves.", key="body")
-        assign(self, type=choice(who, "type", self.type, ("revolute", "prismatic")))
+        assign(self, type=valid.choice(who, "type", self.type, ("revolute", "prismatic")))
         for key in ("a", "alpha", "d", "theta"):
-            assign(self, **{key: number(who, key, getattr(self, key))})
+            assign(self, **{key: valid.number(who, key, getattr(self, key))})
         if self.limits is not None:
-            assign(self, limits=interval(who, "limits", self.limits))
+            assign(self, limits=valid.interval(who, "limits", self.limits))
 
 
 @dataclass(frozen=True)
 class DH:
-    """Rows of an arm and their convention."""
+    """Rows of an arm and their convention.
 
-    __pydantic_config__ = STRICT
+    Parameters
+    ----------
+    rows : sequence of DHRow
+        One row for each joint, starting at the base.
+    convention : {"freeman", "modified", "standard"}
+        Convention of the rows: modified (also called freeman) or standard.
+    """
+
     rows: tuple[DHRow, ...]
-    """One row for each joint, starting at the base."""
     convention: Convention = "freeman"
-    """Convention of the rows: modified (also called freeman) or standard."""
 
 
 def _cosine_sine(angle: float) -> tuple[float, float]:
@@ -166,11 +161,11 @@ def from_dh(
     >>> arm.at([0.0, 0.0]).value("tip")
     array([1.5, 0. , 0. ])
     """
-    name = check_name("mechanism", name)
-    choice(f"'{name}'", "convention", convention, get_args(Convention))
-    joints, links_at = _chain(name, listed(f"'{name}'", "rows", rows, "DH rows"), convention)
+    name = valid.check_name("mechanism", name)
+    valid.choice(f"'{name}'", "convention", convention, get_args(Convention))
+    joints, links_at = _chain(name, valid.listed(f"'{name}'", "rows", rows, "DH rows"), convention)
     links: dict[str, Body | None] = {link: None for link in links_at if link != GROUND}
-    for i, body in enumerate(listed(f"'{name}'", "bodies", bodies, "Body parts")):
+    for i, body in enumerate(valid.listed(f"'{name}'", "bodies", bodies, "Body parts")):
         _check_part(name, body, Body, f"bodies[{i}]")
         if body.name not in links:
             message = f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}."
@@ -179,8 +174,8 @@ def from_dh(
             message = f"'{name}': two bodies are called '{body.name}'; rename one."
             raise ModelError(message, key=f"bodies[{i}].name", name=body.name)
         links[body.name] = body
-    points = listed(f"'{name}'", "points", points, "Point parts")
-    frames = listed(f"'{name}'", "frames", frames, "Frame parts")
+    points = valid.listed(f"'{name}'", "points", points, "Point parts")
+    frames = valid.listed(f"'{name}'", "frames", frames, "Frame parts")
     for kind, part_type, parts in (("points", Point, points), ("frames", Frame, frames)):
         for i, part in enumerate(parts):
             _check_part(name, part, part_type, f"{kind}[{i}]")

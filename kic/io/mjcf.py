@@ -14,23 +14,9 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from kic.errors import ModelFileError, invalid, short_repr
+from kic.io import robot as rb
 from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, attributes_of
-from kic.io.robot import (
-    WORLD,
-    Link,
-    Robot,
-    RobotActuator,
-    RobotCoupling,
-    RobotFrame,
-    RobotJoint,
-    RobotLoop,
-    RobotSpring,
-    frame_of,
-    joint_motion,
-    mechanism_of,
-    part_names,
-    transform,
-)
+from kic.io.robot import WORLD, Robot, RobotJoint
 from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
@@ -117,7 +103,7 @@ def from_mjcf(
         robot.remark(*remark)
     with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
         _Reader(mujoco, compiled, robot, lines, unknown).read()
-    return mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
+    return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
 
 
 def _compiled(mujoco: Any, root: Element) -> tuple[Any, dict[tuple[str, str], int], list[Remark], set[str]]:
@@ -469,9 +455,9 @@ class _Reader:
     ) -> None:
         self.mj, self.m, self.robot, self.lines, self.unknown = mujoco, model, robot, lines, unknown
         kinds = ("body", "joint", "site", "tendon", "equality", "actuator")
-        self.names = {kind: part_names(mujoco, model, kind) for kind in kinds}
+        self.names = {kind: rb.part_names(mujoco, model, kind) for kind in kinds}
         self.joint_name, self.types = self.names["joint"], [JOINT_TYPES[t] for t in model.jnt_type]
-        self.relations: list[RobotCoupling] = []
+        self.relations: list[rb.RobotCoupling] = []
         # actuators that are not ideal motors
         self.laws: list[str] = []
         # sums of the limits of actuators, and the limited actuators with their lines, by joint
@@ -505,8 +491,10 @@ class _Reader:
             robot.remark_lost(0, "fluid forces are ignored.")
         for s in range(m.nsite):
             name = self.names["site"][s]
-            pose = frame_of(m.site_pos[s], m.site_quat[s])
-            robot.frames.append(RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name)))
+            pose = rb.frame_of(m.site_pos[s], m.site_quat[s])
+            robot.frames.append(
+                rb.RobotFrame(name, self.links[m.site_bodyid[s]], pose, self.line("site", name))
+            )
         self._tendons()
         for e in range(m.neq):
             self._equality(e)
@@ -575,20 +563,20 @@ class _Reader:
             if not abs(np.linalg.norm(q[3:]) - 1.0) < UNIT_ATOL:
                 text = f"`qpos0` of joint '{name}' must have a quaternion of size 1, got {q[3:]}."
                 raise self.robot.source.error(self.line("joint", name), text, name=name)
-            self.robot.joints[name].pose = frame_of(q[:3], q[3:])
+            self.robot.joints[name].pose = rb.frame_of(q[:3], q[3:])
 
     def _body(self, b: int) -> None:
         """Add a body with its joints; all but the last of several joints carry massless links."""
         m, robot = self.m, self.robot
         name = self.names["body"][b]
         line = self.line("body", name)
-        T = frame_of(m.body_ipos[b], m.body_iquat[b])
+        T = rb.frame_of(m.body_ipos[b], m.body_iquat[b])
         J = T[:3, :3] @ np.diag(m.body_inertia[b]) @ T[:3, :3].T
-        link = Link(name, line, float(m.body_mass[b]), T[:3, 3], J)
+        link = rb.Link(name, line, float(m.body_mass[b]), T[:3, 3], J)
         if name in self.unknown:
             link.mass = None
             robot.remark_lost(line, f"mass of body '{name}' is unknown: the file of its mesh is missing.")
-        pose = frame_of(m.body_pos[b], m.body_quat[b])
+        pose = rb.frame_of(m.body_pos[b], m.body_quat[b])
         parent = self.links[m.body_parentid[b]]
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if m.body_mocapid[b] >= 0:
@@ -599,7 +587,7 @@ class _Reader:
         for k, j in enumerate(joints):
             child = name if j == joints[-1] else f"{name} before {self.joint_name[j + 1]}"
             if child != name:
-                robot.add(Link(child, line))
+                robot.add(rb.Link(child, line))
             robot.add(self._joint(j, parent, child, pose if k == 0 else np.eye(4)))
             parent = child
         robot.add(link)
@@ -708,7 +696,7 @@ class _Reader:
         terms = {joint: ratio for joint, ratio in terms.items() if ratio}
         if terms:
             names, ratios = tuple(terms), tuple(terms.values())
-            self.relations.append(RobotCoupling(name, names, ratios, offset, line))
+            self.relations.append(rb.RobotCoupling(name, names, ratios, offset, line))
         else:
             robot.remark_lost(line, f"equality '{name}' does not relate joints and is ignored.")
 
@@ -731,14 +719,14 @@ class _Reader:
                     self._lock(joint, fixed[joint], one.name, one.line)
                 else:
                     names, ratios = tuple(terms), tuple(terms.values())
-                    rest.append(RobotCoupling(one.name, names, ratios, value, one.line))
+                    rest.append(rb.RobotCoupling(one.name, names, ratios, value, one.line))
             left = rest
         robot.couplings += left
 
     def _lock(self, joint: str, change: float, name: str, line: int) -> None:
         """Fix a joint at a value."""
         own = self.robot.joints[joint]
-        own.pose = own.pose @ joint_motion(own, change)
+        own.pose = own.pose @ rb.joint_motion(own, change)
         own.type = "fixed"
         self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
 
@@ -748,17 +736,17 @@ class _Reader:
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if int(m.eq_objtype[e]) == int(self.mj.mjtObj.mjOBJ_SITE):
             links = tuple(self.links[m.site_bodyid[s]] for s in (one, two))
-            frames = tuple(frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two))
+            frames = tuple(rb.frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two))
         else:
             links = tuple(self.links[b] for b in (one, two))
             if weld:
                 # data: anchor in the second body, point and orientation relative to the first
-                frames = frame_of(data[3:6], data[6:10]), transform(data[:3])
+                frames = rb.frame_of(data[3:6], data[6:10]), rb.transform(data[:3])
             else:
-                frames = transform(data[:3]), transform(data[3:6])
+                frames = rb.transform(data[:3]), rb.transform(data[3:6])
         # without a scale of torques a weld leaves rotations free
         kind = "fixed" if weld and data[10] else "spherical"
-        self.robot.loops.append(RobotLoop(name, kind, links, frames, line))  # type: ignore[arg-type]
+        self.robot.loops.append(rb.RobotLoop(name, kind, links, frames, line))  # type: ignore[arg-type]
 
     def _tendon_terms(self, t: int) -> dict[int, float] | None:
         """Return the joints of a fixed tendon with their coefficients; None for a spatial tendon."""
@@ -792,7 +780,7 @@ class _Reader:
                 if stiffness or damping:
                     ends = [self.names["site"][int(m.wrap_objid[w])] for w in span]
                     robot.springs.append(
-                        RobotSpring(name, (ends[0], ends[1]), stiffness, float(low), damping, line)
+                        rb.RobotSpring(name, (ends[0], ends[1]), stiffness, float(low), damping, line)
                     )
             elif stiffness or damping or others:
                 robot.remark_lost(
@@ -867,4 +855,4 @@ class _Reader:
         if not is_ideal or m.actuator_delay[a]:
             self.laws.append(name)
         self._limit(a, terms, is_ideal, line)
-        robot.actuators.append(RobotActuator(name, tuple(terms), tuple(terms.values()), line))
+        robot.actuators.append(rb.RobotActuator(name, tuple(terms), tuple(terms.values()), line))

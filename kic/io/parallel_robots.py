@@ -40,10 +40,8 @@ def three_rrr(
         Lengths of the arms and of the rods.
     masses : dict of str to float, optional
         Masses of the bodies "platform", a uniform disc, "arm1" … and "rod1" ….
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -105,10 +103,8 @@ def three_rps(
         Height of the platform in the level reference configuration.
     masses : dict of str to float, optional
         Masses of the bodies "platform", a uniform disc, and "cylinder1" …, "piston1" …, bars of half a leg.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -161,10 +157,8 @@ def tricept(
     masses : dict of str to float, optional
         Masses of the bodies "platform", a uniform disc, "guide", and "cylinder1" …, "piston1" …, bars of half
         a leg.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -227,10 +221,8 @@ def cable_robot(
         Centre of the platform in the reference configuration; by default the mean of the anchors.
     masses : dict of str to float, optional
         Mass of "platform", a uniform box around the attachments.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------

@@ -42,11 +42,9 @@ def klann(
     scale : float
         Length of one unit of the patent, in which the crank has a length of 0.268.
     masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+        Masses of "crank", "rod", "lower_rocker", "leg" and "upper_rocker".
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -155,11 +153,9 @@ def stephenson(
     dyad : {"left", "right"}
         F to the left or to the right of the line from E to G.
     masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+        Masses of the bodies of `four_bar`, "rod" and "follower".
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -209,26 +205,10 @@ def watt(
 
     Parameters
     ----------
-    ground, crank, coupler, rocker : float
-        Lengths, as in `four_bar`.
+    ground, crank, coupler, rocker, rod, follower, pivot, angle, branch, dyad, masses, name, **rest
+        As in `stephenson`.
     tip : (float, float)
         Point of the rocker at E, along the rocker from D towards C and to the left of it.
-    rod, follower : float
-        Lengths from E to F, and from F to G.
-    pivot : (float, float)
-        Position of G.
-    angle : float, optional
-        Angle A (rad) of the reference configuration.
-    branch : {"open", "crossed"}
-        Branch of the four-bar.
-    dyad : {"left", "right"}
-        F to the left or to the right of the line from E to G.
-    masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -271,10 +251,8 @@ def chebyshev(
         Length of the coupler.
     masses : dict of str to float, optional
         Masses of the bodies "crank", "coupler" and "rocker".
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -318,10 +296,8 @@ def scott_russell(
         Angle A (rad) of the reference configuration.
     masses : dict of str to float, optional
         Masses of the bodies "crank", "rod" and "slider".
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -369,11 +345,9 @@ def peaucellier(
     angle : float
         Angle C (rad) of the reference configuration.
     masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+        Masses of the bars "CP", "OA" ….
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -433,11 +407,9 @@ def scissor_lift(
     angle : float
         Angle A (rad) of the reference configuration.
     masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+        Masses of "up1", "down1" …, "platform", "foot" and "roller".
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------
@@ -502,11 +474,9 @@ def parallel_gripper(
     angle : float
         Angle of the arms (rad) in the reference configuration, from the y axis outwards.
     masses : dict of str to float, optional
-        Masses of the bodies.
-    name : str
-        Name of the mechanism.
-    **rest
-        Other arguments of `Mechanism`, such as gravity and units.
+        Masses of "arm1", "link1", "finger1" ….
+    name, **rest
+        Name and other arguments of `Mechanism`, such as gravity and units.
 
     Returns
     -------

@@ -10,25 +10,9 @@ from typing import Any
 import numpy as np
 
 from kic.errors import short_repr
+from kic.io import robot as rb
 from kic.io.elements import SDF
-from kic.io.robot import (
-    FREE_JOINT,
-    NO_LIMIT,
-    WORLD,
-    Link,
-    Names,
-    Robot,
-    RobotCoupling,
-    RobotFrame,
-    RobotJoint,
-    RobotLoop,
-    bounds,
-    mechanism_of,
-    quaternion_axes,
-    rpy,
-    set_inertia,
-    transform,
-)
+from kic.io.robot import WORLD, Robot, RobotJoint
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
@@ -109,7 +93,7 @@ def from_sdf(
     old = major == "1" and minor in ("0", "1", "2", "3", "4")
     _Model(models[0], robot, old).read(flag("floating_base", floating_base))
     remedy = "A free body needs `from_sdf` with `floating_base=True`, and no <static>."
-    return mechanism_of(robot, coordinates, near, remedy)
+    return rb.mechanism_of(robot, coordinates, near, remedy)
 
 
 class _Model:
@@ -150,7 +134,7 @@ class _Model:
             link = self._attached(frame.get("name"))
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
             robot.frames.append(
-                RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
+                rb.RobotFrame(frame.get("name"), "" if link == "world" else link, pose, frame.line)
             )
         static, fixed = element.find("static"), element.flag("static")
         if static is not None and fixed:
@@ -209,9 +193,9 @@ class _Model:
             name = above(part) or "__model__"
         return list(chain.values())
 
-    def _link(self, element: Element) -> Link:
+    def _link(self, element: Element) -> rb.Link:
         """Return a link. The format's defaults are a mass of 1 and moments of 1."""
-        link = Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
+        link = rb.Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
         own = element.find("inertial")
         if own is None:
             self.robot.remark(
@@ -230,7 +214,7 @@ class _Model:
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
             self.robot.remark_lost(own.line, text)
-        set_inertia(link, _own_pose(own), x)
+        rb.set_inertia(link, _own_pose(own), x)
         return link
 
     def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
@@ -267,7 +251,9 @@ class _Model:
                     element.fail("<thread_pitch> must not be zero.")
                 rate = -1 / turns
             self.robot.couplings.append(
-                RobotCoupling(f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -rate), 0.0, element.line)
+                rb.RobotCoupling(
+                    f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -rate), 0.0, element.line
+                )
             )
         return joint, element
 
@@ -291,7 +277,7 @@ class _Model:
             return
         name, ratios = f"{joint.name} mimics {leader}", (1.0, -factor)
         offset -= factor * reference
-        self.robot.couplings.append(RobotCoupling(name, tuple(names), ratios, offset, element.line))
+        self.robot.couplings.append(rb.RobotCoupling(name, tuple(names), ratios, offset, element.line))
 
     def _gear(self, element: Element, joints: list[RobotJoint]) -> None:
         """Add a gearbox: θ₂ = −ratio θ₁, by the specification (sdf/1.12/joint.sdf, gearbox_ratio).
@@ -312,7 +298,7 @@ class _Model:
             sign = float(np.sign(along)) * (1.0 if found[0].parent == base else -1.0)
             terms.append((found[0].name, sign * (1.0 if link == child else ratio)))
         names, ratios = zip(*terms, strict=True)
-        self.robot.couplings.append(RobotCoupling(name, names, ratios, 0.0, element.line))
+        self.robot.couplings.append(rb.RobotCoupling(name, names, ratios, 0.0, element.line))
 
     def _axis(self, element: Element | None, name: str) -> tuple[float, ...]:
         """Return the unit axis of a joint in world axes."""
@@ -336,7 +322,9 @@ class _Model:
             for child in part.children
             if child.tag in ("lower", "upper", "damping", "friction", "spring_stiffness")
         }
-        return any(abs(x) < NO_LIMIT if key in ("lower", "upper") else x != 0.0 for key, x in given.items())
+        return any(
+            abs(x) < rb.NO_LIMIT if key in ("lower", "upper") else x != 0.0 for key, x in given.items()
+        )
 
     def _limits(self, element: Element, joint: RobotJoint, tag: str, continuous: bool) -> None:
         """Set limits, springs, damping and friction of a joint about one of its axes."""
@@ -346,7 +334,7 @@ class _Model:
                 limit.content(key, 1, default, finite=False)
                 for key, default in (("lower", "-inf"), ("upper", "inf"))
             )
-            lower, upper = bounds(lower, upper)
+            lower, upper = rb.bounds(lower, upper)
             if continuous:
                 if np.isfinite([lower, upper]).any():
                     text = f"joint '{joint.name}' is continuous, and its limits are ignored."
@@ -383,7 +371,7 @@ class _Model:
         for k, (joint, _) in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
-        names = Names(joint.name for joint, _ in joints)
+        names = rb.Names(joint.name for joint, _ in joints)
         reached, left = set[str](), dict(enumerate(joints))
         front = list[tuple[bool, bool, int]]()
 
@@ -405,14 +393,14 @@ class _Model:
 
         first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
         if first:
-            self._add_root(names.new(FREE_JOINT), links[0], pose, floating)
+            self._add_root(names.new(rb.FREE_JOINT), links[0], pose, floating)
             reach(links[0])
         base = links[0] if first else "world"
         reach("world")
         span()
         for link in links:
             if link not in reached:
-                name = names.new(f"{FREE_JOINT}_{link}")
+                name = names.new(f"{rb.FREE_JOINT}_{link}")
                 self._add_root(name, link, pose, floating)
                 if not static:
                     how = f"it moves freely by joint '{name}'" if floating else "it is fixed to the world"
@@ -431,7 +419,7 @@ class _Model:
                 if (axis := getattr(joint, key)) is not None
             }
             robot.loops.append(
-                RobotLoop(joint.name, joint.type, ends, frames, element.line, joint, **axes)  # type: ignore[arg-type]
+                rb.RobotLoop(joint.name, joint.type, ends, frames, element.line, joint, **axes)  # type: ignore[arg-type]
             )
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
@@ -461,8 +449,8 @@ def _own_pose(element: Element) -> np.ndarray:
     form = own.get("rotation_format", "euler_rpy")
     if form == "quat_xyzw":
         seven = own.numbers(own.text.strip() or "0 0 0 0 0 0 1", 7, "<pose>")
-        return transform(seven[:3], quaternion_axes(own, seven[3:]))
+        return rb.transform(seven[:3], rb.quaternion_axes(own, seven[3:]))
     if form != "euler_rpy":
         own.fail(f"`rotation_format` must be euler_rpy or quat_xyzw, got {short_repr(form)}.")
     six = np.array(own.numbers(own.text.strip() or "0 0 0 0 0 0", 6, "<pose>"))
-    return transform(six[:3], rpy(np.radians(six[3:]) if own.flag("degrees") else six[3:]))
+    return rb.transform(six[:3], rb.rpy(np.radians(six[3:]) if own.flag("degrees") else six[3:]))

@@ -1,4 +1,4 @@
-"""Model files in TOML: reading with a schema, and writing."""
+"""Model files in TOML: reading, their schema, and writing."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import os
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from math import radians
+from math import inf, radians
 from pathlib import Path
-from threading import Lock
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kic.description.description import KINDS, MechanismDescription, Part
 from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import Six
 from kic.description.units import Units
-from kic.description.validation import STRICT, Vector
+from kic.description.validation import Vector
 from kic.errors import FileError, KicError, ModelFileError, either, invalid, short_repr
 from kic.io.dh import DH, DHRow, from_dh
 from kic.io.files import atomic_write, kind_of
@@ -75,10 +76,7 @@ def _read(path: Path) -> dict[str, Any]:
             content = file.read(BYTES_MAX + 1)  # a device may have no end
         if len(content) <= BYTES_MAX:
             return _tables(content.decode("utf-8-sig"), path)
-        rule, numbers = (
-            f"must have at most {BYTES_MAX // 10**6} MB, got more",
-            {"limit": BYTES_MAX},
-        )
+        rule, numbers = f"must have at most {BYTES_MAX // 10**6} MB, got more", {"limit": BYTES_MAX}
     except FileNotFoundError as error:
         numbers = {"errno": error.errno}
         there = sorted(p.name for p in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
@@ -137,133 +135,120 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Loop that is open in the file and closed by `Mechanism.close_loops`."""
+    """Loop that is open in the file and closed by `Mechanism.close_loops`.
 
-    __pydantic_config__ = STRICT
+    Parameters
+    ----------
+    frames : (str, str)
+        The two frames or points that coincide where the loop is closed.
+    type : str
+        Type of the closing joint: revolute about the z axis of the first frame, for example.
+    """
+
     frames: tuple[str, str]
-    """The two frames or points that coincide where the loop is closed."""
     type: Literal[LOOP_TYPES] = "spherical"  # type: ignore[valid-type]
-    """Type of the closing joint: revolute about the z axis of the first frame, for example."""
 
 
-@lru_cache(maxsize=2)
-def _file_type(dh: bool) -> Any:
-    """Return the type of a file: a description with open loops, and perhaps DH rows instead of joints."""
-    hints = get_type_hints(MechanismDescription)
-    left_out = ("name", "joints") if dh else ("name",)
-    kept = [(f.name, hints[f.name], f) for f in fields(MechanismDescription) if f.name not in left_out]
-    first: list[Any] = [("name", str)] + [("dh", DH)] * dh
-    return make_dataclass(
-        "DHFile" if dh else "ModelFile",
-        [*first, *kept, ("loops", tuple[OpenLoop, ...], ())],
-        frozen=True,
-        namespace={"__pydantic_config__": MechanismDescription.__pydantic_config__},
-    )
+# type and default of each key of a table
+Form = dict[str, tuple[Any, Any]]
 
 
-@lru_cache(maxsize=2)
-def _adapter(dh: bool) -> Any:
-    """Return the validator of a file; the schema library is imported here."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(_file_type(dh))
+@lru_cache(maxsize=32)
+def _form(kind: Any) -> Form:
+    """Return the keys of a table that describes a dataclass; those of a mechanism are those of a file."""
+    if kind is Mechanism:
+        return _form(MechanismDescription) | {"loops": (tuple[OpenLoop, ...], None), "dh": (DH, None)}
+    hints = get_type_hints(kind)
+    made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
+    return {name: (hints[name], default) for name, default in made.items()}
 
 
 def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
     """Return the mechanism of keys and values, or raise an error that names path and key."""
-    from pydantic import ValidationError
-
-    dh = "dh" in data
-    if dh and "joints" in data:
+    if "dh" in data and "joints" in data:
         message = f"{path}: joints: a file must have either `joints` or `dh` rows, not both."
         raise ModelFileError(message, path=path, key="joints")
+    found: dict[str, str] = {}
+    values = _table(_form(Mechanism), data, "", found)
+    if found:
+        lines = [f"{key}: {message}" for key, message in found.items()]
+        more = f"\n  … and {len(lines) - FINDINGS_MAX} more." if len(lines) > FINDINGS_MAX else ""
+        message = f"{path}: " + "\n  ".join(lines[:FINDINGS_MAX]) + more
+        raise ModelFileError(message, path=path, key=next(iter(found)))
+    loops, arm = values.pop("loops", ()), values.pop("dh", None)
     try:
-        # a date becomes True, which is invalid for every key
-        checked = _adapter(dh).validate_json(json.dumps(data, default=lambda date: True), strict=True)
-        values = {f.name: getattr(checked, f.name) for f in fields(checked)}
-        loops = [(*loop.frames, loop.type) for loop in values.pop("loops")]
-        if dh:
-            arm = values.pop("dh")
+        if arm is not None:
             made = from_dh(values.pop("name"), arm.rows, convention=arm.convention, **values)
         else:
             made = Mechanism(**values)
-        return made.close_loops(loops) if loops else made
-    except RecursionError:
-        raise ModelFileError(f"{path}: {_TOO_DEEP}.", path=path) from None
-    except ValidationError as error:
-        raise _explained(
-            path, _file_type(dh), data, error.errors(include_url=False, include_input=False)
-        ) from None
+        return made.close_loops([(*loop.frames, loop.type) for loop in loops]) if loops else made
     except KicError as error:
         key = error.numbers.get("key", "")
-        if dh:  # keys of joints made by `from_dh` become keys of rows
+        if arm is not None:  # keys of joints made by `from_dh` become keys of rows
             key = re.sub(r"^joints\[(\d+)\]\.name", r"rows[\1].joint", key)
             key = re.sub(r"^(rows|convention)", r"dh.\1", key)
         place = f"{key}: " if key else ""
-        words = str(error)
         numbers = {**error.numbers, "path": path, "key": key}
-        raise ModelFileError(f"{path}: {place}{words}", **numbers) from None
+        raise ModelFileError(f"{path}: {place}{error}", **numbers) from None
 
 
-def _explained(path: Path, form: Any, data: dict[str, Any], found: list[Any]) -> ModelFileError:
-    """Return an error for findings of the schema library, each with key, rule and value."""
-    seen: dict[str, str] = {}
-    for error in found:
-        if error["type"] == "json_invalid":  # the depth limit of the schema library
-            return ModelFileError(f"{path}: {_TOO_DEEP}.", path=path)
-        key, here, hint, value = _place(form, data, error["loc"])
-        name, kind, message = str(error["loc"][-1]), error["type"], ""
-        is_key = kind in ("unexpected_keyword_argument", "missing") and here is not None
-        if is_key:
-            key = _joined(key, name)
-        if len(seen) >= 4:
-            pass  # further findings are only counted
-        elif is_key and kind == "missing":
-            message = f"`{name}` is missing."
-        elif is_key:
-            keys = [f.name for f in fields(here)] + (["dh"] if here is _file_type(False) else [])
-            close = get_close_matches(name, keys, n=1)
+# number of findings in an error; further ones are counted
+FINDINGS_MAX = 4
+
+
+def _table(form: Form, given: dict[str, Any], key: str, found: dict[str, str]) -> dict[str, Any]:
+    """Return the values of a table with their types; findings are added by key."""
+    values = {}
+    for name, (hint, default) in form.items():
+        if name in given:
+            values[name] = _value(hint, given[name], _joined(key, name), found)
+        elif default is MISSING:
+            found[_joined(key, name)] = f"`{name}` is missing."
+    for name in given:
+        if name not in form:
+            close = get_close_matches(name, form, n=1) if len(found) < FINDINGS_MAX else []
             guess = f" Did you mean '{close[0]}'?" if close else ""
-            message = f"unknown key.{guess} Keys here: {', '.join(keys)}."
-        elif kind == "value_error":
-            message = str(cause := error["ctx"]["error"])
-            if isinstance(cause, KicError):
-                key = _joined(key, *cause.numbers.get("key", "").split("."))
-        else:
-            came = f"the date {value}" if hasattr(value, "isoformat") else short_repr(value)
-            message = f"must be {_rule(key, hint)}, got {came}.{_angles(value)}"
-        seen.setdefault(key, message)
-    lines = [f"{key}: {message}" if key else message for key, message in seen.items()]
-    more = f"\n  … and {len(lines) - 4} more." if len(lines) > 4 else ""
-    return ModelFileError(f"{path}: " + "\n  ".join(lines[:4]) + more, path=path, key=next(iter(seen)))
+            found[_joined(key, name)] = f"unknown key.{guess} Keys here: {', '.join(form)}."
+    return values
 
 
-def _place(form: Any, data: Any, loc: tuple[Any, ...]) -> tuple[str, Any, Any, Any]:
-    """Return for a location its key as in the file, the table that holds it, its type and its value.
-
-    Further parts, in a list of numbers or a branch of a union, are ignored.
-    """
-    key, value = "", data
-    here: Any = form
-    hint: Any = form
-    for part in loc:
-        if isinstance(part, int):
-            if here is None or not isinstance(value, list):
-                break
-            key, hint, value = f"{key}[{part}]", here, value[part]
-        elif here is None or part not in _hints(here) or not isinstance(value, dict) or part not in value:
-            break
-        else:
-            hint = _hints(here)[part]
-            key, value = _joined(key, part), value[part]
-            here = next((t for t in (hint, *get_args(hint)) if is_dataclass(t)), None)
-    return key, here, hint, value
+def _value(hint: Any, given: Any, key: str, found: dict[str, str]) -> Any:
+    """Return a value of a file with its type; findings are added by key."""
+    part, count = next(filter(is_dataclass, get_args(hint)), None), len(found)
+    if is_dataclass(hint) and isinstance(given, dict):
+        values = _table(_form(hint), given, key, found)  # type: ignore[arg-type]
+        try:
+            return hint(**values) if len(found) == count else None  # type: ignore[operator]
+        except KicError as error:
+            found[_joined(key, *error.numbers.get("key", "").split("."))] = str(error)
+            return None
+    if part and isinstance(given, list):
+        return tuple(_value(part, one, f"{key}[{k}]", found) for k, one in enumerate(given))
+    try:
+        return _converted(hint, given)
+    except TypeError:
+        came = f"the date {given}" if hasattr(given, "isoformat") else short_repr(given)
+        found[key] = f"must be {_rule(key, hint)}, got {came}.{_angles(given)}"
 
 
-@lru_cache(maxsize=32)
-def _hints(form: Any) -> dict[str, Any]:
-    """Return the resolved type hints of a dataclass."""
-    return get_type_hints(form)
+def _converted(hint: Any, given: Any) -> Any:
+    """Return a number, text or list of them as a type; raise TypeError if it is none of it."""
+    origin, kinds = get_origin(hint), get_args(hint)
+    if hint is float and isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return float(given)
+        except OverflowError:  # an integer
+            return inf if given > 0 else -inf
+    if (hint in (str, bool) and isinstance(given, hint)) or (origin is Literal and given in kinds):
+        return given
+    if origin is tuple and isinstance(given, list):
+        kinds = kinds[:1] * len(given) if kinds[-1] is ... else kinds
+        if len(kinds) == len(given):
+            return tuple(map(_converted, kinds, given))
+    for kind in kinds if origin in (Union, UnionType) else ():
+        with suppress(TypeError):
+            return _converted(kind, given)
+    raise TypeError
 
 
 def _joined(key: str, *names: str) -> str:
@@ -317,11 +302,10 @@ def _rule(key: str, hint: Any) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-# all parts share the schema settings STRICT, which one call at a time may change
-_SETTINGS_LOCK = Lock()
 # sections of docstrings, and parameters in them
 _SECTION = re.compile(r"\n\n(\w+)\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"^(\w.*?) : .*((?:\n    .*)+)", re.MULTILINE)
+_JSON_TYPES = {str: "string", float: "number", bool: "boolean"}
 
 
 def schema() -> dict[str, Any]:
@@ -332,67 +316,57 @@ def schema() -> dict[str, Any]:
     >>> kic.schema()["title"]
     'kic model'
     """
-    from pydantic import TypeAdapter
-
-    with _SETTINGS_LOCK:
-        # docstrings of fields are read from the source, which takes longer than loading a model
-        STRICT["use_attribute_docstrings"] = True
-        try:
-            description = TypeAdapter(MechanismDescription).json_schema()
-            dh = TypeAdapter(DH).json_schema()
-            loop = TypeAdapter(OpenLoop).json_schema()
-        finally:
-            del STRICT["use_attribute_docstrings"]
-    description["$defs"] |= {**dh.pop("$defs"), "DH": dh, "OpenLoop": loop}
-    description["properties"] |= {
-        "dh": {"$ref": "#/$defs/DH", "description": "DH rows, instead of joints."},
-        "loops": {
-            "type": "array",
-            "items": {"$ref": "#/$defs/OpenLoop"},
-            "description": "Loops that are open in the description.",
-        },
+    kinds = (*get_args(Part), Units, DHRow, DH, OpenLoop)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kic model",
+        **_table_schema(Mechanism),
+        "oneOf": [{"required": ["joints"]}, {"required": ["dh"]}],
+        "$defs": {kind.__name__: _table_schema(kind) for kind in kinds},
     }
-    description["oneOf"] = [{"required": ["joints"]}, {"required": ["dh"]}]
-    description["title"] = "kic model"
-    kinds = {kind.__name__: kind for kind in (*get_args(Part), Units, DHRow, DH, OpenLoop)}
-    for name, part in description["$defs"].items():
-        _describe(part, inspect.getdoc(kinds[name]) or "")
-    description["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return description
 
 
-def _describe(part: dict[str, Any], docstring: str) -> None:
-    """Describe a part by its docstring, and its properties by the parameters; keep the notes alone."""
-    for names, text in _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", "")):
-        for name in names.split(", "):
-            part["properties"][name]["description"] = " ".join(text.split())
-    part["description"] = _SECTION.sub(lambda m: m[0] if m[1] == "Notes" else "", docstring)
+def _table_schema(kind: Any) -> dict[str, Any]:
+    """Return the schema of a table, with the description and the parameters of a docstring."""
+    docstring, form = inspect.getdoc(kind) or "", _form(kind)
+    found = _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", ""))
+    described = {name: " ".join(text.split()) for names, text in found for name in names.split(", ")}
+    properties = {}
+    for name, (hint, default) in form.items():
+        parts = [part for part in (hint, *get_args(hint)) if is_dataclass(part)]
+        # a table, or tables, have the summary of their part
+        text = (inspect.getdoc(parts[0]) or "").partition("\n")[0] if parts else described[name]
+        properties[name] = _value_schema(hint) | {"description": text}
+        if default not in (None, MISSING):
+            properties[name]["default"] = _plain(default)
+    return {
+        "type": "object",
+        "description": _SECTION.sub(lambda m: m[0] if m[1] == "Notes" else "", docstring),
+        "properties": properties,
+        "required": [name for name, (_, default) in form.items() if default is MISSING],
+        "additionalProperties": False,
+    }
+
+
+def _value_schema(hint: Any) -> dict[str, Any]:
+    """Return the schema of a value."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    if hint in _JSON_TYPES:
+        return {"type": _JSON_TYPES[hint]}
+    if is_dataclass(hint):
+        return {"$ref": f"#/$defs/{hint.__name__}"}  # type: ignore[union-attr]
+    if get_origin(hint) is Literal:
+        return {"type": "string", "enum": kinds}
+    if get_origin(hint) is not tuple:
+        return {"anyOf": list(map(_value_schema, kinds))} if len(kinds) > 1 else _value_schema(kinds[0])
+    if kinds[-1] is ...:
+        return {"type": "array", "items": _value_schema(kinds[0])}
+    size = {"minItems": len(kinds), "maxItems": len(kinds)}
+    return {"type": "array", "prefixItems": list(map(_value_schema, kinds)), **size}
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a mechanism to a TOML file that `load` reads back equal.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Mechanism to write. Default values are left out.
-    path : path
-        File to write. An existing file is replaced.
-
-    Raises
-    ------
-    ModelFileError
-        If the file cannot be written; an existing file stays unchanged.
-
-    Examples
-    --------
-    >>> import kic, tempfile, pathlib
-    >>> arm = kic.load("horn-two-link")
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.toml"
-    >>> arm.save(file)
-    >>> kic.load(file) == arm
-    True
-    """
+    """Write a mechanism to a TOML file that `load` reads back equal; see `Mechanism.save`."""
     if not isinstance(mechanism, MechanismDescription):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
     write_model(path, lambda: written(mechanism))

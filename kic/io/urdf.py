@@ -10,26 +10,9 @@ import numpy as np
 
 from kic.assembly import loop_words
 from kic.errors import InputError, ModelFileError, short_repr
+from kic.io import robot as rb
 from kic.io.elements import URDF
-from kic.io.robot import (
-    FREE_JOINT,
-    GRAVITY,
-    WORLD,
-    Link,
-    Names,
-    Robot,
-    RobotActuator,
-    RobotCoupling,
-    RobotJoint,
-    RobotLoop,
-    bounds,
-    joint_motion,
-    mechanism_of,
-    quaternion_axes,
-    rpy,
-    set_inertia,
-    transform,
-)
+from kic.io.robot import GRAVITY, WORLD, Robot, RobotJoint
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag
@@ -116,9 +99,9 @@ def from_urdf(
     for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
         links = _link_of(robot, first), _link_of(robot, second)
-        robot.loops.append(RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
+        robot.loops.append(rb.RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
     remedy = "A free body needs `from_urdf` with `floating_base=True`."
-    return mechanism_of(robot, coordinates, near, remedy)
+    return rb.mechanism_of(robot, coordinates, near, remedy)
 
 
 def placement(element: Element | None) -> np.ndarray:
@@ -126,14 +109,14 @@ def placement(element: Element | None) -> np.ndarray:
     if element is None:
         return np.eye(4)
     if "quat_xyzw" in element.attributes:  # an extension of urdfdom
-        axes = quaternion_axes(element, element.vector("quat_xyzw", count=4))
-        return transform(element.vector("xyz", "0 0 0"), axes)
-    return transform(element.vector("xyz", "0 0 0"), rpy(element.vector("rpy", "0 0 0")))
+        axes = rb.quaternion_axes(element, element.vector("quat_xyzw", count=4))
+        return rb.transform(element.vector("xyz", "0 0 0"), axes)
+    return rb.transform(element.vector("xyz", "0 0 0"), rb.rpy(element.vector("rpy", "0 0 0")))
 
 
-def _link(element: Element) -> Link:
+def _link(element: Element) -> rb.Link:
     """Return a link; without <inertial> it is massless."""
-    link = Link(element.get("name"), element.line)
+    link = rb.Link(element.get("name"), element.line)
     own = element.find("inertial")
     if own is None:
         return link
@@ -147,7 +130,7 @@ def _link(element: Element) -> Link:
     numbers = dict.fromkeys(keys, 0.0)
     if moments is not None:
         numbers = {key: moments.number(key, "0" if key in ("ixy", "ixz", "iyz") else None) for key in keys}
-    set_inertia(link, placement(own.find("origin")), numbers)
+    rb.set_inertia(link, placement(own.find("origin")), numbers)
     return link
 
 
@@ -198,7 +181,7 @@ def _joint(element: Element, robot: Robot) -> RobotJoint:
             word = "spring_stiffness" if is_ball else "spring_reference"
             robot.remark_lost(dynamics.line, f"`{word}` of the {kind} joint '{name}' is ignored.")
     if limit is not None:
-        pair = bounds(*(limit.number(key, "0", finite=False) for key in ("lower", "upper")))
+        pair = rb.bounds(*(limit.number(key, "0", finite=False) for key in ("lower", "upper")))
         if kind in ("revolute", "prismatic"):
             joint.lower, joint.upper = pair
         elif kind != "fixed" and any(np.isfinite(x) and x != 0.0 for x in pair):
@@ -231,14 +214,14 @@ def _mimics(root: Element, robot: Robot) -> None:
         elif any(joint.type not in ("revolute", "prismatic") for joint in joints):
             mimic.fail(f"joint '{name}' mimics '{other}'; both must be revolute or prismatic.")
         if not factor:
-            joints[0].pose = joints[0].pose @ joint_motion(joints[0], offset)
+            joints[0].pose = joints[0].pose @ rb.joint_motion(joints[0], offset)
             joints[0].type = "fixed"
             robot.remark(
                 mimic.line, f"joint '{name}' mimics one that does not move, and is fixed at {offset:g}."
             )
             continue
         robot.couplings.append(
-            RobotCoupling(f"{name} mimics {other}", (name, other), (1.0, -factor), offset, mimic.line)
+            rb.RobotCoupling(f"{name} mimics {other}", (name, other), (1.0, -factor), offset, mimic.line)
         )
 
 
@@ -261,7 +244,7 @@ def _transmissions(root: Element, robot: Robot) -> None:
             robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is ignored.")
         else:
             reduction = (reductions or [1.0])[0] or 1.0
-            robot.actuators.append(RobotActuator(name, (joint.name,), (reduction,), element.line))
+            robot.actuators.append(rb.RobotActuator(name, (joint.name,), (reduction,), element.line))
 
 
 def _below(element: Element, tag: str) -> list[Element]:
@@ -287,7 +270,7 @@ def _roots(robot: Robot, floating_base: bool) -> None:
         robot.roots = roots
     elif roots:
         root = roots[0]
-        name = Names(robot.joints).new(FREE_JOINT)
+        name = rb.Names(robot.joints).new(rb.FREE_JOINT)
         robot.joints = {
             name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
             **robot.joints,
