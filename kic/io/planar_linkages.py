@@ -205,10 +205,12 @@ def watt(
 
     Parameters
     ----------
-    ground, crank, coupler, rocker, rod, follower, pivot, angle, branch, dyad, masses, name, **rest
+    ground, crank, coupler, rocker
         As in `stephenson`.
     tip : (float, float)
         Point of the rocker at E, along the rocker from D towards C and to the left of it.
+    rod, follower, pivot, angle, branch, dyad, masses, name, **rest
+        As in `stephenson`.
 
     Returns
     -------
