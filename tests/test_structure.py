@@ -60,9 +60,7 @@ def run(code: str) -> str:
 # packages that configurations, coefficients and dynamics need
 CORE = {"numerics", "kernels", "description", "kinematics", "dynamics", "transfer", "io"}
 FEATURES = {p.parent.name for p in ROOT.glob("*/__init__.py")} - CORE
-LOADED = (
-    "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy'.split()))"
-)
+LOADED = "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy'.split()))"
 USE = """
 import sys, kic
 m = kic.load("MODEL")
