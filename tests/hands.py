@@ -6,8 +6,6 @@ import numpy as np
 from sampling import random_body
 
 import kic
-from kic.configuration import Configuration
-from kic.kinematics.state import integrate
 
 BOUNDS = {
     "point": {},
@@ -15,7 +13,6 @@ BOUNDS = {
     "soft": {"friction": 0.6, "torsion": 0.02},
     "pinned": {},
 }
-STEP = 1e-40
 
 
 def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, turned: bool = False, **given):
@@ -47,9 +44,3 @@ def hand(seed: int, kinds: tuple[str, ...], links: int | tuple[int, ...] = 3, tu
     return kic.Mechanism(
         "hand", bodies, joints, points=points, contacts=contacts, gravity=(0.3, -0.2, -9.81), **given
     )
-
-
-def stepped(c: Configuration, rates: np.ndarray) -> Configuration:
-    """Return configurations with a complex step along each of n directions, rates (M, n) of the tree."""
-    states = c._states.astype(complex).repeat(rates.shape[1], axis=0)
-    return Configuration(c._model, (rates.shape[1],), integrate(c._model.tree, states, 1j * STEP * rates.T))

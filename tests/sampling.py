@@ -109,18 +109,55 @@ def moved(c: Configuration, rates: np.ndarray, step: complex = 1j * STEP) -> Con
     return Configuration(c._model, c.batch, states)
 
 
-def stepped(c: Configuration, name: str) -> Configuration:
-    """Return the configuration after a complex step along one coordinate, or one angular rate of a ball."""
-    tree = c._model.tree
-    rates = np.zeros((len(c._states), tree.size))
-    rates[:, tree.column[name]] = 1
-    return moved(c, rates)
+def tree_rates(c: Configuration, wrt=None) -> np.ndarray:
+    """Return the rates (B, M_tree, M) of the tree's columns for each coordinate."""
+    return c._model.transfer_for(wrt).jets(c._states, 1)[0]
 
 
-def derivative(c: Configuration, question) -> np.ndarray:
+def derivative(c: Configuration, question, wrt=None) -> np.ndarray:
     """Return the derivative of an array-valued function along every coordinate, as the last axis."""
-    parts = [np.imag(question(stepped(c, name))) / STEP for name in c.coordinates]
+    A = tree_rates(c, wrt)
+    parts = [np.imag(question(moved(c, A[..., k]))) / STEP for k in range(A.shape[-1])]
     return np.stack(parts, axis=-1)
+
+
+def effort_gradient(c: Configuration, v: np.ndarray, a: np.ndarray, wrt=None, **more) -> np.ndarray:
+    """Return ∂T/∂q (..., M, M) at constant rates and accelerations."""
+    return derivative(c, lambda x: x.dynamics(wrt=wrt, **more).inverse_dynamics(v, a), wrt)
+
+
+def stepped(c: Configuration, wrt=None) -> Configuration:
+    """Return configurations (M, ...) after a complex step along each coordinate, closed to first order."""
+    A = np.moveaxis(tree_rates(c, wrt), -1, 0)
+    whole = Configuration(c._model, (len(A), *c.batch), np.tile(c._states, (len(A), 1)))
+    return moved(whole, A.reshape(-1, A.shape[-1]))
+
+
+def check_orders(c: Configuration, of, wrt=None, limit: float = 1e-12, exact=None) -> None:
+    """Require that G, H and D are the complex steps of the values, G and H, tensor by tensor.
+
+    Rows without values, such as angular velocities, have no reference for G. `exact` are coefficients that
+    stand for those of the rows `of`.
+    """
+    exact = exact or c.coefficients(of, order=3, wrt=wrt)
+    below = stepped(c, wrt).coefficients(of, order=2, wrt=wrt)
+    valued = np.isfinite(exact.values).all(axis=tuple(range(len(c.batch))))
+    # the differentiating index comes first, after the row
+    first, *others = (np.moveaxis(x.imag / STEP, 0, len(c.batch) + 1) for x in (below.values, *below.tensors))
+    assert mismatch(first[..., valued, :], exact.G[..., valued, :]) < limit
+    assert mismatch(others[0], exact.H) < limit
+    assert mismatch(others[1], exact.D) < limit
+
+
+def check_inertia(c: Configuration, wrt=None, limit: float = 1e-12) -> None:
+    """Require that I* varies along each coordinate by the Coriolis matrix and its transpose."""
+    d = c.dynamics(wrt=wrt)
+    slope = derivative(c, lambda x: x.dynamics(wrt=wrt).I, wrt)
+    C = np.stack([d.coriolis(e) for e in np.eye(slope.shape[-1])], axis=-1)
+    allowed = limit * max(np.abs(d.P).max(initial=0.0), np.abs(d.I).max(initial=0.0))
+    assert np.abs(slope - C - C.swapaxes(-2, -3)).max(initial=0.0) <= allowed
+    if d.holonomic:
+        assert np.abs(slope - d.inertia_gradient()).max(initial=0.0) <= allowed
 
 
 def solved(A: np.ndarray) -> float:

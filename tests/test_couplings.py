@@ -8,10 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 from raising import raises
-from sampling import mismatch
+from sampling import check_inertia, check_orders, mismatch
 
 import kic
-from kic.configuration import Configuration
 from kic.kinematics.closure_rows import all_closure_rows
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
@@ -503,18 +502,9 @@ def test_along_the_motion(name: str) -> None:
 
 @pytest.mark.parametrize("m", [planetary(), GEARED, hinged(True)], ids=lambda m: m.name)
 def test_orders_by_complex_step(m: kic.Mechanism) -> None:
-    """Along the closed path: a step of the tree's coordinates by their own first order."""
-    c, h = m.at({q: m.at().value(q) + 0.2 for q in m.coordinates}), 1e-40
-    A = c.coefficients(list(c._model.tree.columns), order=1).G
-    of = [p.name for p in m.points] + [b.name for b in m.bodies]
-    u, d = c.coefficients(of, order=3), c.dynamics()
-    for k in range(len(m.coordinates)):
-        near = Configuration(c._model, (), c._states + 1j * h * A[:, k])
-        v = near.coefficients(of, order=3)
-        assert mismatch(v.G.imag / h, u.H[:, k]) < 1e-12
-        assert mismatch(v.H.imag / h, u.D[:, k]) < 1e-12
-        slope = near.dynamics().I.imag / h
-        assert np.abs(slope - d.inertia_gradient()[..., k]).max() < 1e-12 * np.abs(d.I).max()
+    c = m.at({q: m.at().value(q) + 0.2 for q in m.coordinates})
+    check_orders(c, [p.name for p in m.points] + [b.name for b in m.bodies])
+    check_inertia(c)
 
 
 @pytest.mark.parametrize("m", [planetary(), GEARED, truss(4), hinged(True)], ids=lambda m: m.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, product
 
-import hands
 import numpy as np
 import pytest
 from actuation_cases import CASES, OBJECT, TRUNK, Case
 from raising import raises
-from sampling import STEP, mismatch
+from sampling import STEP, mismatch, stepped
 
 import kic
 from kic.configuration import Configuration
@@ -595,15 +594,10 @@ def enumerated_near(G, W, demand, limits, wanted) -> np.ndarray:
     return found + wanted
 
 
-def stepped(s: Case) -> Configuration:
-    """Return the configuration with a complex step along each coordinate, as a batch (M,)."""
-    return hands.stepped(s.c, s.c.coefficients(list(s.m._model.tree.columns), order=1, wrt=s.wrt).G)
-
-
 @every_case
 def test_stiffness_is_the_derivative_of_the_generalized_effort(name: str) -> None:
     s = Case(name, 12)
-    G = stepped(s).coefficients(s.actuators, order=1, wrt=s.wrt).G.imag / STEP  # [b, i, a]
+    G = stepped(s.c, s.wrt).coefficients(s.actuators, order=1, wrt=s.wrt).G.imag / STEP  # [b, i, a]
     T = s.rng.normal(size=s.A)
     loads = s.c.internal_loads(actuators=s.actuators, wrt=s.wrt)
     K = loads.stiffness(T)
@@ -783,7 +777,7 @@ def test_more_invalid_arguments_raise() -> None:
         c.internal_loads(actuators=motors).stiffness([1.0])
     s = Case("walker")
     with raises(kic.InputError, key="configuration", got=complex):
-        stepped(s).distribute([0.0] * 3, actuators=motors)
+        stepped(s.c, s.wrt).distribute([0.0] * 3, actuators=motors)
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods._fixed_distances))
     with raises(kic.InputError, name="camber_rod"):

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sampling import mismatch
+from sampling import STEP, check_orders, mismatch, stepped, tree_rates
 
 import kic
 from kic.cli.main import main
@@ -22,9 +22,7 @@ from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 from kic.description.units import coordinate_units
 from kic.description.validation import GROUND
-from kic.kinematics.state import integrate
 
-STEP = 1e-30
 EPS = np.finfo(float).eps
 MODELS = kic.model_names()
 # gravity at sea level in a model's unit of length, as rounded in textbooks
@@ -45,7 +43,7 @@ class ModelConfiguration:
         self.names = [
             *(p.name for kind in (m.points, m.distances) for p in kind),
             *(j.name for j in m.joints if j.dof),
-            *(row for b in m.bodies for row in ([b.name] if b.reference else rates(b.name))),
+            *(row for b in m.bodies for row in ([b.name] if b.reference else turning(b.name))),
         ]
         self.m = replace(m, points=(*m.points, *frames), forces=(), moments=())
         self.drawn = self.m.at()
@@ -53,11 +51,7 @@ class ModelConfiguration:
         # the accuracy of closed configurations depends on the condition number
         self.condition = float(self.m.prepare("coefficients", of=self.names).check(self.c.state))
         self.limit = max(1e-12, 1000 * EPS * self.condition)
-        tree = self.m._model.tree
-        self.rates = self.c.coefficients(list(tree.columns), order=1).G
-        count = self.rates.shape[1]
-        states = self.c._states.astype(complex).repeat(count, axis=0)
-        self.steps = Configuration(self.m._model, (count,), integrate(tree, states, 1j * STEP * self.rates.T))
+        self.rates, self.steps = tree_rates(self.c), stepped(self.c)
 
     def _moved(self, place: int) -> Configuration:
         """A configuration beside the drawing, as far off as it closes and its coordinates drive it."""
@@ -77,7 +71,7 @@ class ModelConfiguration:
         return answer(self.steps).imag / STEP
 
 
-def rates(body: str) -> list[str]:
+def turning(body: str) -> list[str]:
     return [f"{body}.{w}" for w in ("wx", "wy", "wz")]
 
 
@@ -199,19 +193,14 @@ def test_constraints_hold_to_first_order(name: str, place: int) -> None:
 @every_configuration
 def test_orders_agree_with_complex_steps(name: str, place: int) -> None:
     p = model_configuration(name, place)
-    exact = p.c.coefficients(p.names, order=3)
-    below = p.steps.coefficients(p.names, order=2)
-    valued = ~np.isnan(exact.values)
-    assert mismatch(below.values.imag.T[valued] / STEP, exact.G[valued]) < p.limit
-    assert mismatch(np.moveaxis(below.G.imag / STEP, 0, -2), exact.H) < p.limit
-    assert mismatch(np.moveaxis(below.H.imag / STEP, 0, -3), exact.D) < p.limit
+    check_orders(p.c, p.names, limit=p.limit)
 
 
 @every_configuration
 def test_angular_velocities_agree_with_orientations(name: str, place: int) -> None:
     p = model_configuration(name, place)
     for body in p.m.bodies:
-        G = p.c.coefficients(rates(body.name), order=1).G
+        G = p.c.coefficients(turning(body.name), order=1).G
         assert np.abs(spin(p, body.name) - G.T).max() < p.limit * max(1.0, np.abs(p.rates).max())
 
 

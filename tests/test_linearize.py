@@ -7,9 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import DATA, arm
-from nearby import by_step, motion
 from raising import raises
-from sampling import STEP, derivative, mismatch, moved, random_body, random_posture, random_tree
+from sampling import (
+    STEP,
+    derivative,
+    effort_gradient,
+    mismatch,
+    moved,
+    random_body,
+    random_posture,
+    random_tree,
+    tree_rates,
+)
 
 import kic
 from kic.configuration import Configuration
@@ -91,7 +100,7 @@ def test_shipped_models_with_every_load(name: str) -> None:
     M = len(c.dynamics().coordinates)
     v, a = rng.normal(size=(2, M))
     lin = c.linearize(v, a)
-    assert mismatch(lin.K, by_step(c, v, a)) < TOLERANCE
+    assert mismatch(lin.K, effort_gradient(c, v, a)) < TOLERANCE
     scale = np.abs(lin.C).max()
     assert np.abs(lin.C - by_rate(c, v, a)).max() < TOLERANCE * scale
     d = c.dynamics()
@@ -99,7 +108,7 @@ def test_shipped_models_with_every_load(name: str) -> None:
     assert np.array_equal(lin.T, d.inverse_dynamics(v, a))
     # the loads' own share: that of a mechanism at rest, where only they act, but for dampers
     still = c.linearize()
-    assert mismatch(still.K, by_step(c, 0 * v, 0 * a)) < TOLERANCE
+    assert mismatch(still.K, effort_gradient(c, 0 * v, 0 * a)) < TOLERANCE
     assert not still.K_inertia.any()
 
 
@@ -154,7 +163,7 @@ def test_other_coordinates(kinds, wrt: list[str], batch: tuple[int, ...]) -> Non
     allowed = TOLERANCE
     if c._states.size:
         allowed = max(allowed, 1e4 * np.finfo(float).eps * c.coefficients(wrt).condition().max() ** 3)
-    assert mismatch(lin.K, by_step(c, v, a, wrt)) < allowed
+    assert mismatch(lin.K, effort_gradient(c, v, a, wrt)) < allowed
     assert lin.holonomic == c.dynamics(wrt=wrt).holonomic
 
 
@@ -176,7 +185,7 @@ def test_closed_mechanisms_in_other_coordinates(name: str, wrt) -> None:
     wrt = wrt or [m.coordinates[k] for k in range(m.dof)][::-1]
     c = m.at()
     v, a = rng.normal(size=(2, m.dof))
-    assert mismatch(c.linearize(v, a, wrt=wrt).K, by_step(c, v, a, wrt)) < TOLERANCE
+    assert mismatch(c.linearize(v, a, wrt=wrt).K, effort_gradient(c, v, a, wrt)) < TOLERANCE
 
 
 def test_a_path_of_a_closed_mechanism() -> None:
@@ -185,12 +194,14 @@ def test_a_path_of_a_closed_mechanism() -> None:
     c = m.path({"A": 1 + np.linspace(0, 6, 50)})
     v, a = rng.normal(size=(2, 50, 1))
     lin = c.linearize(v, a)
-    assert mismatch(lin.K, by_step(c, v, a)) < TOLERANCE
+    assert mismatch(lin.K, effort_gradient(c, v, a)) < TOLERANCE
     # the rate of the effort along the motion is that of the effort in time
     jerk = rng.normal(size=(50, 1))
     h = 1j * STEP
     later = (
-        moved(c, np.einsum("bna,ba->bn", motion(c), v)).dynamics().inverse_dynamics(v + h * a, a + h * jerk)
+        moved(c, np.einsum("bna,ba->bn", tree_rates(c), v))
+        .dynamics()
+        .inverse_dynamics(v + h * a, a + h * jerk)
     )
     assert mismatch(lin.rate(jerk), later.imag / STEP) < TOLERANCE
 
@@ -219,7 +230,7 @@ def test_given_loads_and_efforts() -> None:
     push = rng.normal(size=(4, 3))
     v, a = rng.normal(size=(2, 3))
     lin = c.linearize(v, a, applied={"push": push, "thrust": push[0]})
-    want = by_step(c, v, a, applied={"push": push, "thrust": push[0]})
+    want = effort_gradient(c, v, a, applied={"push": push, "thrust": push[0]})
     assert mismatch(lin.K, want) < TOLERANCE
     effort = c.dynamics().inverse_dynamics(v, a)
     same = c.linearize(v, effort=effort)

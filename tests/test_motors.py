@@ -6,9 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nearby import by_step, motion
 from raising import raises
-from sampling import STEP, mismatch, moved, random_posture, random_tree
+from sampling import (
+    STEP,
+    derivative,
+    effort_gradient,
+    mismatch,
+    moved,
+    random_posture,
+    random_tree,
+    tree_rates,
+)
 
 import kic
 
@@ -49,10 +57,7 @@ def test_rotors_are_bodies_that_spin(name: str, joints) -> None:
     gain = whole.kinetic_energy(qd) - bare.kinetic_energy(qd)
     assert gain == pytest.approx((train.inertia * speed**2).sum() / 2, rel=1e-10)
     assert mismatch(whole.damping - bare.damping, N.T @ np.diag(train.damping) @ N) < 1e-12
-    A = motion(c)
-    gradient = np.stack(
-        [moved(c, A[:, :, k]).dynamics(motors=True).I.imag / STEP for k in range(m.dof)], axis=-1
-    )
+    gradient = derivative(c, lambda x: x.dynamics(motors=True).I)
     assert np.abs(whole.inertia_gradient() - gradient).max() < 1e-12 * np.abs(whole.P).max() + 1e-15
     # efforts at the joints are less than torques on the shafts by what spins
     extra = whole.inverse_dynamics(qd, qdd) - bare.inverse_dynamics(qd, qdd)
@@ -61,7 +66,7 @@ def test_rotors_are_bodies_that_spin(name: str, joints) -> None:
     assert mismatch(extra, want) < 1e-9
     # and so is what they change with small deviations
     lin = c.linearize(qd, qdd, motors=True)
-    assert mismatch(lin.K, by_step(c, qd, qdd, motors=True)) < 1e-10
+    assert mismatch(lin.K, effort_gradient(c, qd, qdd, motors=True)) < 1e-10
     assert mismatch(lin.T, whole.inverse_dynamics(qd, qdd)) < 1e-12
 
 
@@ -98,7 +103,7 @@ def test_currents_and_voltages_of_a_motion(name: str, joints, batch: tuple[int, 
     assert mismatch(drive.power, drive.voltage * drive.current) < 1e-15
     if batch == ():
         h = 1j * STEP
-        later = moved(c, np.einsum("bna,a->bn", motion(c), v)).motor_demand(v + h * a, a + h * j, j)
+        later = moved(c, np.einsum("bna,a->bn", tree_rates(c), v)).motor_demand(v + h * a, a + h * j, j)
         assert mismatch(drive.current_rate, later.current.imag / STEP) < 1e-9
 
 

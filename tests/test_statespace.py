@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arms import arm
-from nearby import motion
 from raising import raises
-from sampling import STEP, mismatch, moved, random_posture, random_tree
+from sampling import STEP, mismatch, moved, random_posture, random_tree, tree_rates
 from scipy.signal import StateSpace, dlsim, lsim
 
 import kic
@@ -155,7 +154,7 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     lin = c.linearize(v, a, wrt=wrt)
     want = np.zeros_like(s.A)
     want[:M, :M], want[:M, M : 2 * M] = lin.commutator, np.eye(M)
-    A, h = motion(c, wrt), 1j * STEP
+    A, h = tree_rates(c, wrt), 1j * STEP
     for k in range(2 * M + K):
         e = np.eye(2 * M + K)[k]
         at = moved(c, A[:, :, k]) if k < M else c
@@ -244,7 +243,7 @@ def test_outputs() -> None:
         "elbow",
         "M1.current",
     )
-    A, h = motion(c), 1j * STEP
+    A, h = tree_rates(c), 1j * STEP
     want = np.zeros_like(s.C)
     for k in range(12):
         at = moved(c, A[:, :, k]) if k < 6 else c
