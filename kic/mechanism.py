@@ -835,7 +835,8 @@ class Mechanism(Printable, MechanismDescription):
         **options
             Keywords of the question, see `prepare`; `name` of the function, an identifier; `steps`, by
             default 5, of a function that closes the loops; for C `precision`, which is "double" or "float";
-            for CasADi `rootfinder`, such as "fast_newton", which closes the loops in place of `steps`.
+            for CasADi `rootfinder`: "fast_newton", "newton" or "kinsol" close the loops in place of `steps`;
+            "chords" differentiates the closed state twice, in less time; third derivatives are not finite.
 
         Returns
         -------

@@ -135,12 +135,13 @@ def test_closure_equations(name: str) -> None:
     assert list(whole.outputs) == ["effort", "closure", "q", "guard"]
 
 
-def test_root_finder_of_casadi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rootfinder", ["fast_newton", "chords"])
+def test_root_finder_of_casadi(rootfinder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values and derivatives equal those of evaluators, and CasADi writes C of them."""
     monkeypatch.chdir(tmp_path)
     casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
     m = kic.load("five-bar")
-    f = m.export("coefficients", of="tip", to="casadi", close=True, rootfinder="fast_newton")
+    f = m.export("coefficients", of="tip", to="casadi", close=True, rootfinder=rootfinder)
     near, c = m.at().state, m.at([1.25, 1.6]).coefficients("tip")
     q = casadi.MX.sym("q", 2)
     tip = f(q, near)[0]
@@ -151,7 +152,7 @@ def test_root_finder_of_casadi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names = f.name_out()
     r = dict(zip(names, f([1.25, 1.6], near), strict=True))
     assert float(r["residual"]) < 1e-11
-    dynamics = m.export("forward_dynamics", to="casadi", close=True, rootfinder="fast_newton", derivatives=1)
+    dynamics = m.export("forward_dynamics", to="casadi", close=True, rootfinder=rootfinder, derivatives=1)
     assert "qdd_d_effort" in dynamics.name_out()
     file = f.factory("slope", f.name_in(), ["jac:tip_value:q"]).generate("slope.c", {"with_header": False})
     assert "#error" not in Path(file).read_text()
@@ -159,6 +160,29 @@ def test_root_finder_of_casadi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         m.export("dynamics", to="casadi", rootfinder="fast_newton")
     with raises(kic.InputError, key="rootfinder"):
         m.export("dynamics", to="casadi", close=True, rootfinder="bisection")
+
+
+@pytest.mark.parametrize("name", ["five-bar", "rssr"])
+def test_chords_of_casadi(name: str) -> None:
+    """First and second derivatives are those of Newton steps, also by SX; third ones are not finite."""
+    casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
+    m, near = kic.load(name), kic.load(name).at().state
+    q0 = m._model.coordinate_values(m.coordinates, near[None])[0].real + 0.02
+    found = {}
+    for kind, rootfinder in ((casadi.SX, None), (casadi.MX, "chords"), (casadi.SX, "chords")):
+        named = {} if rootfinder is None else {"rootfinder": rootfinder}
+        f = m.export("inverse_dynamics", to="casadi", close=True, **named)
+        q = kind.sym("q", q0.size)
+        for n, out in enumerate((f(q, q, 2, near)[0], f(q, 1, 2, near)[f.name_out().index("state")])):
+            y = casadi.dot(casadi.DM(np.linspace(0.5, -1.0, out.size1())), out)
+            H, g = casadi.hessian(y, q)
+            third = casadi.jacobian(casadi.vec(H), q)
+            x = [np.array(a) for a in casadi.Function("F", [q], [g, H, third])(q0)]
+            known = found.setdefault(n, x)
+            same(x[0], known[0], 1e-10)
+            same(x[1], known[1], 1e-9)
+            assert np.isfinite(known[2]).all()
+            assert rootfinder is None or not np.isfinite(x[2]).any()
 
 
 def test_invalid_arguments() -> None:

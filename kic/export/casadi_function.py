@@ -26,8 +26,8 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     casadi = import_optional("casadi", "casadi", "Functions of CasADi require CasADi")
     if rootfinder is None:
         return _function(casadi, export.name, export.inputs, export.outputs, export.run)
-    plugin = choice("rootfinder", rootfinder, ("fast_newton", "newton", "kinsol"))
-    if export.step is None or export.certificate is None:
+    plugin = choice("rootfinder", rootfinder, ("chords", "fast_newton", "newton", "kinsol"))
+    if export.step is None or export.certificate is None or export.chords is None:
         raise InputError("`rootfinder` must be left out without `close=True`.", key="rootfinder")
 
     def part(trace: Trace, ending: str) -> Any:
@@ -36,24 +36,46 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
 
         return _function(casadi, f"{export.name}_{ending}", trace.inputs, trace.outputs, run)
 
+    name, known = identifier(export.name), export.step.inputs
     step, certificate = part(export.step, "step"), part(export.certificate, "certificate")
-    x, *p = (casadi.SX.sym(identifier(a.name), a.size) for a in export.step.inputs)
-    system = {"x": x, "p": casadi.vertcat(*p), "g": x - step(x, *p)[0]}
-    find = casadi.rootfinder(f"{identifier(export.name)}_closed", plugin, system)
-    given = {a.name: casadi.MX.sym(identifier(a.name), a.size) for a in export.inputs}
-    first = [given[a.name] for a in export.step.inputs[1:]]
-    branch = certificate(given["near"], *first)[1]
-    state = find(given["near"], casadi.vertcat(*first))
-    residual, radius, guard = certificate(state, *first)
-    own: list[Any] = []
+    x, *p = (casadi.SX.sym(identifier(a.name), a.size) for a in known)
+    rates = [a for a in export.inputs if a.name not in {"near", *(b.name for b in known)}]
+    q = casadi.vertcat(*p)
+    constant = casadi.SX.sym("constant", q.numel())
+    if plugin == "chords":
+        moved = x
+        for _ in range(export.steps):
+            moved = step(moved, *p)[0]
+        find = casadi.Function(f"{name}_closed", [x, q], [moved], {"is_diff_in": [False, False]})
+        # third derivatives, which chords do not have, are not finite
+        state = part(export.chords(), "chords")(x, *p)[0] + casadi.sum1(q - constant) ** 2.5
+    else:
+        find = casadi.rootfinder(f"{name}_closed", plugin, {"x": x, "p": q, "g": x - step(x, *p)[0]})
+        state = x
+    results, guard = [], casadi.SX.inf()
+    inputs = [*p, *(casadi.SX.sym(identifier(a.name), a.size) for a in rates)]
     if export.answer is not None:
-        known = {**given, "state": state}
-        *own, other = part(export.answer, "answer").call([known[a.name] for a in export.answer.inputs])
-        guard = casadi.fmin(guard, other)
-    results = [*own, state, residual, radius, branch, guard]
+        own = dict(zip([a.name for a in (*known, *rates)], [state, *inputs], strict=True))
+        *results, guard = part(export.answer, "answer").call([own[a.name] for a in export.answer.inputs])
+    options = {"is_diff_in": [plugin != "chords", False, *[True] * len(inputs)], "never_inline": True}
+    given = {a.name: casadi.MX.sym(identifier(a.name), a.size) for a in export.inputs}
+    first = [given[a.name] for a in known[1:]]
+    closed, branch = find(given["near"], casadi.vertcat(*first)), certificate(given["near"], *first)[1]
+    residual, radius, least = certificate(closed, *first)
+
+    def answer(ending: str, outputs: list[Any]) -> list[Any]:
+        f = casadi.Function(f"{name}_{ending}", [x, constant, *inputs], outputs, options)
+        found: list[Any] = f.call([closed, casadi.vertcat(*first), *first, *(given[a.name] for a in rates)])
+        return found
+
+    # functions that are differentiated have no other results
+    own = [y for ending, y in (("results", results), ("state", [state])) for y in answer(ending, y)]
+    least = casadi.fmin(least, answer("guard", [guard])[0])
+    results = [*own, residual, radius, branch, least]
     names = [[identifier(a.name) for a in group] for group in (export.inputs, export.outputs)]
     options = _differentiable(export.inputs, export.outputs)
-    return casadi.Function(identifier(export.name), list(given.values()), results, *names, options)
+    options["always_inline"] = True  # callers leave out the proofs that they do not use
+    return casadi.Function(name, list(given.values()), results, *names, options)
 
 
 def _function(

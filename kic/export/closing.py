@@ -19,12 +19,22 @@ from kic.transfer.compiled_model import CompiledModel
 
 # radius, in the norm of the certificate, within which it bounds derivatives
 CERTIFIED_RADIUS_MAX = 0.1
+# steps with the inverse of the first; each adds an order to the derivatives by the coordinates
+_STEPS = {"step": 1, "chords": 2}
 
 
 def closing(
-    model: CompiledModel, names: tuple[str, ...], near: np.ndarray, parameters: Parameters, name: str
-) -> tuple[Trace, Trace]:
-    """Return the traces of a Newton step on the square system, and of the certificate.
+    model: CompiledModel,
+    names: tuple[str, ...],
+    near: np.ndarray,
+    parameters: Parameters,
+    name: str,
+    want: str,
+) -> Trace:
+    """Return the trace of a Newton "step" on the square system, of "chords" or of the "certificate".
+
+    Chords are two steps with one inverse. From a closed state that is held constant, their derivatives by the
+    coordinates, of first and second order, are those of closed states.
 
     The certificate is the theorem of Newton and Kantorovich in the 1-norm of scaled coordinates of the tree
     (rad, shares of lengths). Let N be the inverse of the system, S_j = Σ_i |N_ij|, r its residual, and L_j
@@ -36,14 +46,11 @@ def closing(
     """
     transfer, choice = model.transfer(names), _choice(model, names, near)
     q0 = model.coordinate_values(names, near[None])[0].real
-    found = []
-    for certify in (False, True):
-        tracer = Tracer(near, model, parameters, lambda model: model.transfer(names))
-        q = tracer.input("q", q0, "values of the coordinates", transfer.labels)
-        made = _newton(tracer, transfer, choice, q, "certificate" if certify else "step")
-        tracer.inputs += parameters.arguments
-        found.append(tracer.finish(f"{name}_{'certificate' if certify else 'step'}", made))
-    return found[0], found[1]
+    tracer = Tracer(near, model, parameters, lambda model: model.transfer(names))
+    q = tracer.input("q", q0, "values of the coordinates", transfer.labels)
+    made = _newton(tracer, transfer, choice, q, want)
+    tracer.inputs += parameters.arguments
+    return tracer.finish(f"{name}_{want}", made)
 
 
 def equations(tracer: Tracer, names: tuple[str, ...], near: np.ndarray) -> list[tuple[Argument, Any]]:
@@ -77,7 +84,7 @@ def _choice(model: CompiledModel, names: tuple[str, ...], near: np.ndarray) -> n
 def _newton(
     tracer: Tracer, transfer: Any, choice: np.ndarray, q: np.ndarray | None, want: str
 ) -> list[tuple[Argument, Any]]:
-    """Return the state after a "step"; the residual and radius of the "certificate"; or the "equations"."""
+    """Return the state after a "step" or "chords", the "certificate", or the "equations"."""
     own, chosen = transfer.newton_tables[:2]
     names = transfer.names
     (numbers, goal) = tracer.numbers(
@@ -104,15 +111,21 @@ def _newton(
     if q is not None:
         aim[chosen] = q + goal[chosen]
     chosen_rows = set(system.picked[: system.n_chosen].tolist())
-    newton.evaluate(cols, numbers[:mobile], items, vectors, rest, choice, count, states, 0, F, value, g, W)
-    for row, sine, cosine, _ in system.rows.angles:
-        angle = arctan2(value[sine], middle_cosine(value, sine) if cosine < 0 else value[cosine])
-        if q is None:  # as near its goal as at `near`
-            turns = 0.0 if row in chosen_rows else round(float(aim[row] - angle) / (2 * np.pi))
-            value[row] = angle + 2 * np.pi * turns
-            continue
-        apart = aim[row] - angle  # less than half a turn
-        value[row] = aim[row] - apart.sin().arctan2(apart.cos())
+
+    def evaluate(W: np.ndarray) -> None:
+        newton.evaluate(
+            cols, numbers[:mobile], items, vectors, rest, choice, count, states, 0, F, value, g, W
+        )
+        for row, sine, cosine, _ in system.rows.angles:
+            angle = arctan2(value[sine], middle_cosine(value, sine) if cosine < 0 else value[cosine])
+            if q is None:  # as near its goal as at `near`
+                turns = 0.0 if row in chosen_rows else round(float(aim[row] - angle) / (2 * np.pi))
+                value[row] = angle + 2 * np.pi * turns
+                continue
+            apart = aim[row] - angle  # less than half a turn
+            value[row] = aim[row] - apart.sin().arctan2(apart.cos())
+
+    evaluate(W)
     used = [(choice[lay.USED_ROW, i], choice[lay.USED_ITEM, i]) for i in range(mobile)]
     if q is None:
         rows = [(value[r] - goal[r]) / vectors[i, lay.SCALE] for r, i in used if r not in chosen_rows]
@@ -128,9 +141,13 @@ def _newton(
     newton.residuals(vectors, choice, aim, value, mobile, 0, R)
     if not factor(W, pivots, ends) > 0:
         raise SingularError(f"The loops of '{tracer.model.description.name}' are singular at `near`.")
-    if want == "step":
-        solve(W, pivots, ends, R, 1)
-        newton.move(cols, choice, rest, R, states, 0)
+    if want in _STEPS:
+        for k in range(_STEPS[want]):
+            if k:
+                evaluate(zeros(mobile, mobile))
+                newton.residuals(vectors, choice, aim, value, mobile, 0, R)
+            solve(W, pivots, ends, R, 1)
+            newton.move(cols, choice, rest, R, states, 0)
         return [(Argument("moved", states[0].shape, "closed state", tracer.inputs[0].labels), states[0])]
     zero: Any = tracer.graph.node("const", 0.0, 0, 0.0)
     largest = gap = zero

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -48,6 +49,8 @@ class Export:
         and to the residual and the radius of a ball about the state that holds a closed state.
     steps : int
         Number of Newton steps.
+    chords : callable or None
+        Returns the trace of two steps that differentiate twice.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Export:
     step: Trace | None = None
     certificate: Trace | None = None
     steps: int = 0
+    chords: Callable[[], Trace] | None = None
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -343,7 +347,8 @@ def export_traces(
 
     if not close:
         return Export(called, m, asked, transfer.labels, answer())
-    step, certificate = closing(model, transfer.names, state, found, called)
+    close_by = partial(closing, model, transfer.names, state, found, called)
+    step, certificate = close_by("step"), close_by("certificate")
     found_answer = answer()
     if order:
         if found_answer is None:
@@ -352,4 +357,5 @@ def export_traces(
             )
         values = model.coordinate_values(transfer.names, state[None])[0].real
         found_answer = with_derivatives(found_answer, step, {"state": state, "q": values}, order)
-    return Export(called, m, asked, transfer.labels, found_answer, step, certificate, count)
+    chords = partial(close_by, "chords")
+    return Export(called, m, asked, transfer.labels, found_answer, step, certificate, count, chords)
