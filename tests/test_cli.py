@@ -26,37 +26,19 @@ ROOT = Path(kic.__file__).parent.parent
 
 BARE = """
 name = "bare"
-[[bodies]]
-name = "rod"
-[[bodies]]
-name = "ear"
-[[joints]]
-name = "A"
-type = "revolute"
-bodies = ["ground", "rod"]
-at = [0, 0, 0]
-axis = [0, 0, 1]
-[[joints]]
-name = "weld"
-type = "fixed"
-bodies = ["rod", "ear"]
+bodies = [{ name = "rod" }, { name = "ear" }]
+joints = [
+    { name = "A", type = "revolute", bodies = ["ground", "rod"], at = [0, 0, 0], axis = [0, 0, 1] },
+    { name = "weld", type = "fixed", bodies = ["rod", "ear"] },
+]
 """
 
 # nothing holds it
 DROP = """
 name = "drop"
 gravity = [0, 0, -9.81]
-[[bodies]]
-name = "stone"
-mass = 1
-com = [0, 0, 0]
-inertia = [1, 1, 1]
-[[joints]]
-name = "fall"
-type = "prismatic"
-bodies = ["ground", "stone"]
-at = [0, 0, 0]
-axis = [0, 0, 1]
+bodies = [{ name = "stone", mass = 1, com = [0, 0, 0], inertia = [1, 1, 1] }]
+joints = [{ name = "fall", type = "prismatic", bodies = ["ground", "stone"], axis = [0, 0, 1] }]
 """
 
 # everything that loads, a ball, other units
@@ -64,16 +46,17 @@ LOADED = """
 name = "loaded"
 gravity = [0, 0, -9810]
 units = { length = "mm", mass = "t" }
-[[bodies]]
-name = "bob"
-mass = 0.002
-com = [0, 0, -500]
-inertia = [1, 1, 1]
-[[bodies]]
-name = "car"
-mass = 0.001
-com = [0, 0, 0]
-inertia = [1, 1, 1]
+bodies = [
+    { name = "bob", mass = 0.002, com = [0, 0, -500], inertia = [1, 1, 1] },
+    { name = "car", mass = 0.001, com = [0, 0, 0], inertia = [1, 1, 1] },
+]
+points = [
+    { name = "tip", body = "bob", at = [0, 0, -1000] },
+    { name = "hook", body = "ground", at = [0, 0, 1000] },
+]
+forces = [{ name = "wind", point = "tip", force = [3, 0, 0] }]
+moments = [{ name = "motor", body = "bob", moment = [0, 0, 5], axes = "body" }]
+springs = [{ name = "rope", points = ["hook", "tip"], stiffness = 0.5, damping = 0.25 }]
 [[joints]]
 name = "rail"
 type = "prismatic"
@@ -86,46 +69,16 @@ name = "hip"
 type = "spherical"
 bodies = ["car", "bob"]
 at = [0, 0, 0]
-[[points]]
-name = "tip"
-body = "bob"
-at = [0, 0, -1000]
-[[points]]
-name = "hook"
-body = "ground"
-at = [0, 0, 1000]
-[[forces]]
-name = "wind"
-point = "tip"
-force = [3, 0, 0]
-[[moments]]
-name = "motor"
-body = "bob"
-moment = [0, 0, 5]
-axes = "body"
-[[springs]]
-name = "rope"
-points = ["hook", "tip"]
-stiffness = 0.5
-damping = 0.25
 """
 
 LOOP = """
 name = "slab"
 coordinates = ["A"]
-[[bodies]]
-name = "slab"
-[[joints]]
-name = "A"
-type = "revolute"
-bodies = ["ground", "slab"]
-at = [0, 0, 0]
-axis = [0, 0, 1]
-[[joints]]
-name = "B"
-type = "spherical"
-bodies = ["slab", "ground"]
-at = [0, 0, 1]
+bodies = [{ name = "slab" }]
+joints = [
+    { name = "A", type = "revolute", bodies = ["ground", "slab"], at = [0, 0, 0], axis = [0, 0, 1] },
+    { name = "B", type = "spherical", bodies = ["slab", "ground"], at = [0, 0, 1] },
+]
 """
 
 
@@ -311,19 +264,21 @@ def test_check_notes_a_centre_of_mass_in_other_units(tmp_path):
 
 
 def test_check_notes_angles_that_may_be_degrees(file):
-    turned = BARE.replace("axis = [0, 0, 1]", "axis = [0, 0, 1]\nvalue = {}")
-    text = " ".join(run("check", file(turned.format(60))).split())
+    def turned(value, text=BARE):
+        return text.replace("axis = [0, 0, 1]", f"axis = [0, 0, 1], value = {value}")
+
+    text = " ".join(run("check", file(turned(60))).split())
     assert "note: value = 60 of joint A is read as 60 rad, 9.5 turns; for degrees write 1.047197551." in text
-    limited = BARE.replace("axis = [0, 0, 1]", "axis = [0, 0, 1]\nlimits = [-3, 170]")
+    limited = BARE.replace("axis = [0, 0, 1]", "axis = [0, 0, 1], limits = [-3, 170]")
     text = " ".join(run("check", file(limited)).split())
     assert text.count("note: limit") == 1
     assert "limit 170 of joint A is read as 170 rad, 27.1 turns; for degrees write 2.967059728." in text
-    assert "-100 rad, 15.9 turns" in run("check", file(turned.format(-100.0)))
+    assert "-100 rad, 15.9 turns" in run("check", file(turned(-100.0)))
     for few in ("12.5", "-12.5"):  # just below two turns
-        assert "turns" not in run("check", file(turned.format(few)))
-    slides = turned.replace("revolute", "prismatic").format(60)
+        assert "turns" not in run("check", file(turned(few)))
+    slides = turned(60, BARE.replace("revolute", "prismatic"))
     assert "turns" not in run("check", file(slides))
-    assert len(json.loads(run("check", file(turned.format(60)), "--json"))["notes"]) == 1
+    assert len(json.loads(run("check", file(turned(60)), "--json"))["notes"]) == 1
 
 
 def test_check_reports_that_no_coordinates_are_named(file):
@@ -343,7 +298,7 @@ def test_check_reports_errors(file):
     assert "axes" in run("check", file(wrong), code=1)
     assert "slab" in run("check", file(LOOP.replace('"A"]', '"C"]')), code=1)
     few = BARE.replace('"bare"', '"bare"\ncoordinates = ["A"]').replace(
-        'type = "fixed"', 'type = "spherical"\nat = [1, 0, 0]'
+        'type = "fixed"', 'type = "spherical", at = [1, 0, 0]'
     )
     assert "mobility 4" in run("check", file(few), code=1)
 
@@ -498,7 +453,7 @@ def test_default_outputs(file):
     assert data("twin-arm")["rows"][0] == "eyes.x"  # the last point that holds no spring
     only_held = LOADED.replace('body = "ground"', 'body = "car"')
     assert data(file(only_held))["rows"][0] == "hook.x"
-    body = BARE.replace('name = "ear"', 'name = "ear"\nat = [1, 0, 0]')
+    body = BARE.replace('name = "ear"', 'name = "ear", at = [1, 0, 0]')
     assert data(file(body))["rows"] == [f"ear.{c}" for c in ("x", "y", "z", "wx", "wy", "wz")]
 
 
