@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from raising import raises
+from signatures import written
 
 import kic
 from kic.description.description import KINDS
@@ -130,138 +134,87 @@ BAD_VECTORS = [
     np.zeros((3, 1)), object(), np.ma.array([1.0, 2, 3], mask=[0, 0, 1]), [1, 2, 10**400],
 ]  # fmt: skip
 BAD_NAMES = [
-    "",
-    " b",
-    "b ",
-    "b.1",
-    "a.b",
-    "a\nb",
-    "a\tb",
-    "a\0",
-    "\ud800",
-    "\u200b",
-    5,
-    None,
-    True,
-    b"b",
-    ["b"],
+    "", " b", "b ", "b.1", "a.b", "a\nb", "a\tb", "a\0", "\ud800", "\u200b", 5, None, True, b"b", ["b"], DEEP,
+]  # fmt: skip
+BAD_TEXTS = [5, None, ["b"], b"b", True, DEEP]
+BAD_PAIRS = [
+    "gb", None, 5, ("b",), ("b", "c", "d"), ("b", "b"), ("b", 5), (["b"], "c"), {"b", "c"}, {"b": 1, "c": 2},
     DEEP,
-]
+]  # fmt: skip
+NAME = "must be text without dots, line breaks or outer spaces"
+# of each type in a signature: wrong values, and the rule in the message
+RULES = {
+    "float": (BAD_NUMBERS, "must be a finite number"),
+    "float | tuple[float, ...]": (BAD_NUMBERS, "must "),
+    "Vector": (BAD_VECTORS, "must be three finite numbers, got "),
+    "float | Vector | Six | Axes": (
+        BAD_VECTORS,
+        "must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy",
+    ),
+    "str": (BAD_TEXTS, "must be text, got "),
+    "JointType": (BAD_TEXTS, "must be one of 'fixed', 'revolute', "),
+    "ContactType": (BAD_TEXTS, "must be one of 'point', "),
+    "Literal['world', 'body']": (BAD_TEXTS, "must be one of 'world', 'body', got "),
+    "tuple[str, str]": (BAD_PAIRS, "must "),
+    "bool": ([5, None, "x", [True], DEEP], "must be True or False, got "),
+    "Units": (BAD_TEXTS, "must be Units, got "),
+}
+# sound arguments of every part
+SOUND = {
+    kic.Body: {"name": "b", "mass": 1.0, "com": (0.5, 0, 0), "inertia": (0, 0.1, 0.1)},
+    kic.Joint: {
+        "name": "A", "type": "revolute", "bodies": ("ground", "b"), "at": (0, 0, 0), "axis": (0, 0, 1),
+    },
+    kic.Point: {"name": "p", "body": "b", "at": (0, 0, 0)},
+    kic.Distance: {"name": "d", "points": ("p", "q")},
+    kic.Force: {"name": "f", "point": "p"},
+    kic.Moment: {"name": "t", "body": "b"},
+    kic.Spring: {"name": "s", "points": ("p", "q")},
+    kic.Coupling: {"name": "k", "joints": ("A", "B"), "ratios": (1, 2)},
+    kic.Contact: {
+        "name": "c", "type": "soft", "bodies": ("a", "b"), "at": (0, 0, 0), "normal": (0, 0, 1),
+        "friction": 0.5, "torsion": 0.1,
+    },
+    kic.Motor: {"name": "m", "joints": ["A"]},
+    kic.Frame: {"name": "g", "body": "b"},
+    kic.CenterOfMass: {"name": "w", "bodies": ["b"]},
+    kic.Units: {},
+    kic.Mechanism: {
+        "name": "m", "bodies": [kic.Body("b")],
+        "joints": [kic.Joint("A", "free", ("ground", "b"), (0, 0, 0))],
+    },
+}  # fmt: skip
+# their rules depend on other fields
+OTHERS = {"swing", "swing_axis", "axis2", "pitch_point"}
 
 
-@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda v: short_repr(v)[:20])
-def test_numbers_of_parts(value) -> None:
-    least = "must be a finite number of at least 0, got "
-    if value is not None:
-        refuses(kic.ModelError, lambda: body(mass=value), "mass", f"Body 'b': `mass` {least}")
-    point, pair = ("p", "b", (0, 0, 0)), ("s", ("p", "q"))
-    refuses(kic.ModelError, lambda: kic.Point(*point, mass=value), "mass", f"Point 'p': `mass` {least}")
-    for key in ("stiffness", "rest", "damping"):
-        text = f"Spring 's': `{key}` {least}"
-        refuses(kic.ModelError, lambda key=key: kic.Spring(*pair, **{key: value}), key, text)
-    for key in ("value", "stiffness", "rest", "damping"):
-        if short_repr(value) not in ("[1]", "array([1.])"):  # which is one number for each freedom
-            refuses(kic.ModelError, lambda key=key: joint(**{key: value}), key, f"Joint 'A': `{key}` must ")
+def fields() -> Iterator[tuple[type, str, str]]:
+    """Return all fields of parts whose type is that of a rule, and this type."""
+    for kind in SOUND:
+        for key, parameter in inspect.signature(kind).parameters.items():
+            type_ = written(parameter.annotation).removesuffix(" | None")
+            if type_ in RULES and key not in OTHERS:
+                yield kind, key, type_
 
 
-@pytest.mark.parametrize("value", BAD_VECTORS, ids=lambda v: short_repr(v)[:20])
-def test_vectors_of_parts(value) -> None:
-    text = "must be three finite numbers, got "
-    refuses(kic.ModelError, lambda: body(com=value), "com", f"Body 'b': `com` {text}")
-    refuses(kic.ModelError, lambda: body(at=value), "at", f"Body 'b': `at` {text}")
-    refuses(kic.ModelError, lambda: joint(at=value), "at", f"Joint 'A': `at` {text}")
-    refuses(kic.ModelError, lambda: joint(axis=value), "axis", f"Joint 'A': `axis` {text}")
-    refuses(kic.ModelError, lambda: kic.Point("p", "b", value), "at", f"Point 'p': `at` {text}")
-    refuses(kic.ModelError, lambda: kic.Force("f", "p", value), "force", f"Force 'f': `force` {text}")
-    refuses(kic.ModelError, lambda: kic.Moment("t", "b", value), "moment", f"Moment 't': `moment` {text}")
-    refuses(
-        kic.ModelError,
-        lambda: mechanism(gravity=value),
-        "gravity",
-        f"Mechanism 'm': `gravity` {text}",
-    )
-    if not isinstance(value, int):  # one moment is an inertia
-        text = (
-            "Body 'b': `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a"
-        )
-        refuses(kic.ModelError, lambda: body(inertia=value), "inertia", text)
-
-
-@pytest.mark.parametrize("name", BAD_NAMES, ids=lambda v: short_repr(v)[:20])
-def test_names_of_parts(name) -> None:
-    makers = {
-        "body": lambda: body(name=name), "joint": lambda: joint(name=name),
-            "point": lambda: kic.Point(name, "b", (0, 0, 0)),
-        "distance": lambda: kic.Distance(name, ("p", "q")), "force": lambda: kic.Force(name, "p"),
-        "moment": lambda: kic.Moment(name, "b"), "spring": lambda: kic.Spring(name, ("p", "q")),
-        "mechanism": lambda: mechanism(name=name),
-    }  # fmt: skip
-    for kind, make in makers.items():
-        refuses(
-            kic.ModelError,
-            make,
-            "name",
-            f"A {kind}'s `name` must be text without dots, line breaks or outer spaces",
-        )
-
-
-@pytest.mark.parametrize("value", [5, None, ["b"], b"b", True, DEEP], ids=lambda v: short_repr(v)[:20])
-def test_texts_of_parts(value) -> None:
-    cases = [
-        (lambda: kic.Point("p", value, (0, 0, 0)), "body", "Point 'p': `body` must be text, got "),
-        (lambda: kic.Force("f", value), "point", "Force 'f': `point` must be text, got "),
-        (lambda: kic.Moment("t", value), "body", "Moment 't': `body` must be text, got "),
-        (
-            lambda: body(inertia_exception=value),
-            "inertia_exception",
-            "`inertia_exception` must be text, got ",
-        ),
-        (lambda: mechanism(title=value), "title", "Mechanism 'm': `title` must be text, got "),
-        (lambda: mechanism(about=value), "about", "`about` must be text"),
-        (lambda: mechanism(source=value), "source", "`source` must be text"),
-        (lambda: mechanism(drawing=value), "drawing", "`drawing` must be text"),
-        (lambda: kic.Units(length=value), "length", "Units: `length` must be text, got "),
-        (lambda: mechanism(units=value), "units", "Mechanism 'm': `units` must be Units, got "),
-        (lambda: joint(type=value), "type", "Joint 'A': `type` must be one of 'fixed', 'revolute', "),
-        (
-            lambda: kic.Force("f", "p", axes=value),
-            "axes",
-            "`axes` must be one of 'world', 'body', got ",
-        ),
-        (
-            lambda: kic.Moment("t", "b", axes=value),
-            "axes",
-            "`axes` must be one of 'world', 'body', got ",
-        ),
-    ]
-    for make, key, text in cases:
-        refuses(kic.ModelError, make, key, text)
-
-
-PAIRS = [
-    "gb",
-    None,
-    5,
-    ("b",),
-    ("b", "c", "d"),
-    ("b", "b"),
-    ("b", 5),
-    (["b"], "c"),
-    {"b", "c"},
-    {"b": 1, "c": 2},
-    DEEP,
-]
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda v: short_repr(v)[:20])
-def test_pairs_of_names(pair) -> None:
-    for make, who, key in (
-        (lambda: joint(bodies=pair), "Joint 'A'", "bodies"),
-        (lambda: kic.Distance("d", pair), "Distance 'd'", "points"),
-        (lambda: kic.Spring("s", pair), "Spring 's'", "points"),
-    ):
-        error = refuses(kic.ModelError, make, key, f"{who}: `{key}` must ")
-        assert f"list of two {key}" in str(error) or f"name two different {key}" in str(error)
+@pytest.mark.parametrize(("kind", "key", "type_"), list(fields()), ids=lambda x: getattr(x, "__name__", x))
+def test_fields_of_parts(kind: type, key: str, type_: str) -> None:
+    """Every field with every value that is none of its type."""
+    values, rule = (BAD_NAMES, NAME) if key == "name" else RULES[type_]
+    optional = inspect.signature(kind).parameters[key].default is None
+    label = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).capitalize().replace("Center", "Centre")
+    for value in values:
+        if value is None and optional:
+            continue
+        if short_repr(value) in ("[1]", "array([1.])") and "tuple" in type_:
+            continue  # one number for each freedom
+        if type_.startswith("float |") and (value == 5 if isinstance(value, int) else False):
+            continue  # one moment is an inertia
+        whose = f"A {label.lower()}'s" if key == "name" else f"{label} '{SOUND[kind].get('name')}':"
+        text = f"{'Units:' if kind is kic.Units else whose} `{key}` {rule}"
+        error = refuses(kic.ModelError, lambda value=value: kind(**{**SOUND[kind], key: value}), key, text)
+        if type_ == "tuple[str, str]":
+            assert f"list of two {key}" in str(error) or f"name two different {key}" in str(error)
 
 
 GEOMETRY = [
