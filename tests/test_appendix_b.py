@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from classic_arms import BATCHES, angle_distance
+from classic_arms import random_wrist_partitioned as random_arm
 from expressions import angles, evaluate, relative_difference
 from raising import raises
 from sampling import STEP, mismatch
@@ -19,13 +21,8 @@ from kic.classics.wrist_partitioned import WristPartitioned
 DATA = json.loads((Path(__file__).parent / "data" / "appendix_b.json").read_text(encoding="utf-8"))
 NUMBERS = DATA["numbers"]
 TABLES = {(t["table"], t["quantity"]): t for t in DATA["tables"]}
-BATCHES = [(), (3,), (2, 1), (0,)]
 ARM = WristPartitioned(*(NUMBERS["inputs"][x] for x in ("a23", "a34", "s11")))
 TENSORS = ("G", "H", "D")
-
-
-def random_arm(rng: np.random.Generator) -> WristPartitioned:
-    return WristPartitioned(*rng.uniform(0.5, 2.0, size=2), rng.normal())
 
 
 def random_angles(rng: np.random.Generator, batch: tuple[int, ...] = ()) -> np.ndarray:
@@ -33,11 +30,6 @@ def random_angles(rng: np.random.Generator, batch: tuple[int, ...] = ()) -> np.n
     q = rng.uniform(-np.pi, np.pi, size=(*batch, 3))
     q[..., 2] = rng.choice([-1, 1], size=batch) * rng.uniform(0.3, 2.8, size=batch)
     return q
-
-
-def angle_distance(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the absolute differences of angles modulo full turns."""
-    return np.abs((found - expected + np.pi) % (2 * np.pi) - np.pi)
 
 
 def test_reference_values() -> None:
@@ -263,28 +255,6 @@ def test_derivatives_on_the_waist_axis_raise() -> None:
         arm.wrist_coefficients(theta).inverse()
 
 
-@pytest.mark.parametrize(
-    ("values", "key"), [((0.0, 1.0), "a23"), ((1.0, -1.0), "a34"), ((1.0, 1.0, "high"), "s11")]
-)
-def test_invalid_parameters_raise(values: tuple, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        WristPartitioned(*values)
-
-
-def test_invalid_arguments_raise() -> None:
-    for method in (ARM.wrist_coefficients, ARM.inverse_coefficients, ARM.inverse_kinematics):
-        for angles_or_position in ([0.0, 0.0], [0.0, np.nan, 1.0]):
-            with raises(kic.InputError, key="P" if method == ARM.inverse_kinematics else "theta"):
-                method(angles_or_position)
-    for method in (ARM.wrist_coefficients, ARM.inverse_coefficients):
-        with raises(kic.InputError, key="order", got=0):
-            method([0.1, 0.2, 0.3], order=0)
-    with raises(kic.InputError, key="P"):
-        ARM.inverse_kinematics([1.0 + 1e-40j, 0.5, 0.8])
-    with raises(kic.InputError, key="failures", got="skip"):
-        ARM.inverse_kinematics([1.0, 0.5, 0.8], failures="skip")
-
-
 def variables(arm: WristPartitioned, theta: np.ndarray) -> dict:
     """Return the variables of the printed formulas."""
     names = angles({"a23": arm.a23, "a34": arm.a34, "theta1": theta[..., 0]}, theta)
@@ -434,13 +404,3 @@ def test_inverse_kinematics_of_the_complete_arm() -> None:
         near = m.at([*(branch + 0.05), *wrist.values()])
         c = m.at(dict(zip(ARM.rows, P, strict=True)) | wrist, near=near)
         assert angle_distance(c.phi[:3], branch).max() < 1e-12
-
-
-def test_symbolic_joint_angles() -> None:
-    sympy = pytest.importorskip("sympy")
-    theta, numbers = np.array(sympy.symbols("theta1:4")), np.array([0.3, 0.7, -1.1])
-    values = dict(zip(theta, numbers, strict=True))
-    closed_form, expected = ARM.inverse_coefficients(theta), ARM.inverse_coefficients(numbers)
-    for x in TENSORS:
-        found = [sympy.sympify(entry).subs(values) for entry in getattr(closed_form, x).flat]
-        np.testing.assert_allclose(np.array(found, float), getattr(expected, x).ravel(), atol=1e-12)

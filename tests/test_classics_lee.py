@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from classic_arms import BATCHES, random_puma
 from raising import raises
 from sampling import STEP, random_tree, solved
 
@@ -157,16 +158,11 @@ def test_errata_of_the_closed_form() -> None:
     assert abs(2 * link3_only.P_tran[0, 0, 1] - 2 * m3 * (p2[2] + c3[2]) * along) < 1e-12
 
 
-@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+@pytest.mark.parametrize("batch", BATCHES)
 def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(5)
     for trial in range(4):
-        # sums of two squares satisfy the triangle inequality
-        second_moments = rng.uniform(0.1, 1.0, (3, 3))
-        inertias = second_moments.sum(-1, keepdims=True) - second_moments
-        arm = ThreeLinkPuma(
-            rng.uniform(1, 9, 3), rng.normal(size=(3, 3)), inertias, *rng.normal(size=3), g=rng.normal()
-        )
+        arm = random_puma(rng)
         q, qd = rng.normal(size=(2, *batch, 3)) * (trial > 0)  # the first trial is at rest
         closed, general = arm.dynamics(q), split(arm.mechanism().at(q))
         assert closed.coordinates == general.coordinates
@@ -195,47 +191,6 @@ def test_velocities_broadcast_over_one_configuration() -> None:
 def test_closed_form_of_a_serial_arm_can_be_simplified() -> None:
     dynamics = closed_form(case("C3_puma", 0)[0]).dynamics(np.ones(3))
     assert dynamics.simplified(n_major=2).dropped == ("D_rot among joint1, joint2; D_tran among joint3",)
-
-
-VALID_PUMA = {"masses": [1, 1, 1], "coms": [[0, 0, 0]] * 3, "inertias": [[0.1, 0.1, 0.1]] * 3}
-
-
-@pytest.mark.parametrize(
-    ("invalid", "key"),
-    [
-        ({"masses": [1, 2]}, "masses"),
-        ({"inertias": [0.1, 0.1, math.inf]}, "inertias"),
-        ({"d2": "long"}, "d2"),
-        ({"masses": [1, -1, 1]}, "mass"),
-        ({"inertias": [[0.1, 0.1, 0.9]] * 3}, "inertia"),
-    ],
-)
-def test_invalid_puma_parameters_raise(invalid: dict, key: str) -> None:
-    with pytest.raises(kic.ModelError) as caught:
-        ThreeLinkPuma(**(VALID_PUMA | invalid))
-    assert caught.value.key == key
-
-
-def test_invalid_puma_arguments_raise() -> None:
-    arm = ThreeLinkPuma(**VALID_PUMA)
-    with raises(kic.InputError, key="q"):
-        arm.dynamics([0.0, 1.0])
-    with raises(kic.InputError, batches={"model": (2,), "qd": (5,)}):
-        arm.dynamics(np.zeros((2, 3))).H_rot(np.zeros((5, 3)))
-
-
-def test_closed_form_of_symbols() -> None:
-    rng = np.random.default_rng(6)
-    arm = ThreeLinkPuma(rng.uniform(1, 2, 3), rng.normal(size=(3, 3)), rng.uniform(0.5, 0.9, size=(3, 3)))
-    symbols, values = np.array(sp.symbols("q1:4")), rng.normal(size=3)
-    symbolic, numeric = arm.dynamics(symbols), arm.dynamics(values)
-    substitution = dict(zip(symbols, values, strict=True))
-    for part in ("D_tran", "D_rot", "P_tran", "P_rot", "G"):
-        found = [float(sp.sympify(x).subs(substitution)) for x in getattr(symbolic, part).ravel()]
-        np.testing.assert_allclose(found, getattr(numeric, part).ravel(), rtol=1e-12, atol=1e-14)
-    speeds = np.array(sp.symbols("w1:4"))
-    found = symbolic.H_tran(speeds)[0].subs(substitution | dict(zip(speeds, values, strict=True)))
-    assert float(found) == pytest.approx(numeric.H_tran(values)[0], rel=1e-12)
 
 
 def source_sums(m: kic.Mechanism, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
@@ -307,7 +262,7 @@ GENERAL = {
 
 
 @pytest.mark.parametrize("name", GENERAL)
-@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
+@pytest.mark.parametrize("batch", BATCHES)
 def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     constructor, wrt = GENERAL[name]
     m, rng = constructor(), np.random.default_rng(8)

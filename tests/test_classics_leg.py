@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from classic_arms import BATCHES, MASSES, random_leg
+from classic_arms import random_motion as motion
 from expressions import angles, evaluate, rates, relative_difference
-from raising import raises
-from sampling import STEP, mismatch, solved
+from sampling import STEP, mismatch
 
 import kic
 from kic.classics.leg import Leg
@@ -18,22 +19,7 @@ from kic.classics.leg import Leg
 DATA = json.loads((Path(__file__).parent / "data" / "leg.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["cases"].items() for k in range(len(system["cases"]))]
 FORMULA_ERRATA = [e for e in DATA["errata"] if e["kind"] == "formula"]
-MASSES = ("m1", "m2", "m3", "M2", "M3")
 BODY_OF = dict(zip(("column", "link2", "link3", "mass2", "mass3"), Leg.bodies, strict=True))
-BATCHES = [(), (3,), (2, 1), (0,)]
-
-
-def random_leg(rng: np.random.Generator, **fixed: object) -> Leg:
-    """Return a leg with random values of all parameters."""
-    names = ("l2", "l3", *MASSES, "R", "H")
-    values = dict(zip(names, rng.uniform(0.2, 3.0, size=len(names)), strict=True))
-    values |= {"d2": rng.normal(), "d3": rng.normal(), "gravity": tuple(rng.normal(size=3) * 9)}
-    return Leg(**(values | fixed))
-
-
-def motion(rng: np.random.Generator, batch: tuple[int, ...] = ()) -> tuple[np.ndarray, ...]:
-    """Return random joint angles, velocities and accelerations."""
-    return tuple(rng.normal(size=(3, *batch, 3)) * 2)
 
 
 def motion_torques(leg: Leg, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
@@ -89,17 +75,11 @@ def test_reference_cases(name: str, k: int) -> None:
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("seed", range(3))
-def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int) -> None:
+def test_points_and_bodies_agree_with_the_mechanism(batch: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     leg = random_leg(rng)
     q, qd, qdd = motion(rng, batch)
     c, d = leg.mechanism().at(q), leg.dynamics(q)
-    general = c.dynamics()
-    assert d.coordinates == general.coordinates == Leg.coordinates
-    assert (d.I.shape, d.P.shape, d.load.shape) == ((*batch, 3, 3), (*batch, 3, 3, 3), (*batch, 3))
-    for closed, expected in ((d.I, general.I), (d.P, general.P), (d.load, general.load)):
-        assert mismatch(closed, expected) < 1e-12
-    assert mismatch(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < solved(d.I)
     tip, end = leg.point_coefficients(q, order=3), leg.point_coefficients(q, 2, order=3)
     for closed, name in ((tip, "tip"), (end, "end")):
         expected = c.coefficients(name, order=3)
@@ -119,7 +99,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
         < 1e-12
     )
     energies = bodies.kinetic_energy(qd[..., None, :])
-    assert mismatch(energies.sum(axis=-1), general.kinetic_energy(qd)) < 1e-12
+    assert mismatch(energies.sum(axis=-1), c.dynamics().kinetic_energy(qd)) < 1e-12
     # the torques are the sum over products of velocities
     w = dict(zip("123", np.moveaxis(qd, -1, 0), strict=True))
     terms = [x * (w[n[1]] * w[n[3]])[..., None] for n, x in leg.velocity_product_coefficients(q).items()]
@@ -127,8 +107,7 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_lagrange_by_complex_step(seed: int) -> None:
-    """Derive P* from I*, gravity from the potential energy, and each order of a point from the one below."""
+def test_orders_of_points_by_complex_step(seed: int) -> None:
     rng = np.random.default_rng(seed)
     leg = random_leg(rng)
     q = rng.normal(size=(4, 3))
@@ -137,10 +116,6 @@ def test_lagrange_by_complex_step(seed: int) -> None:
     def derivative_of(found: np.ndarray) -> np.ndarray:
         return found.imag / STEP
 
-    dI = derivative_of(leg.dynamics(steps).I)  # [..., k, m, n] = ∂I_mn/∂q_k
-    christoffel = (np.swapaxes(dI, -3, -2) + np.moveaxis(dI, -3, -1) - dI) / 2
-    assert mismatch(leg.dynamics(q).P, christoffel) < 1e-12
-    assert mismatch(-leg.dynamics(q).load, derivative_of(leg.potential_energy(steps))) < 1e-12
     for link in (2, 3):
         s = rng.normal(size=4)
         exact, stepped = (
@@ -313,65 +288,9 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
         assert np.abs(reach[..., :2]).max() < 1e-14
 
 
-def test_symbolic_joint_angles() -> None:
-    sympy = pytest.importorskip("sympy")
-    q = np.array(sympy.symbols("theta1:4"))
-    leg = Leg(0.5, 0.4, 7.0, 4.0, d2=0.1, d3=0.2)
-    numbers = np.array([0.3, -0.7, 1.1])
-    found, expected = leg.dynamics(q), leg.dynamics(numbers)
-    values = dict(zip(q, numbers, strict=True))
-    for name in ("I", "P", "load"):
-        symbols = [sympy.sympify(x).subs(values) for x in getattr(found, name).flat]
-        np.testing.assert_allclose(np.array(symbols, float), getattr(expected, name).ravel(), atol=1e-14)
-    tip = [x.subs(values) for x in leg.point_coefficients(q).values]
-    np.testing.assert_allclose(np.array(tip, float), leg.point_coefficients(numbers).values, atol=1e-15)
-    assert float(leg.potential_energy(q).subs(values)) == pytest.approx(float(leg.potential_energy(numbers)))
-
-
-@pytest.mark.parametrize(
-    ("invalid", "key"),
-    [
-        ({"l2": 0.0}, "l2"),
-        ({"l3": -1.0}, "l3"),
-        ({"M3": -0.1}, "M3"),
-        ({"m1": "heavy"}, "m1"),
-        ({"d2": np.inf}, "d2"),
-        ({"gravity": (0, 9.81)}, "gravity"),
-    ],
-)
-def test_invalid_parameters_raise(invalid: dict, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        Leg(**({"l2": 0.5, "l3": 0.4, "m2": 7.0, "m3": 4.0} | invalid))
-
-
 def test_link_may_be_a_numpy_integer() -> None:
     leg, q = Leg(0.5, 0.4, 7.0, 4.0), [0.3, 0.4, 0.5]
     assert (leg.point_coefficients(q, np.int64(2)).values == leg.point_coefficients(q, 2).values).all()
-
-
-@pytest.mark.parametrize("method", ["dynamics", "dynamics_by_body", "point_coefficients", "potential_energy"])
-def test_invalid_joint_angles_raise(method: str) -> None:
-    leg = Leg(0.5, 0.4, 7.0, 4.0)
-    for q in ([0.0, 0.0], [0.0, np.nan, 0.0]):
-        with raises(kic.InputError, key="q"):
-            getattr(leg, method)(q)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"link": 1}, "link"),
-        ({"link": np.array([2, 3])}, "link"),
-        ({"s": np.nan}, "s"),
-        ({"order": 4}, "order"),
-        ({"q": np.zeros((2, 3)), "s": [0.1, 0.2, 0.3]}, "s"),
-    ],
-)
-def test_invalid_point_arguments_raise(arguments: dict, name: str) -> None:
-    leg = Leg(0.5, 0.4, 7.0, 4.0)
-    with pytest.raises(kic.InputError) as caught:
-        leg.point_coefficients(**({"q": np.zeros(3)} | arguments))
-    assert name in caught.value.numbers.get("batches", [caught.value.numbers.get("key")])
 
 
 def test_massless_column_is_singular() -> None:

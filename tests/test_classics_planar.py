@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from classic_arms import BATCHES, angle_distance
+from classic_arms import random_planar as random_arm
 from raising import raises
 from sampling import mismatch, solved
 
@@ -19,24 +21,10 @@ DATA = json.loads((Path(__file__).parent / "data" / "horn_planar.json").read_tex
 CASES = DATA["cases"]
 ERRATA = {erratum["id"]: erratum for erratum in DATA["errata"]}
 EPS = np.finfo(float).eps
-BATCHES = [(), (3,), (2, 1), (0,)]
 
 
 def close(found, expected, tolerance: float = 1e-12) -> None:
     assert mismatch(np.asarray(found, dtype=float), np.asarray(expected, dtype=float)) < tolerance
-
-
-def angle_distance(found, expected) -> np.ndarray:
-    """Return the absolute differences of angles modulo full turns."""
-    return np.abs(np.angle(np.exp(1j * (np.asarray(found) - np.asarray(expected)))))
-
-
-def random_arm(rng: np.random.Generator, kind: type, **more):
-    """Return an arm with random lengths and masses; some have equal links."""
-    lengths = 10 ** rng.uniform(-0.7, 0.7, size=kind.dof)
-    if rng.random() < 0.3:
-        lengths[1] = lengths[0]
-    return kind(*lengths, *rng.uniform(0.2, 3, size=kind.dof), **{"g": 9.81, **more})
 
 
 def two_link_results(arm: TwoLink, case: dict) -> dict:
@@ -257,24 +245,18 @@ def test_half_angles_are_accurate_near_the_base() -> None:
 
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("kind", [TwoLink, ThreeLink])
-def test_agrees_with_the_general_library(kind: type, batch: tuple[int, ...]) -> None:
+def test_tip_and_statics_agree_with_the_general_library(kind: type, batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(4)
     size = kind.dof
     place = ["tip.x", "tip.y"] if size == 2 else ["tip.x", "tip.y", "link3.angle"]
     for _ in range(4):
         arm = random_arm(rng, kind, g=rng.normal())
-        q, qd, qdd, torques, force = rng.uniform(-3, 3, size=(5, *batch, size))
+        q, force = rng.uniform(-3, 3, size=(2, *batch, size))
         c = arm.mechanism().at(q)
-        assert c.coordinates == arm.coordinates == arm.dynamics(q).coordinates
         rows = c.coefficients(place, order=1)
         found = arm.tip_position(q) if size == 2 else arm.tip_pose(q)
         assert mismatch(found, rows.values) < 1e-12
         assert mismatch(arm.jacobian(q), rows.G) < 1e-12
-        d, own = c.dynamics(), arm.dynamics(q)
-        for letter in ("I", "P", "load", "damping"):
-            assert mismatch(getattr(own, letter), getattr(d, letter)) < 1e-12, letter
-        assert mismatch(own.inverse_dynamics(qd, qdd), d.inverse_dynamics(qd, qdd)) < 1e-12
-        assert mismatch(own.forward_dynamics(qd, torques), d.forward_dynamics(qd, torques)) < solved(d.I)
         # The environment exerts the opposite wrench on the tip.
         held = replace(
             replace(arm, g=0.0).mechanism(),
@@ -290,18 +272,8 @@ def test_agrees_with_the_general_library(kind: type, batch: tuple[int, ...]) -> 
         assert mismatch(arm.static_torques(q, force), loaded) < 1e-12
         assert mismatch(arm.tip_wrench(q, arm.static_torques(q, force)), force) < solved(rows.G)
         if size == 2:
-            assert mismatch(arm.inverse_mass_matrix(q), np.linalg.inv(d.I)) < solved(d.I)
-
-
-@pytest.mark.parametrize("kind", [TwoLink, ThreeLink])
-def test_derivatives_by_complex_step(kind: type) -> None:
-    rng = np.random.default_rng(5)
-    arm, step = random_arm(rng, kind), 1e-40
-    q = rng.normal(size=(6, kind.dof))
-    along = q + 1j * step * np.eye(kind.dof)[:, None]
-    close(np.moveaxis(arm.tip_position(along).imag / step, 0, -1), arm.jacobian(q)[:, :2])
-    close(np.moveaxis(arm.potential_energy(along).imag / step, 0, -1), -arm.dynamics(q).load)
-    close(np.moveaxis(arm.dynamics(along).I.imag / step, 0, -1), arm.dynamics(q).inertia_gradient())
+            I = c.dynamics().I
+            assert mismatch(arm.inverse_mass_matrix(q), np.linalg.inv(I)) < solved(I)
 
 
 def test_symbolic_arguments_give_the_printed_formulas() -> None:
@@ -325,16 +297,6 @@ def test_only_gravity_depends_on_the_first_angle() -> None:
     assert (arm.dynamics([1e9, 0.7]).I == arm.dynamics([0.0, 0.7]).I).all()
     assert (arm.dynamics([1e9, 0.7]).P == arm.dynamics([0.0, 0.7]).P).all()
     assert arm.tip_polar([1e3, 0.7])[0] == arm.tip_polar([0.0, 0.7])[0]
-
-
-@pytest.mark.parametrize(
-    ("arm", "name"),
-    [(TwoLink(1, 1, 1, 1, 9.81), "horn-two-link"), (ThreeLink(1, 1, 1, 1, 1, 1, 9.81), "horn-three-link")],
-)
-def test_model_files_equal_the_mechanisms(arm, name: str) -> None:
-    drawn, shipped = arm.mechanism(), kic.load(name)
-    for part in ("bodies", "joints", "points", "distances", "gravity"):
-        assert getattr(drawn, part) == getattr(shipped, part)
 
 
 def test_kinematics_need_no_masses() -> None:
@@ -777,65 +739,7 @@ def test_every_erratum_is_tested() -> None:
     assert CHECKS.keys() == ERRATA.keys()
 
 
-@pytest.mark.parametrize(
-    ("constructor", "values", "key"),
-    [
-        (TwoLink, {"l1": 0, "l2": 1}, "l1"),
-        (TwoLink, {"l1": 1, "l2": -1}, "l2"),
-        (ThreeLink, {"l1": 1, "l2": 1, "l3": "1"}, "l3"),
-        (TwoLink, {"l1": 1, "l2": 1, "m1": -2}, "m1"),
-        (TwoLink, {"l1": 1, "l2": 1, "g": np.nan}, "g"),
-        (TwoLink, {"l1": 1, "l2": None}, "l2"),
-        (Annulus, {"inner": -1, "outer": 1}, "inner"),
-        (Annulus, {"inner": 2, "outer": 1}, "inner"),
-    ],
-)
-def test_invalid_parameters_raise(constructor: type, values: dict, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        constructor(**values)
-
-
 ARM, THREE = TwoLink(0.7, 0.45), ThreeLink(1.0, 1.0, 0.5)
-THETA = sp.Symbol("theta")
-
-
-@pytest.mark.parametrize(
-    ("call", "argument"),
-    [
-        (lambda: ARM.tip_position([0.0, 0.0, 0.0]), "q"),
-        (lambda: ARM.dynamics("no"), "q"),
-        (lambda: ARM.inverse_kinematics([1.0, np.nan]), "tip"),
-        (lambda: ARM.inverse_kinematics([0.5, 0.5j]), "tip"),
-        (lambda: ARM.solution_count([THETA, 0.5]), "tip"),
-        (lambda: ARM.tip_polar([0.0, 1j]), "q"),
-        (lambda: ARM.force_directions([0.0, 1j]), "q"),
-        (lambda: ARM.inverse_kinematics([0.5, 0.5], failures="drop"), "failures"),
-        (lambda: THREE.inverse_kinematics([0.5, 0.5]), "pose"),
-        (lambda: THREE.wrist_position([0.5, 0.5, 1j]), "pose"),
-        (lambda: THREE.inverse_kinematics([1.0, 1.0, 0.0], failures=None), "failures"),
-        (lambda: ARM.static_torques([0.0, 1.0], [1.0]), "wrench"),
-        (lambda: ARM.tip_wrench([0.0, 1.0], np.ones(3)), "torques"),
-        (lambda: ARM.static_torques(np.ones((3, 2)), np.ones((2, 2))), "wrench"),
-        (lambda: ARM.tip_wrench(np.ones((3, 2)), np.ones((2, 2))), "torques"),
-        (lambda: ARM.reachable_workspace.contains(np.inf), "radius"),
-        (lambda: dexterous_radii(1.0, [1.0, 0.0], 1.0), "l2"),
-        (lambda: dexterous_radii(1.0, 1j, 1.0), "l2"),
-        (reachable_workspace, "lengths"),
-        (lambda: reachable_workspace(1.0, -0.2), "lengths"),
-        (lambda: reachable_workspace(1.0, "2"), "lengths"),
-        (lambda: reachable_workspace(1.0, np.nan), "lengths"),
-        (lambda: dexterous_radii(np.ones(2), np.ones(3), 1.0), "l2"),
-    ],
-)
-def test_invalid_arguments_raise(call, argument: str) -> None:
-    with pytest.raises(kic.InputError) as caught:
-        call()
-    assert argument in caught.value.numbers.get("batches", [caught.value.numbers.get("key")])
-
-
-def test_real_arguments_are_required_for_branches() -> None:
-    with raises(kic.InputError, key="tip"):
-        ARM.inverse_kinematics([0.5, 0.5j])
 
 
 def test_unreachable_targets_raise() -> None:

@@ -8,26 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from classic_arms import BATCHES
+from classic_arms import random_motion as motion
+from classic_arms import random_point_masses as random_arm
 from expressions import angles, evaluate, rates, relative_difference
-from raising import raises
-from sampling import STEP, mismatch
+from sampling import mismatch
 
-import kic
 from kic.classics.point_mass_arm import PointMassArm
 
 DATA = json.loads((Path(__file__).parent / "data" / "point_mass_arm.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]["cases"]
 FORMULA_ERRATA = [e for e in DATA["errata"] if "quantity" in e]
 ARM = PointMassArm()
-BATCHES = [(), (3,), (2, 1), (0,)]
-
-
-def random_arm(rng: np.random.Generator) -> PointMassArm:
-    return PointMassArm(*rng.uniform(0.3, 2.0, size=6), g=rng.normal() * 9)
-
-
-def motion(rng: np.random.Generator, batch: tuple[int, ...] = ()) -> tuple[np.ndarray, ...]:
-    return tuple(rng.normal(size=(3, *batch, 3)) * 2)
 
 
 def variables(arm: PointMassArm, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> dict:
@@ -110,16 +102,11 @@ def test_reference_cases(case: dict) -> None:
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("seed", range(3))
-def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int) -> None:
+def test_joint_forces_agree_with_the_mechanism(batch: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     arm = random_arm(rng)
     q, qd, qdd = motion(rng, batch)
     c, d = arm.mechanism().at(q), arm.dynamics(q)
-    general = c.dynamics()
-    assert d.coordinates == general.coordinates == PointMassArm.coordinates
-    assert (d.I.shape, d.P.shape, d.load.shape) == ((*batch, 3, 3), (*batch, 3, 3, 3), (*batch, 3))
-    for closed, expected in ((d.I, general.I), (d.P, general.P), (d.load, general.load)):
-        assert mismatch(closed, expected) < 1e-12
     n, forces, angle = arm.newton_euler(q, qd, qdd), c.joint_forces(qd, qdd), np.cumsum(q, axis=-1)
     for k, force, moment in ((1, n.f1, n.n1), (2, n.f2, n.n2), (3, n.F3, n.N3)):
         for closed, general_value in (
@@ -131,14 +118,6 @@ def test_closed_form_agrees_with_the_mechanism(batch: tuple[int, ...], seed: int
             assert np.abs(closed - expected).max(initial=0.0) < 1e-12 * np.abs(n.f1).max(initial=1.0)
     torques = np.stack([n.n1[..., 2], n.n2[..., 2], n.N3[..., 2]], axis=-1)
     assert mismatch(torques, d.inverse_dynamics(qd, qdd)) < 1e-12
-
-
-def test_christoffel_by_complex_step() -> None:
-    rng = np.random.default_rng(4)
-    arm, q = random_arm(rng), rng.normal(size=(4, 3))
-    dI = arm.dynamics(q[..., None, :] + 1j * STEP * np.eye(3)).I.imag / STEP
-    christoffel = (np.swapaxes(dI, -3, -2) + np.moveaxis(dI, -3, -1) - dI) / 2
-    assert mismatch(arm.dynamics(q).P, christoffel) < 1e-12
 
 
 def test_nothing_depends_on_joint_3() -> None:
@@ -190,10 +169,9 @@ def test_every_erratum_has_a_reason() -> None:
     # D7 to D10: the printed formulas are right for m3 = 0
     arm, given, names = evaluation_of(3, ["m1", "m2"])
     for entry in FORMULA_ERRATA:
-        if entry["id"] not in ("D3", "D4"):
-            expected = reference_value(arm, entry["quantity"], *given) if entry["masses"] != ["m3"] else 0.0
-            expected = evaluate(entry["as_read"], names)
-            assert np.abs(expected - expected).max() < 1e-12 * max(1.0, np.abs(expected).max())
+        if entry["id"] in ("D7", "D8", "D9", "D10"):
+            expected = reference_value(arm, entry["quantity"], *given)
+            assert relative_difference(evaluate(entry["as_read"], names), expected) < 1e-12, entry["id"]
 
 
 def test_common_cause_of_the_errata() -> None:
@@ -203,54 +181,3 @@ def test_common_cause_of_the_errata() -> None:
     entry = next(e for e in FORMULA_ERRATA if e["id"] == "D1")
     as_read = evaluate(entry["as_read"], variables(ARM, q, qd, qdd))
     assert relative_difference(as_read, ARM.l2 * ARM.newton_euler(q, qd, qdd).F3[..., 1]) < 1e-12
-
-
-def test_model_file_equals_the_mechanism() -> None:
-    m, mechanism = kic.load("three-link-arm"), ARM.mechanism()
-    assert m.bodies == mechanism.bodies
-    assert m.joints == mechanism.joints
-    assert m.points == mechanism.points
-    assert m.gravity == mechanism.gravity
-    q, qd, qdd = motion(np.random.default_rng(0), (3,))
-    assert (
-        mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), ARM.dynamics(q).inverse_dynamics(qd, qdd))
-        < 1e-12
-    )
-
-
-def test_symbolic_joint_angles() -> None:
-    sympy = pytest.importorskip("sympy")
-    q, numbers = np.array(sympy.symbols("theta1:4")), np.array([0.3, 0.4, -0.5])
-    values = dict(zip(q, numbers, strict=True))
-    for closed, expected in (
-        (ARM.dynamics(q).I, ARM.dynamics(numbers).I),
-        (ARM.dynamics(q).P, ARM.dynamics(numbers).P),
-        (ARM.newton_euler(q, q, q).n1, ARM.newton_euler(numbers, numbers, numbers).n1),
-    ):
-        found = [sympy.sympify(x).subs(values) for x in closed.flat]
-        np.testing.assert_allclose(np.array(found, float), expected.ravel(), atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("invalid", "key"),
-    [
-        ({"l1": 0}, "l1"),
-        ({"l2": -0.5}, "l2"),
-        ({"m2": None}, "m2"),
-        ({"g": np.nan}, "g"),
-        ({"Izz": -0.1}, "Izz"),
-        ({"m3": 0}, "Izz"),
-    ],
-)
-def test_invalid_parameters_raise(invalid: dict, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        PointMassArm(**invalid)
-
-
-def test_invalid_arguments_raise() -> None:
-    with raises(kic.InputError, key="q"):
-        ARM.dynamics([0.0, 0.0])
-    with raises(kic.InputError, key="qd"):
-        ARM.newton_euler([0, 0, 0], [0, np.inf, 0], [0, 0, 0])
-    with raises(kic.InputError, batches={"q": (2,), "qd": (3,), "qdd": ()}):
-        ARM.newton_euler(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3))
