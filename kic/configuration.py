@@ -12,6 +12,7 @@ from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, OutOfRangeError, batch_indices, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
@@ -704,20 +705,28 @@ class Configuration(Printable, Tabular, Animated):
         return program.model_of(program.run(states, applied=force, failures=failures, **given), states)
 
     def _along(
-        self, transfer: Transfer, motion: dict[str, Any], applied: dict[str, Any] | None = None
+        self,
+        transfer: Transfer,
+        motion: dict[str, Any],
+        applied: dict[str, Any] | None = None,
+        loads: Loads | None = None,
+        **batches: Any,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None, dict[str, Any]]:
-        """Return states (B, S), motions (B, m), applied forces, and the other arguments of programs."""
-        force, ok, batches = None, self._ok, dict[str, Any]()
+        """Return states (B, S), motions (B, m), applied forces, and the other arguments of programs.
+
+        `applied` are forces of `loads`, by default those of the mechanism; `batches` are further shapes.
+        """
+        force, ok, loaded = None, self._ok, tuple[int, ...]()
         if applied is not None:
-            force, loaded = self._model.loads.applied(applied, self.name)
-            batches = {"applied": loaded} if loaded else {}
+            force, loaded = (self._model.loads if loads is None else loads).applied(applied, self.name)
+            batches |= {"applied": loaded} if loaded else {}
         others = () if force is None else (force,)
         states, rates, batch = flat_members(
             transfer.size, self._batch, self._states, motion, self._model.tree.scalar, *others, **batches
         )
         if force is not None:
-            force = np.broadcast_to(force, (*batch, *force.shape[-2:])) if batches else force
-            force = force.reshape(len(states) if batches else 1, *force.shape[-2:])
+            force = np.broadcast_to(force, (*batch, *force.shape[-2:])) if loaded else force
+            force = force.reshape(len(states) if loaded else 1, *force.shape[-2:])
         if ok is not None and ok.shape != batch:
             ok = np.broadcast_to(ok, batch)
         return states, rates, force, {"batch": batch, "ok": ok, "origin": self._origin}
@@ -980,9 +989,10 @@ class Configuration(Printable, Tabular, Animated):
         ----------
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the coordinates; zero by default.
-        effort : (..., A) array_like, optional
+        effort : (..., A) array_like, or dict of str to (...) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
-            any. They must drive the motion; a residual of at most 1e-6 is corrected.
+            any. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
+            name, zero for others; without `actuators`, its names are the actuators.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional

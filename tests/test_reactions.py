@@ -885,9 +885,7 @@ def test_errors() -> None:
         c.joint_forces([1.0, 2.0, 3.0])
     with raises(kic.InputError, key="qdd"):
         c.joint_forces([1.0, 2.0], [np.nan, 0.0])
-    with raises(
-        kic.InputError, batches={"configuration": (), "applied": (), "qd": (3,), "qdd": (2,), "effort": ()}
-    ):
+    with raises(kic.InputError, batches={"configuration": (), "qd": (3,), "qdd": (2,)}):
         c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
     with raises(kic.InputError, key="qd", got=complex):
         c.joint_forces([1j, 0.0])

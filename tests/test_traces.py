@@ -20,9 +20,9 @@ BOUNDS = {
     "inverse_dynamics": (10, 6, 6),
     "forward_dynamics": (10, 6, 6),
     "motion": (54, 10, 23),
-    "operational_space": (51, 14, 34),
+    "operational_space": (25, 8, 18),
     "resolve": (63, 13, 40),
-    "joint_forces": (191, 22, 68),
+    "joint_forces": (63, 12, 34),
     "linearize": (213, 21, 86),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -192,22 +193,11 @@ class JointForces(Printable, Tabular):
         self.ties = ties
         self.point = point
         self.split = split
-        self._wrenches = {
-            name: Wrench(
-                name,
-                pair,
-                point[..., j, :],
-                loads[..., j, :],
-                variations[..., j, :, :],
-                variation_atol,
-                length,
-                split,
-            )
-            for j, (name, pair) in enumerate(bodies.items())
-        }
-        limit = variation_atol[..., None]
-        masks = [exceeds(variations[..., j, :, :], limit) for j in range(len(bodies))]
-        undetermined = np.concatenate([*masks, exceeds(single_variations, limit)], axis=-1)
+        self._bodies, self._length = bodies, length
+        self._loads, self._variations, self._variation_atol = loads, variations, variation_atol
+        limit, flat = variation_atol[..., None], (*loads.shape[:-2], 6 * len(bodies), variations.shape[-1])
+        every = np.concatenate([variations.reshape(flat), single_variations], axis=-2)
+        undetermined = exceeds(every, limit)
         names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + [*actuators, *ties]
         in_any_member = undetermined.reshape(-1, len(names)).any(axis=0)
         self.undetermined = tuple(np.array(names)[in_any_member].tolist())
@@ -222,10 +212,22 @@ class JointForces(Printable, Tabular):
         # the scale includes weight and inertia forces, which may cancel
         self._load_scale = np.maximum(np.abs(contact_load).max(axis=-1, initial=0.0), load_scale)
         # a contact that slips without its undetermined tangential loads also slips with them
-        certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
-        self.pulling, self.slipping = contact_check.classify(certain, CONTACT_LOAD_RTOL * self._load_scale)
-        normal = certain[..., contact_check.along]
-        self._normal = np.where(np.abs(normal) > CONTACT_LOAD_RTOL * self._load_scale[..., None], normal, 0.0)
+        self._certain = np.where(is_open, np.where(contact_check.along, np.nan, 0.0), contact_load)
+
+    @cached_property
+    def _violations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Masks (..., K) of contacts that would pull, and that slip."""
+        return self._contact_check.classify(self._certain, CONTACT_LOAD_RTOL * self._load_scale)
+
+    @property
+    def pulling(self) -> np.ndarray:
+        """Mask (..., K) of the contacts that would have to pull."""
+        return self._violations[0]
+
+    @property
+    def slipping(self) -> np.ndarray:
+        """Mask (..., K) of the contacts that push but exceed their friction."""
+        return self._violations[1]
 
     @property
     def force(self) -> np.ndarray:
@@ -266,16 +268,19 @@ class JointForces(Printable, Tabular):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Tuple of violations of contact conditions as text; empty if there are none."""
-        return remarks(self.contacts, self._normal, self.pulling, self.slipping)
+        normal = self._certain[..., self._contact_check.along]
+        small = ~(np.abs(normal) > CONTACT_LOAD_RTOL * self._load_scale[..., None])
+        return remarks(self.contacts, np.where(small, 0.0, normal), *self._violations)
 
     def __getitem__(self, joint: str) -> Wrench:
-        found = self._wrenches.get(joint) if isinstance(joint, str) else None
-        if found is None:
+        if not isinstance(joint, str) or joint not in self._bodies:
             if isinstance(joint, str) and joint in self.actuators:
                 message = f"'{joint}' is no joint of these forces. Its driving effort is in `effort`."
                 raise UnknownNameError(message, name=joint, candidates=self.joints)
             raise unknown("joint", joint, "these forces", self.joints, quoted=False)
-        return found
+        j = self.joints.index(joint)
+        parts = self.point[..., j, :], self._loads[..., j, :], self._variations[..., j, :, :]
+        return Wrench(joint, self._bodies[joint], *parts, self._variation_atol, self._length, self.split)
 
     def __iter__(self) -> Any:
         return iter(self.joints)

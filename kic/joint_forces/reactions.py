@@ -8,23 +8,21 @@ components that do not vary are determined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.dynamics.friction import contact_force_check
-from kic.errors import InputError, SingularError, batch_indices, invalid
+from kic.errors import InputError, KicError, SingularError, invalid
 from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import output_query
-from kic.numerics.arguments import flag
-from kic.numerics.arrays import broadcast_batches, check_finite, ordinary, real_array
+from kic.numerics.arguments import by_name, flag, names_of
+from kic.numerics.arrays import check_finite, ordinary, real_array
 from kic.numerics.tolerances import EPS
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
@@ -151,87 +149,91 @@ def joint_forces(
 
     See `Configuration.joint_forces`.
     """
-    model, states, ok = configuration._model, configuration.state, configuration._ok
+    model = configuration._model
     transfer = model.transfer_for(wrt)
     model.require_real("joint_forces()", "Use efforts of the dynamics, or finite differences.")
-    free = model.free_bodies
+    free, labels = model.free_bodies, transfer.labels
     if split is not None and (not isinstance(split, str) or split != "minimum norm"):
         raise invalid("criterion", "must be None or 'minimum norm'", split)
-    if states.dtype != np.float64:
-        message = (
-            f"`configuration` must hold real numbers in joint_forces(), got {states.dtype}. Convert its "
-            "state."
-        )
-        raise InputError(message, key="configuration", got=states.dtype)
-    labels = transfer.labels
-    actuator_rows = Actuators(model, model.actuators(actuators, labels))
-    rates_given = {
-        name: ordinary(name, real_array(name, np.zeros(len(labels)) if value is None else value, len(labels)))
-        for name, value in (("qd", qd), ("qdd", qdd))
-    }
-    force, loaded = free.loads.applied(applied, model.description.name)
-    if force.dtype != np.float64:
-        message = f"`applied` must hold real numbers in joint_forces(), got {force.dtype}."
-        raise InputError(message, key="applied", got=force.dtype)
-    prescribed = np.zeros(0)
-    if effort is not None:
-        size = len(actuator_rows.labels)
-        prescribed = ordinary("effort", real_array("effort", effort, size, finite=False))
-    batch = broadcast_batches(
-        configuration=states.shape[:-1],
-        applied=loaded,
-        **{k: v.shape[:-1] for k, v in rates_given.items()},
-        effort=prescribed.shape[:-1],
+    if actuators is None and isinstance(effort, Mapping):
+        actuators = tuple(effort)
+    given_rows = (
+        actuators if actuators is None or isinstance(actuators, str) else names_of(actuators, "actuators")
     )
-    valid = np.ones(prod(batch), dtype=bool) if ok is None else np.broadcast_to(ok, batch).ravel()
+    acting = model.prepared(
+        (Actuators, given_rows, labels), lambda: Actuators(model, model.actuators(given_rows, labels))
+    )
+    prescribed: np.ndarray = np.zeros(0)
+    batches: dict[str, Any] = {}
+    if effort is not None:
+        effort = by_name("effort", effort, acting.labels)
+        prescribed = ordinary("effort", real_array("effort", effort, len(acting.labels), finite=False))
+        batches["effort"] = prescribed.shape[:-1]
+    rates = {"qd": qd, "qdd": qdd}
+    states, along, force, given = configuration._along(transfer, rates, applied, free.loads, **batches)
+    if states.dtype != np.float64:
+        _raise_not_real(configuration, rates, len(labels), states.dtype)
+    batch, ok = given["batch"], given["ok"]
+    valid = np.ones(len(states), dtype=bool) if ok is None else ok.ravel()
+    size = prescribed.shape[-1]
+    prescribed = np.broadcast_to(prescribed, (*batch, size)).reshape(len(states), size)
     # efforts without a solution, such as a demand beyond limits, are NaN
-    valid = valid & np.broadcast_to(np.isfinite(prescribed).all(axis=-1), batch).ravel()
-
-    def members(a: np.ndarray, rank: int) -> np.ndarray:
-        tail = a.shape[a.ndim - rank :]
-        return np.ascontiguousarray(np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)[valid])
-
-    valid_states = members(states, 1)
-    step = max(1, BATCH_ENTRIES_MAX // free.size)
-    places = np.flatnonzero(valid)
-    with np.errstate(over="ignore", invalid="ignore"), batch_indices(places, batch):  # overflow raises later
-        rates = transfer.tree_motion(valid_states, *(members(v, 1) for v in rates_given.values()))
-        inputs = [valid_states, *rates, members(force, 2), members(prescribed, 1)]
-        chunks = [
-            _member_loads(model, actuator_rows, effort is not None, *(a[k : k + step] for a in inputs))
-            for k in range(0, max(len(valid_states), 1), step)
-        ]
-    loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
-    condition = loads.pop("condition")
-    with batch_indices(places, batch):
+    valid = valid & np.isfinite(prescribed).all(axis=1)
+    force = free.loads.constant[None] if force is None else force
+    force = np.broadcast_to(force, (len(states), *force.shape[1:]))
+    places, step = np.flatnonzero(valid), max(1, BATCH_ENTRIES_MAX // free.size)
+    states, *motion = [a[places] for a in (states, *along)]
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises later
+            series = transfer.tree_motion(states, *motion)
+            inputs = [states, *series, force[places], prescribed[places]]
+            chunks = [
+                _member_loads(model, acting, *[a[k : k + step] for a in inputs])
+                for k in range(0, max(len(states), 1), step)
+            ]
+        loads = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
+        condition, residual = loads.pop("condition"), loads.pop("residual")
         if not (condition < DETERMINED_CONDITION_MAX).all():
-            _raise_insufficient(model, actuator_rows.labels, valid_states, condition)
-        residual = loads.pop("residual")
+            _raise_insufficient(model, acting.labels, states, condition)
         if (residual > EFFORT_RTOL).any():
-            _raise_inconsistent_efforts(model, actuator_rows.labels, residual)
+            _raise_inconsistent_efforts(model, acting.labels, residual)
+    except KicError as error:
+        error.place(places, batch)
+        raise
     # smaller variations are round-off
     loads["variation_atol"] = np.clip(_variation_error(model) * condition, RANK_SHARE, NULL_SPACE_ATOL_MAX)
     results: dict[str, Any] = {}
     for key, chunk in loads.items():
         full = np.full((len(valid), *chunk.shape[1:]), np.nan)
-        full[valid] = chunk
+        full[places] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     normal = model.tree.planar_normal
     shown: tuple[str, ...] = COMPONENTS
-    if not flag("out_of_plane", out_of_plane) and normal is not None:
+    if normal is not None and (out_of_plane is False or not flag("out_of_plane", out_of_plane)):
         shown = _keep_plane(results, normal)
-    bodies = {joint.name: joint.bodies for joint in free.joints}
     made = JointForces(
-        bodies,
-        actuator_rows.labels,
+        {joint.name: joint.bodies for joint in free.joints},
+        acting.labels,
         free.ties,
         **results,
         length=model.length,
         split=split,
-        contact_check=contact_force_check(model.description._closed_contacts),
+        contact_check=free.contact_check,
     )
     made._description, made._shown, made._source = model.description, shown, (configuration, wrt)
     return made
+
+
+def _raise_not_real(
+    configuration: Configuration, rates: dict[str, Any], size: int, got: np.dtype
+) -> NoReturn:
+    """Raise the error for complex numbers or symbols in the configuration, a motion or forces."""
+    for name, value in rates.items():
+        if value is not None:
+            real_array(name, value, size)
+    key = "applied" if configuration._states.dtype == np.float64 else "configuration"
+    message = f"`{key}` must hold real numbers in joint_forces(), got {got}. Convert its numbers."
+    raise InputError(message, key=key, got=got)
 
 
 def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, ...]:
@@ -254,8 +256,7 @@ def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, 
     )
     unsolved = np.isnan(size)
     in_plane = bool((flat | unsolved).all())
-    kept_rows = np.array([row.any() or not in_plane for row in plane])
-    return tuple(name for name, has in zip(COMPONENTS, kept_rows, strict=True) if has)
+    return tuple(np.compress(plane.any(axis=1) | (not in_plane), COMPONENTS).tolist())
 
 
 def _variation_error(model: CompiledModel) -> float:
@@ -266,7 +267,6 @@ def _variation_error(model: CompiledModel) -> float:
 def _member_loads(
     model: CompiledModel,
     actuator_rows: Actuators,
-    has_efforts: bool,
     states: np.ndarray,
     phid: np.ndarray,
     phidd: np.ndarray,
@@ -275,18 +275,15 @@ def _member_loads(
 ) -> dict[str, np.ndarray]:
     """Return the data of `JointForces` for members whose tree has given rates."""
     free, length = model.free_bodies, model.length
-    rates, accelerations = free.motion(states, phid, phidd)
+    twists, rates, lumps = free.motion(states, phid, phidd)
     places = free.places(states)
-    twists = free.twists(rates)
     load_on, rate_loads = free.applied(places, force, twists)
     model.check_springs(load_on, None)
-    prevented, coordinate_rows = (free.first_order(of, places) for of in (free.prevented, free.left))
-    # springs and dampers in the joints have known efforts
-    law_efforts = _joint_law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists))
-    law_efforts -= _rotor_efforts(model, states, phid, phidd)
-    inertia = free.inertia(places, rates, accelerations)
+    prevented, coordinate_rows, ties = free.joint_rows(places)
+    # springs, dampers and rotors in the joints have known efforts
+    law_efforts = _law_efforts(model, states, np.einsum("bfnc,bnc->bf", coordinate_rows, twists), phid, phidd)
+    inertia = free.inertia(places, twists, rates, lumps)
     required = inertia - load_on + rate_loads - np.einsum("bfnc,bf->bnc", coordinate_rows, law_efforts)
-    ties = free.ties_first_order(places, coordinate_rows)
     rows = np.concatenate([actuator_rows.first_order(free, places, coordinate_rows), ties, prevented], axis=1)
     if not np.isfinite(rows).all():
         raise InputError(
@@ -294,7 +291,8 @@ def _member_loads(
             "zero. Name others, or move its points apart.",
             names=actuator_rows.labels,
         )
-    check_finite("Inertia forces or loads", model.description.name, required)
+    if not np.isfinite(required).all():
+        check_finite("Inertia forces or loads", model.description.name, required)
     scale = np.concatenate([actuator_rows.scale, free.scale_ties, free.scale])
     scaled, size = rows / scale[:, None, None] * free.column_scale, free.tree.size
     solution = solve_loads(
@@ -302,7 +300,7 @@ def _member_loads(
     )
     magnitudes = np.abs(inertia) + np.abs(load_on) + np.abs(required)
     residual = np.zeros(len(states))
-    if has_efforts:
+    if prescribed.size:
         efforts = prescribed * actuator_rows.scale
         solution, residual = prescribe_efforts(solution, efforts, _variation_error(model))
         # the scale includes all loads of the motion, which may cancel
@@ -319,10 +317,6 @@ def _member_loads(
     along = free.wrenches(coordinate_rows, free.owner_left, places) * units
     efforts_on_coordinates = law_efforts + load @ on_coordinates.T
     variations_on_coordinates = on_coordinates @ (load_variations / scale[:single, None])
-    sum_constraints, sum_coordinates = (
-        (np.arange(len(free.joints))[:, None] == owner).astype(float)
-        for owner in (free.owner, free.owner_left)
-    )
     at_contacts = free.owner >= len(model.description.joints)
     contact_load = solution.load[:, single:][:, at_contacts] / free.scale[at_contacts]
     contact_variations = solution.variations[:, single:][:, at_contacts] / free.scale[at_contacts, None]
@@ -331,10 +325,10 @@ def _member_loads(
         "contact_variations": contact_variations,
         "load_scale": magnitudes[..., :3].max(axis=(1, 2), initial=0.0),
         "point": places.joints,
-        "loads": sum_constraints @ (solution.load[:, single:, None] * across)
-        + sum_coordinates @ (efforts_on_coordinates[..., None] * along),
-        "variations": _joint_variations(sum_constraints, across, solution.variations[:, single:])
-        + _joint_variations(sum_coordinates, along, variations_on_coordinates),
+        "loads": free.sums @ (solution.load[:, single:, None] * across)
+        + free.sums_left @ (efforts_on_coordinates[..., None] * along),
+        "variations": _joint_variations(free.sums, across, solution.variations[:, single:])
+        + _joint_variations(free.sums_left, along, variations_on_coordinates),
         "effort": load[:, :count],
         "tie_load": load[:, count:],
         "single_variations": load_variations,
@@ -348,40 +342,30 @@ def _joint_variations(owned: np.ndarray, wrenches: np.ndarray, variations: np.nd
     return np.einsum("jr,brc,brk->bjck", owned, wrenches, variations, optimize=True)
 
 
-def _joint_law_efforts(model: CompiledModel, states: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Return efforts (B, F) of the springs and dampers in the joints, from the rates of all coordinates."""
-    free, joints = model.free_bodies, model.description.joints
-    stiffness, rest, damping = (
-        np.array([x for joint in joints for x in getattr(joint, key)])
-        for key in ("stiffness", "rest", "damping")
-    )
-    values = np.zeros_like(rates)
-    for j, joint in enumerate(joints):
-        if any(joint.stiffness):  # type: ignore[arg-type]
-            # values of the mechanism: those of the tree may differ by full turns
-            values[:, free.owner_left == j] = model.values(joint.name, states)
-    stretch = np.where(stiffness > 0, values - rest, 0.0)
-    return -stiffness * stretch - damping * rates
-
-
-def _rotor_efforts(
-    model: CompiledModel, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
+def _law_efforts(
+    model: CompiledModel, states: np.ndarray, rates: np.ndarray, phid: np.ndarray, phidd: np.ndarray
 ) -> np.ndarray:
-    """Return efforts (B, F) that accelerate the armatures, from the motion of the tree's coordinates."""
-    free = model.free_bodies
-    efforts = np.zeros((len(states), len(free.joint_coordinates)))
+    """Return efforts (B, F) of the springs, dampers and rotors in the joints.
+
+    `rates` (B, F) are those of all joint coordinates; `phid` and `phidd` are the motion of the tree.
+    """
+    free, column = model.free_bodies, model.tree.column
+    values, accelerations = np.zeros_like(rates), np.zeros_like(rates)
     for j, joint in enumerate(model.description.joints):
-        if not any(joint.armature):  # type: ignore[arg-type]
+        own = free.owner_left == j
+        if free.stiffness[own].any():
+            # values of the mechanism: those of the tree may differ by full turns
+            values[:, own] = model.values(joint.name, states)
+        if not free.armature[own].any():
             continue
-        if joint.components[0] in model.tree.column:
-            acceleration = phidd[:, [model.tree.column[c] for c in joint.components]]
+        if joint.components[0] in column:
+            accelerations[:, own] = phidd[:, [column[c] for c in joint.components]]
         else:
-            query = model.rows(joint.name, 2)
-            _, G, H = query.arrays(states)
+            _, G, H = model.rows(joint.name, 2).arrays(states)
             bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
-            acceleration = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
-        efforts[:, free.owner_left == j] = np.array(joint.armature) * acceleration
-    return efforts
+            accelerations[:, own] = (np.einsum("bpn,bn->bp", G, phidd) + bias)[:, : joint.dof]
+    stretch = np.where(free.stiffness > 0, values - free.rest, 0.0)
+    return -free.stiffness * stretch - free.damping * rates - free.armature * accelerations
 
 
 def _raise_inconsistent_efforts(model: CompiledModel, labels: tuple[str, ...], residual: np.ndarray) -> None:

@@ -254,16 +254,17 @@ class Query:
         dtype, count = states.dtype, len(states)
         T = self.layout.empty(count, dtype) if out is None else out
         numbers, length, function = self.numbers_in(dtype), self.scratch, kernel(entry or self.entry)
-        function = function.py_func if dtype.kind == "O" else function
+        if dtype.kind == "O" or count < 2:
+            function = function.py_func if dtype.kind == "O" else function
+            if count:
+                function(self.plan, numbers, states, *others, np.empty(length, dtype), T)
+            return T
 
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
             function(self.plan, numbers, states[a:b], *cut, np.empty(length, dtype), T[a:b])
 
-        if dtype.kind == "O":
-            work(0, count)
-        else:
-            self.over_members(work, count)
+        over_batch()(work, count, self.cost_us)
         return T
 
     def arrays(self, states: np.ndarray, *others: np.ndarray | None) -> Sequence[np.ndarray]:

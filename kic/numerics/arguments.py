@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from kic.errors import InputError, OutOfRangeError, either, invalid, short_repr
-from kic.numerics.arrays import reals
+from kic.errors import InputError, OutOfRangeError, either, invalid, short_repr, unknown
+from kic.numerics.arrays import as_numbers, broadcast_batches, reals
 
 
 def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
@@ -124,6 +124,26 @@ def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise invalid(name, f"must be a dict of {of}", value)
     return dict(value)
+
+
+def by_name(name: str, value: Any, labels: tuple[str, ...]) -> Any:
+    """Return numbers (..., n) in the order of labels from those of a dict by label; others pass.
+
+    Entries may be batches (...), which broadcast. Absent ones are zero.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    for label in value:
+        if label not in labels:
+            raise unknown("row", label, f"the labels of `{name}`", labels, quoted=False)
+    arrays = []
+    for label in labels:
+        a = as_numbers(value.get(label, 0.0))
+        if a is None:
+            raise invalid(name, f"must be numbers for '{label}'", value[label])
+        arrays.append(a)
+    shape = broadcast_batches(**{f"{name}[{x!r}]": a.shape for x, a in zip(labels, arrays, strict=True)})
+    return np.stack([np.broadcast_to(a, shape) for a in arrays], axis=-1) if labels else np.zeros(0)
 
 
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:

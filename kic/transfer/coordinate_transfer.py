@@ -272,7 +272,7 @@ class CoordinateTransfer:
         if not self.size:  # a structure
             return np.zeros((order, len(states), size))
         dtype = np.result_type(states, *rates)
-        states, *given = (np.require(a, dtype, LAYOUT) for a in (states, *rates))
+        states, *given = [np.require(a, dtype, LAYOUT) for a in (states, *rates)]
         T = self._program(True, order).run(states, *given, origin=origin).T
         return np.ascontiguousarray(T[:, self.size :].reshape(len(T), order, size).swapaxes(0, 1))
 

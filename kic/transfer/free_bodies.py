@@ -17,6 +17,7 @@ from kic.description.contacts import Contact
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Joint, as_matrix
 from kic.description.validation import GROUND
+from kic.dynamics.friction import contact_force_check
 from kic.dynamics.mass_and_load_tables import pack_loads, pack_masses
 from kic.dynamics.queries import dynamics_query
 from kic.errors import InertiaError
@@ -25,9 +26,8 @@ from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
-from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
-from kic.numerics.rotations import vector_from_matrix
+from kic.numerics.rotations import quaternion_from_matrix
 from kic.transfer.constraint_system import column_scales, row_scales
 from kic.transfer.program import LAYOUT
 
@@ -125,11 +125,6 @@ def _point(tree: Tree, frame: int, at: Any) -> Item:
     return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
-def _vectors(a: np.ndarray) -> np.ndarray:
-    """Reshape (…, 3 n) to (…, n, 3)."""
-    return a.reshape(*a.shape[:-1], a.shape[-1] // 3, 3)
-
-
 class FreeBodies:
     """Bodies of a mechanism, each free in space, with the motions that its joints prevent and leave free.
 
@@ -153,12 +148,17 @@ class FreeBodies:
         Forces, moments and springs on the free bodies.
     `joint_coordinates` : tuple of str
         Names of the coordinates of all joints.
-    prevented, left : Query
-        Closure rows of all joints (R), and rates of all their coordinates (F).
     scale, scale_left : (R,), (F,)
-        Scales by which those rows are divided.
+        Scales by which the closure rows of all joints (R), and the rates of all their coordinates (F), are
+        divided.
     owner, owner_left : (R,), (F,) int
         Index in `joints` of the joint of each of those rows.
+    sums, sums_left : (J, R), (J, F)
+        1 where a joint owns such a row.
+    stiffness, rest, damping, armature : (F,)
+        Laws of the joint coordinates.
+    contact_check : ContactForceCheck
+        Check of the closed contacts.
     ties : tuple of str
         Names of the K couplings and fixed distances.
     on_joint_coordinates : (F, K)
@@ -177,7 +177,7 @@ class FreeBodies:
         self.loading = dynamics_query(self.tree, pack_masses(self.tree), self.loads, lay.WANT_LOADS)
         self._make_bodies(drawing)
         self._make_joints(drawing, length)
-        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._moving.layout.width)
+        self.size = max((len(self.owner) + len(self.ties)) * self.tree.size, self._rows.layout.width)
 
     def _make_bodies(self, drawing: MechanismDescription) -> None:
         bodies = drawing.bodies
@@ -206,13 +206,26 @@ class FreeBodies:
         # columns of each body's six coordinates, and their units
         last = np.array([tree.frame[body.name] for body in drawing.bodies])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
+        # entries of the state of each body: position and quaternion
+        self._entries = tree.cols[last - 5, lay.STATE][:, None] + np.arange(7)
         self.column_scale = column_scales(tree, length)[self._columns].reshape(-1, 6)
         held = [closure_items(tree, joint) for joint in drawing.joints]
         held += [contact_items(tree, contact) for contact in touching]
-        self.prevented, self.scale, self.owner = self._rows(held, length)
         left = [joint_motion_items(tree, joint) for joint in drawing.joints]
-        self.left, self.scale_left, self.owner_left = self._rows(left, length)
+        rods = [distance_item(tree, distance) for distance in drawing.distances if distance.fixed]
+        (self.scale, self.owner), (self.scale_left, self.owner_left) = (
+            self._scaled(items, length) for items in (held, left)
+        )
+        index = np.arange(len(self.joints))[:, None]
+        self.sums, self.sums_left = ((index == own).astype(float) for own in (self.owner, self.owner_left))
+        every = [item for of_joint in (*held, *left) for item in of_joint]
+        self._rows = output_query(tree, plain_rows(tree, [*every, *rods]), 1)
         self.joint_coordinates = tuple(name for joint in drawing.joints for name in joint.components)
+        self.stiffness, self.rest, self.damping, self.armature = (
+            np.array([x for joint in drawing.joints for x in getattr(joint, key)], dtype=float)
+            for key in ("stiffness", "rest", "damping", "armature")
+        )
+        self.contact_check = contact_force_check(touching)
         self._make_ties(drawing, length)
         # the wrench of a joint is taken from the second body; if that is ground, from the first, negated
         first, second = (
@@ -233,60 +246,55 @@ class FreeBodies:
                 self.on_joint_coordinates[self.joint_coordinates.index(coordinate), k] = number
         terms = np.abs(self.on_joint_coordinates[:, : len(drawing.couplings)]) * self.scale_left[:, None]
         self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
-        self._rods = self._rows([[distance_item(self.tree, rod)] for rod in rods], length)[0]
 
-    def _rows(self, made: list[list[Item]], length: float) -> tuple[Query, np.ndarray, np.ndarray]:
-        """Return the rows of the items of each joint, their scales, and the joint index of each row."""
+    def _scaled(self, made: list[list[Item]], length: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scales of the rows of each joint's items, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(heights(of_joint)) for of_joint in made]
-        question = output_query(self.tree, plain_rows(self.tree, items), 1)
-        return question, row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
+        return row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
 
     def places(self, states: np.ndarray) -> Places:
         """Compute the positions of bodies, joints and point masses at states (B, S) of the mechanism."""
-        rows = _vectors(self._places.arrays(states)[0])
-        count = len(self._drawn)
+        values, count = self._places.arrays(states)[0], len(self._drawn)
+        rows = values.reshape(len(states), values.shape[1] // 3, 3)
         origin = rows[:, :count]
         # columns of the rotation: unit vectors of the reference configuration, carried by the body
         turned = np.swapaxes(rows[:, count : 4 * count].reshape(len(states), count, 3, 3), -1, -2)
         of = self._carrier
         arm = np.einsum("bjik,jk->bji", turned[:, of], self._at - self._drawn[of])
         joints = np.where((of < 0)[:, None], self._at, origin[:, of] + arm)
-        phi = np.empty((len(states), self.tree.size))
-        six = np.concatenate([origin - self._drawn, vector_from_matrix(turned)], axis=-1)
-        phi[:, self._columns] = six.reshape(len(states), 6 * count)
-        return Places(columns_to_states(self.tree, phi), origin, turned, joints, rows[:, 4 * count :])
+        free = np.empty((len(states), self.tree.state_size))
+        free[:, self._entries] = np.concatenate(
+            [origin - self._drawn, quaternion_from_matrix(turned)], axis=-1
+        )
+        return Places(free, origin, turned, joints, rows[:, 4 * count :])
 
     def motion(
         self, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute velocities and accelerations (B, P) of centres, rotations and point masses.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute twists (B, N, 6) of the bodies at their centres, and their rates, from those of the tree.
 
-        `phid` and `phidd` are those of the coordinates of the tree.
+        Return also the accelerations (B, L, 3) of the point masses.
         """
-        _, G, H = self._moving.arrays(states)
-        bias = np.einsum("bpmn,bm,bn->bp", H, phid, phid)
-        return np.einsum("bpn,bn->bp", G, phid), np.einsum("bpn,bn->bp", G, phidd) + bias
-
-    def twists(self, rates: np.ndarray) -> np.ndarray:
-        """Return twists (B, N, 6) of the bodies at their centres, or their rates, from `motion` (B, P)."""
-        v = _vectors(rates)
+        series = np.stack([phid, phidd, np.zeros_like(phid)], axis=1)
         count = len(self._drawn)
-        return np.concatenate([v[:, :count], v[:, count : 2 * count]], axis=-1)
+        v = self._moving.motion(states, series)[:, 1:]
+        v = v.reshape(len(states), 2, 2 * count + len(self._lump_body), 3)
+        twists = np.concatenate([v[:, :, :count], v[:, :, count : 2 * count]], axis=-1)
+        return twists[:, 0], twists[:, 1], v[:, 1, 2 * count :]
 
-    def inertia(self, places: Places, rates: np.ndarray, accelerations: np.ndarray) -> np.ndarray:
-        """Compute forces and moments (B, N, 6) about the centres for a motion, by Newton–Euler equations."""
-        omega, a = self.twists(rates)[..., 3:], self.twists(accelerations)
+    def inertia(self, places: Places, twists: np.ndarray, rates: np.ndarray, lumps: np.ndarray) -> np.ndarray:
+        """Compute forces and moments (B, N, 6) about the centres for a `motion`, by Newton and Euler."""
+        omega = twists[..., 3:]
         J = places.turned @ self._inertia @ np.swapaxes(places.turned, -1, -2)
         momentum = np.einsum("bnij,bnj->bni", J, omega)
-        wrench = np.empty_like(a)
-        wrench[..., :3] = self._mass[:, None] * a[..., :3]
-        wrench[..., 3:] = np.einsum("bnij,bnj->bni", J, a[..., 3:]) + np.cross(omega, momentum)
-        force = self._lump_mass[:, None] * _vectors(accelerations)[:, 2 * len(self._drawn) :]
+        wrench = np.empty_like(rates)
+        wrench[..., :3] = self._mass[:, None] * rates[..., :3]
+        wrench[..., 3:] = np.einsum("bnij,bnj->bni", J, rates[..., 3:]) + np.cross(omega, momentum)
+        force = self._lump_mass[:, None] * lumps
         arm = places.lumps - places.origin[:, self._lump_body]
-        lumps = np.concatenate([force, np.cross(arm, force)], axis=-1)
         on = np.arange(len(self._drawn))[:, None] == self._lump_body
-        return wrench + on.astype(float) @ lumps
+        return wrench + on.astype(float) @ np.concatenate([force, np.cross(arm, force)], axis=-1)
 
     def applied(self, places: Places, force: np.ndarray, twists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute load and drag (B, N, 6) of gravity, forces, springs and dampers, for twists of bodies."""
@@ -304,14 +312,16 @@ class FreeBodies:
         """Compute G (B, R, N, 6) of rows: forces and moments on the bodies for unit loads at the rows."""
         return self.by_body(question.arrays(places.states)[1])
 
-    def ties_first_order(self, places: Places, left: np.ndarray) -> np.ndarray:
-        """Compute G (B, K, N, 6) of couplings and fixed distances.
+    def joint_rows(self, places: Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute G of the closure rows of all joints (B, R, N, 6), and of their coordinates (B, F, N, 6).
 
-        `left` (B, F, N, 6) is that of the joint coordinates.
+        Return also that of the couplings and fixed distances (B, K, N, 6).
         """
+        G, first, last = self.first_order(self._rows, places), len(self.owner), len(self.owner_left)
+        left, rods = G[:, first : first + last], G[:, first + last :]
         coupled = np.einsum("fk,bfnc->bknc", self.on_joint_coordinates, left)
-        count = len(self.ties) - self._rods.layout.rows.height
-        return np.concatenate([coupled[:, :count], self.first_order(self._rods, places)], axis=1)
+        count = len(self.ties) - rods.shape[1]
+        return G[:, :first], left, np.concatenate([coupled[:, :count], rods], axis=1)
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
         """Return wrenches (B, R, 6) on the second bodies of the joints of rows, about the joint points."""
