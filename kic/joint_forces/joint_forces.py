@@ -216,7 +216,7 @@ class JointForces(Printable, Tabular):
 
     @cached_property
     def _violations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Masks (..., K) of contacts that would pull, and that slip."""
+        """Pair of masks (..., K) of contacts that would pull, and that slip."""
         return self._contact_check.classify(self._certain, CONTACT_LOAD_RTOL * self._load_scale)
 
     @property
