@@ -78,6 +78,7 @@ def call_kernels(models: dict[str, str]) -> None:
     The order is such that two processes compile few kernels twice: those that both need come late.
     """
     from kic.io.toml import load
+    from kic.simulation.controllers import OperationalSpaceControl
 
     for name, row in models.items():
         m = load(name)
@@ -87,6 +88,9 @@ def call_kernels(models: dict[str, str]) -> None:
         if name in _CLOSED:
             track_paths(c)
         m.simulate(1e-3, near=c)
+        control = OperationalSpaceControl(m, {row: 0.0}, 1.0, 1.0)
+        control.start(near=c)
+        control(0.0, (c.state[: m.dof], [0.0] * m.dof))
 
 
 def call_differentiable_kernels(c: Configuration, row: str) -> None:

@@ -46,12 +46,6 @@ class Rows:
     offsets: tuple[tuple[int, float], ...] = ()
     distances: tuple[str, ...] = ()
 
-    @property
-    def turns(self) -> np.ndarray:
-        """True for rows (P,) whose value is determined up to full turns: angles of cut joints."""
-        places = np.arange(len(self.labels)) if self.select is None else self.select
-        return np.isin(places, [row for row, *_ in self.angles])
-
     def complete(self, values: np.ndarray) -> np.ndarray:
         """Complete the values (..., height) in place: reference values, and angles of cut joints by atan2."""
         for row, reference in self.offsets:
@@ -75,10 +69,10 @@ class Rows:
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
-        return apart - self._turns * np.round(apart.real / (2 * np.pi))
+        return apart - self.turns * np.round(apart.real / (2 * np.pi))
 
     @cached_property
-    def _turns(self) -> np.ndarray:
+    def turns(self) -> np.ndarray:
         """Full turns (P,) of the rows: 2π of angles of cut joints, 0 of others."""
         angles = {row for row, *_ in self.angles}
         rows = range(self.height) if self.select is None else self.select

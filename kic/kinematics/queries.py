@@ -44,6 +44,7 @@ _MODULES = {
     "stages_in_coordinates": "runge_kutta",
     "operational": "operational_space",
     "resolution": "redundancy",
+    "feedback": "row_feedback",
     "links": "body_contributions",
 }
 # functions of a plan that return the length of the scratch array, or the ends of its parts

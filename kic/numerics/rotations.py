@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import atan2, factorial, hypot, sqrt
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -84,32 +84,6 @@ def is_rotation(R: np.ndarray) -> bool:
 def vector_from_matrix(R: np.ndarray) -> np.ndarray:
     """Return the rotation vector (..., 3), of length at most π, of a rotation matrix (..., 3, 3)."""
     return vector_from_quaternion(quaternion_from_matrix(R))
-
-
-def vector_from_one_matrix(R: np.ndarray) -> np.ndarray:
-    """Return `vector_from_matrix` of one real matrix (3, 3) in a few microseconds, for control loops.
-
-    Up to a right angle and somewhat beyond, the vector follows from the antisymmetric part, otherwise
-    from the quaternion of Shepperd (1978), whose largest component is computed first.
-    """
-    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
-    trace, x, y, z = a + e + i, h - f, c - g, d - b  # 1 + 2 cos, and 2 sin along the axis
-    if trace > 0:
-        size = hypot(x, y, z)
-        # asin(s)/s by its series where the angle is small
-        ratio = atan2(size, trace - 1) / size if size > 1e-3 else 0.5 + size**2 / 48 + 3 * size**4 / 1280
-        return np.array((ratio * x, ratio * y, ratio * z))
-    largest = max(a, e, i)
-    twice = sqrt(max(1 + 2 * largest - trace, 0.0))  # of the largest component
-    if largest == a:
-        w, x, y, z = x / twice, twice, (b + d) / twice, (c + g) / twice
-    elif largest == e:
-        w, x, y, z = y / twice, (b + d) / twice, twice, (f + h) / twice
-    else:
-        w, x, y, z = z / twice, (c + g) / twice, (f + h) / twice, twice
-    size = hypot(x, y, z)
-    ratio = 2 * atan2(size, w) / size if w >= 0 else -2 * atan2(size, -w) / size
-    return np.array((ratio * x, ratio * y, ratio * z))
 
 
 def matrix_from_quaternion(q: Sequence[float]) -> np.ndarray:

@@ -17,7 +17,7 @@ from kic.kinematics.outputs import make_rows
 from kic.kinematics.queries import kernel
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array, reals
-from kic.numerics.rotations import is_rotation, vector_from_matrix, vector_from_one_matrix
+from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import ARGUMENTS, Program, Table
 from kic.transfer.targets import axis_items, placed_reference
@@ -41,12 +41,15 @@ class RowMotion:
         Orientation of each part, in the order of `RowEvaluator.turned`.
     rate : (..., P) or None
         Rates of the rows, if those of the coordinates were given.
+    table : (n,)
+        Without a batch: values, axes of the parts and G, at the places of `RowEvaluator.places`.
     """
 
     value: np.ndarray
     G: np.ndarray
     R: list[np.ndarray]
     rate: np.ndarray | None = None
+    table: np.ndarray
     _table: Table
     _states: np.ndarray
     _batch: tuple[int, ...]
@@ -62,8 +65,10 @@ class RowEvaluator:
     ----------
     labels : tuple of str
         The P rows.
-    turned : dict of str to slice or list of int
+    turned : dict of str to list of int
         Body or frame, and the places of its angular velocities among the rows.
+    places : tuple of int
+        Offsets of axes and G in `RowMotion.table`.
     """
 
     def __init__(
@@ -72,15 +77,13 @@ class RowEvaluator:
         model.require_real("A pose for control loops", "Use coefficients() and pose().")
         tree, rows = model.tree, make_rows(model.tree, names_of(of, least=1))
         self.labels, self.valued = rows.labels, rows.valued
-        self.turned: dict[str, Any] = {}
+        self.turned: dict[str, list[int]] = {}
         items = list(rows.source)
         for name in dict.fromkeys(label.rpartition(".")[0] for label in rows.labels):
             part = tree.description._parts.get(name)
             wanted = [f"{name}.{w}" for w in _OMEGA]
             if isinstance(part, Body | Frame) and set(wanted) <= set(rows.labels):
-                places = [rows.labels.index(label) for label in wanted]
-                a, b = places[0], places[-1] + 1
-                self.turned[name] = slice(a, b) if places == list(range(a, b)) else places
+                self.turned[name] = [rows.labels.index(label) for label in wanted]
                 items += axis_items(tree, part)
         table, vectors, height = pack(tree, items)
         select = np.arange(rows.height) if rows.select is None else rows.select
@@ -88,7 +91,6 @@ class RowEvaluator:
         whole = np.array_equal(select, np.arange(len(select)))
         self._select: Any = slice(0, len(select)) if whole else select
         self._rows, self._model, self._first = rows, model, rows.height
-        self._places = tuple(self.turned.values())
         full = replace(rows, items=table, vectors=vectors, height=height, source=tuple(items), select=select)
         self._program = Program(model.transfer_for(wrt), full, 1, model=model)
         self.transfer = self._program.transfer
@@ -97,6 +99,8 @@ class RowEvaluator:
         self._views = whole and not self._completed and self.transfer.permutation is None
         hot = self.transfer.is_compiled and not rows.euler
         self._one = (model.tree.state_size,) if hot else None
+        P = len(rows.labels)
+        self.places = (rows.height, height) if self._views else (P, P + 9 * len(self.turned))
 
     def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
         """Return the motion of the rows at a state, in earlier results `out` if they are given."""
@@ -151,26 +155,58 @@ class RowEvaluator:
             values = self._rows.complete(values.copy())
         made.value = values[..., self._select]
         made.G = self.transfer.in_coordinates([made._jacobian[..., self._select, :]], (1,))[0]
+        if made._batch == ():
+            axes = made._values[self._first :]
+            made.table = (
+                made._table.T[0] if self._views else np.concatenate((made.value, axes, made.G.reshape(-1)))
+            )
 
-    def error(self, now: RowMotion, value: np.ndarray, R: Iterable[np.ndarray]) -> np.ndarray:
-        """Return the error (..., P), desired minus actual: lengths, angles, and rotation vectors.
+    def shortest(self, apart: np.ndarray) -> np.ndarray:
+        """Return differences (..., P) of values, those of angles known modulo full turns reduced to ±π."""
+        return self._rows.shortest(apart) if self._rows.angles else apart
 
-        `value` (..., P) are desired values, of which those of angular velocities do not count; `R` are
-        desired orientations.
+
+class RowFeedback:
+    """Gains times the errors of rows and of their rates, in one kernel call; real numbers only.
+
+    Parameters
+    ----------
+    rows : RowEvaluator
+        The P rows.
+    gains : (P, 2 P)
+        Gains of errors, then of their rates.
+    null_damping : float
+        Rate d (1/s) at which rates of the null space follow those wanted.
+    measured : bool
+        True if the rows are the coordinates, so that tables (P,) hold their values only.
+    """
+
+    def __init__(
+        self, rows: RowEvaluator, gains: np.ndarray, null_damping: float = 0.0, measured: bool = False
+    ) -> None:
+        P, M, turned = (
+            len(rows.labels),
+            len(rows.coordinates),
+            [k for own in rows.turned.values() for k in own],
+        )
+        places = (0, -1) if measured else rows.places
+        self._plan = np.array([P, M, len(rows.turned), *places, *turned])
+        self._numbers = np.concatenate(([null_damping], rows._rows.turns, gains.reshape(-1)))
+        self._scratch, out = np.empty(2 * P * M + P * P + 3 * P), np.empty(2 * P + M)
+        self._out, self._parts = out, (out[:P], out[P : 2 * P], out[2 * P :])
+        self._entry = kernel("feedback")
+
+    def __call__(
+        self, table: np.ndarray, q: np.ndarray, R: np.ndarray, qd: np.ndarray, v: np.ndarray, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return feedback (P,), rates (P,) of the rows and null accelerations d (P z − v) (M,), all reused.
+
+        `table` is that of a `RowMotion`; q, R (K, 3, 3) and qd are desired, v (M,) are the rates of the
+        coordinates. The last result is arbitrary for empty z. P z is the orthogonal projection of z on the
+        null space, which is a descent direction of objectives; N z need not be one.
         """
-        error = value - now.value
-        if self._rows.angles:
-            error = self._rows.shortest(error)
-        for places, wanted, R_now in zip(self._places, R, now.R):  # noqa: B905 — `strict` takes 0.4 µs
-            error[..., places] = rotation_error(wanted, R_now)
-        return error
-
-
-def rotation_error(wanted: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Return the rotation vector (..., 3) that turns orientations R (..., 3, 3) into wanted ones."""
-    if wanted.ndim == R.ndim == 2:
-        return vector_from_one_matrix(wanted.dot(R.T))
-    return vector_from_matrix(wanted @ np.swapaxes(R, -1, -2))
+        self._entry(self._plan, self._numbers, table, q, R, qd, v, z, self._scratch, self._out)
+        return self._parts
 
 
 def parse_pose(key: str, part: Body | Frame, given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -291,6 +327,9 @@ class PoseEvaluator(Evaluator):
         self._model, self.names, self._part = model, (name,), part
         self._rows = RowEvaluator(model, name, wrt)
         self._transfer = self._rows.transfer
+        from kic.kernels.row_feedback import rotation_vector
+
+        self._vector = rotation_vector
 
     def __call__(  # type: ignore[override]
         self, state: Any, qd: Any = None, out: PoseMotion | None = None, check: bool = False
@@ -309,8 +348,9 @@ class PoseEvaluator(Evaluator):
 
     def _error(self, now: RowMotion, p: np.ndarray, R: np.ndarray) -> np.ndarray:
         """Return the error (..., 6) to a position and an orientation."""
-        moved, turn = p - now.value[..., :3], rotation_error(R, now.R[0])
-        if moved.ndim == turn.ndim == 1:
-            return np.concatenate((moved, turn))
+        moved, R_now = p - now.value[..., :3], now.R[0]
+        if moved.ndim == 1 and R.ndim == R_now.ndim == 2:
+            return np.concatenate((moved, self._vector(*R.dot(R_now.T).reshape(-1).tolist())))
+        turn = vector_from_matrix(R @ np.swapaxes(R_now, -1, -2))
         batch = broadcast_batches(p=moved.shape[:-1], R=turn.shape[:-1])
         return np.concatenate([np.broadcast_to(a, (*batch, 3)) for a in (moved, turn)], axis=-1)

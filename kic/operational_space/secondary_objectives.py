@@ -389,7 +389,7 @@ class NullSpaceRates:
         z: np.ndarray = self._offset - self._slopes * q
         for k, (objective, rows) in enumerate(self._prepared):
             self._last[k] = now = rows(state, out=self._last.get(k))
-            z += objective._slope(now.G, -rows.error(now, objective._rest, ()))
+            z += objective._slope(now.G, rows.shortest(now.value - objective._rest))
         if self._others:
             c = self._configuration(state)
             for one in self._others:

@@ -45,7 +45,7 @@ from kic.numerics.arguments import at_least, instance, is_function, names_of, po
 from kic.numerics.arrays import reals
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
 from kic.numerics.tolerances import CONDITION_MAX
-from kic.operational_space.pose import RowEvaluator, RowMotion
+from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
 from kic.operational_space.redundancy import RedundancyEvaluator
 from kic.operational_space.secondary_objectives import NullSpaceRates
 from kic.simulation.reference import Desired, Reference, held
@@ -153,7 +153,7 @@ class Control(ABC):
                 raise invalid("t", "must be one time", t)
         try:
             q, qd = measured[:2] if isinstance(measured, tuple) else (measured.q, measured.qd)
-            q, qd = np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
+            q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)  # C arrays, for the kernels
         except (AttributeError, TypeError, ValueError) as error:
             raise self._unknown_measurement(measured) from error
         if q.shape != self._size or qd.shape != self._size:
@@ -270,9 +270,7 @@ class _RowControl(Control):
         # rows that are the coordinates have their inverse dynamics, and without orientations need no kernel
         self._is_own = self.rows == self.coordinates
         self._is_measured = self._is_own and not self._rows.turned
-        self._now, self._resolved = RowMotion() if self._is_measured else None, cast("Any", None)
-        if self._now is not None:
-            self._now.R, self._now.G = [], np.eye(size)
+        self._now, self._resolved, self._z = cast("RowMotion | None", None), cast("Any", None), np.empty(0)
         self._inverse = Efforts(model, self._wrt if self._is_own else self.rows) if square else None
         self._null, self._null_damping = None, 0.0
         if square and not (secondary is None and null_damping is None):
@@ -283,21 +281,25 @@ class _RowControl(Control):
             self._resolve = RedundancyEvaluator(
                 model, self.rows, "minimum kinetic energy", "instantaneous", None, self._wrt, True
             )
-            from scipy.linalg.lapack import dposv
-
-            self._solve = dposv
             null = NullSpaceRates(model, secondary, self.rows, self._wrt)
-            self._null = null if null else None
+            self._null, self._z = null if null else None, np.zeros(size)
             self._null_damping = 0.0 if null_damping is None else at_least("null_damping", null_damping, 0.0)
             if self._null and not self._null_damping:
                 message = "`secondary` requires a positive `null_damping`, the rate at which rates follow it."
                 raise InputError(message, key="null_damping", got=null_damping)
 
+    def _feed_back(self, gains: np.ndarray) -> None:
+        """Set the gains (P, 2P) of errors and of their rates."""
+        self._feedback = RowFeedback(self._rows, gains, self._null_damping, self._is_measured)
+
     @abstractmethod
     def _law(
-        self, t: float, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray
+        self, t: float, measured: Any, want: Desired, feedback: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return accelerations (P,) of the rows, and forces (P,) at them in addition, or None."""
+        """Return accelerations (P,) of the rows, and forces (P,) at them in addition, or None.
+
+        `feedback` (P,) has the errors and their rates times the gains.
+        """
 
     def _desired(self, t: float, measured: Any) -> Desired:
         """Return the desired motion of all rows."""
@@ -306,39 +308,25 @@ class _RowControl(Control):
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return efforts (M,) at a time, for measured coordinates and rates."""
         q, qd, state = self._measurement(t, measured)
-        want, now = self._desired(t, measured), self._now
-        if self._is_measured and now is not None:
-            now.value, now.rate = q, qd
-        else:
-            self._now = now = self._rows(state, qd, now)
-        error = self._rows.error(now, want.q, want.R)
-        a, force = self._law(t, measured, want, error, want.qd - now.rate)
-        if self._inverse is None:
-            effort = self._redundant(q, qd, state, now.G, a)
-        else:
-            effort = self._inverse(state, now.rate, a)
+        want, table, G = self._desired(t, measured), q, cast("Any", None)
+        if not self._is_measured:
+            self._now = now = self._rows(state, None, self._now)
+            table, G = now.table, now.G
+        z = self._z if self._null is None else self._null(state, q)
+        feedback, rate, null = self._feedback(table, want.q, want.R, want.qd, qd, z)
+        a, force = self._law(t, measured, want, feedback)
+        if self._inverse is not None:
+            effort = self._inverse(state, rate, a)
             if not self._is_own:
-                effort = effort.dot(now.G)
-        return effort if force is None else effort + force.dot(now.G)
-
-    def _redundant(
-        self, q: np.ndarray, qd: np.ndarray, state: np.ndarray, G: np.ndarray, a: np.ndarray
-    ) -> np.ndarray:
-        """Return efforts (M,) of accelerations (P,) of the rows, and of the null space."""
-        rates = qd
-        if self._null is not None:
-            want = self._null(state, q)
-            # the orthogonal projection is a descent direction of the objectives, N z need not be one
-            _, multiplier, singular = self._solve(G.dot(G.T), G.dot(want))
-            if not singular:  # otherwise the resolution below raises an error
-                want = want - multiplier.dot(G)
-            rates = qd - want
-        z = -self._null_damping * rates
-        if self._resolved is None:
-            self._resolved = self._resolve(state, None, a, None, z, qd)
+                effort = effort.dot(G)
+        elif self._resolved is None:
+            self._resolved = self._resolve(state, None, a, None, null, qd)
+            effort = self._resolved.effort.copy()
         else:
-            self._resolve._refill(state, a, qd, z, self._resolved)
-        return self._resolved.effort.copy()
+            effort = self._resolve._refill(state, a, qd, null, self._resolved).effort.copy()
+        if force is None:
+            return effort
+        return effort + (force if G is None else force.dot(G))
 
 
 class OperationalSpaceControl(_RowControl):
@@ -402,10 +390,10 @@ class OperationalSpaceControl(_RowControl):
         wrt: _Names = None,
     ) -> None:
         super().__init__(mechanism, reference, wrt, secondary, null_damping)
-        self._gains = _gains(len(self.rows), kp=kp, kd=kd)
+        self._feed_back(_gains(len(self.rows), kp=kp, kd=kd))
 
-    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
-        return want.qdd + self._gains.dot(np.concatenate((error, rate))), None
+    def _law(self, t: Any, measured: Any, want: Desired, feedback: np.ndarray) -> Any:
+        return want.qdd + feedback, None
 
 
 class ComputedTorque(OperationalSpaceControl):
@@ -494,19 +482,18 @@ class Impedance(_RowControl):
     ) -> None:
         super().__init__(mechanism, reference, wrt, secondary, null_damping)
         size = len(self.rows)
-        self._gains = _gains(size, stiffness=stiffness, damping=damping)
+        self._feed_back(_gains(size, stiffness=stiffness, damping=damping))
         if (inertia is None) != (sensor is None):
             key = "sensor" if sensor is None else "inertia"
             raise InputError("`inertia` and `sensor` must be given together, or neither.", key=key)
         self._mobility = None if inertia is None else _inverse_gain("inertia", inertia, size)
         self._sensor = None if sensor is None else _Sensor(sensor, size)
 
-    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
-        force = self._gains.dot(np.concatenate((error, rate)))
+    def _law(self, t: Any, measured: Any, want: Desired, feedback: np.ndarray) -> Any:
         if self._sensor is None:
-            return want.qdd, force
+            return want.qdd, feedback
         f = self._sensor(t, measured)
-        return want.qdd + self._mobility @ (force + f), -f
+        return want.qdd + self._mobility @ (feedback + f), -f
 
 
 class Admittance(OperationalSpaceControl):
@@ -585,7 +572,7 @@ class Admittance(OperationalSpaceControl):
         self._advance(float(t))
         self._x[2 * n :] = self._sensor(t, measured)
         moved, speed, later = self._x[:n], self._x[n : 2 * n], (self._rates @ self._x)[n : 2 * n]
-        R, qd, qdd = list(want.R), want.qd + speed, want.qdd + later
+        R, qd, qdd = want.R.copy(), want.qd + speed, want.qdd + later
         for k, places in enumerate(self._rows.turned.values()):
             turn = matrix_from_quaternion(quaternion_from_vector(moved[places]).tolist())
             w, wd = turning_rates(moved[places], speed[places], later[places])
@@ -676,12 +663,15 @@ class HybridForcePosition(_RowControl):
         if not isinstance(force, Mapping) or not force:
             raise invalid("force", "must be a dict of rows and forces", force)
         super().__init__(mechanism, reference, wrt, secondary, null_damping, names_of(force, "force"))
-        n = self._moved = self._reference.size
-        self._gains = _gains(n, kp=kp, kd=kd)
+        n, rows = self._reference.size, len(self.rows)
+        gains = np.zeros((rows, 2, rows))
+        gains[:n, :, :n] = _gains(n, kp=kp, kd=kd).reshape(n, 2, n)
         # time is the only argument of a function; numbers are constants
         self._force = [(name, f if is_function(f) else _constant(name, f)) for name, f in force.items()]
-        self._kd_force, self._feedback = (at_least(*x, 0.0) for x in (("kd_force", kd_force), ("gain", gain)))
-        if (sensor is None) != (self._feedback == 0):
+        gains[n:, 1, n:] = at_least("kd_force", kd_force, 0.0) * np.eye(rows - n)
+        self._feed_back(gains.reshape(rows, 2 * rows))
+        self._moved, self._gain = n, at_least("gain", gain, 0.0)
+        if (sensor is None) != (self._gain == 0):
             key = "sensor" if sensor is None else "gain"
             raise InputError("`gain` and `sensor` must be given together, or neither.", key=key)
         self._sensor = None if sensor is None else _Sensor(sensor, len(force))
@@ -691,18 +681,16 @@ class HybridForcePosition(_RowControl):
         q, qd, qdd = (np.append(a, none) for a in (want.q, want.qd, want.qdd))
         return Desired(q, want.R, qd, qdd)
 
-    def _law(self, t: Any, measured: Any, want: Desired, error: np.ndarray, rate: np.ndarray) -> Any:
-        n = self._moved
-        a, force = self._kd_force * rate, np.zeros(len(error))
-        a[:n] = want.qdd[:n] + self._gains.dot(np.concatenate((error[:n], rate[:n])))
+    def _law(self, t: Any, measured: Any, want: Desired, feedback: np.ndarray) -> Any:
+        n, force = self._moved, np.zeros(len(feedback))
         for k, (name, f) in enumerate(self._force):
             pressed = reals(f(t))
             if pressed is None or pressed.shape != ():
                 raise invalid("force", f"must return a finite number for '{name}' at t = {t:g}", f(t))
             force[n + k] = pressed
         if self._sensor is not None:
-            force[n:] += self._feedback * (force[n:] + self._sensor(t, measured))
-        return a, force
+            force[n:] += self._gain * (force[n:] + self._sensor(t, measured))
+        return want.qdd + feedback, force
 
 
 def _constant(name: str, value: Any) -> Callable[[float], float]:
@@ -763,8 +751,9 @@ class GravityCompensation(Control):
             self._reference = Reference(self._model, reference)
             self._rows = RowEvaluator(self._model, self._reference.names, self._wrt)
             self.rows = self._rows.labels
-            self._kp = _gain("kp", kp, len(self.rows))
-        self._kd = _gain("kd", kd, len(self.rows or self.coordinates))
+            self._feedback = RowFeedback(self._rows, _gains(len(self.rows), kp=kp, kd=kd))
+        else:
+            self._kd = _gain("kd", kd, len(self.coordinates))
 
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return efforts (M,) at a time, for measured coordinates and rates."""
@@ -772,10 +761,9 @@ class GravityCompensation(Control):
         effort: np.ndarray = self._inverse(state, self._rest, self._rest)
         if self._reference is None:
             return effort - self._kd @ qd
-        want, now = self._reference(t), self._rows(state, qd, self._now)
-        self._now = now
-        error = self._rows.error(now, want.q, want.R)
-        return effort + (self._kp @ error + self._kd @ (want.qd - now.rate)) @ now.G
+        want, self._now = self._reference(t), self._rows(state, None, self._now)
+        force = self._feedback(self._now.table, want.q, want.R, want.qd, qd, np.empty(0))[0]
+        return effort + force.dot(self._now.G)
 
 
 class LQR(Control):

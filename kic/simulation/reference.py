@@ -19,7 +19,7 @@ from kic.trajectory.orientation import OrientationTrajectory
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
 
-_ZEROS = np.zeros(3)
+_ZEROS, _NO_PARTS = np.zeros(3), np.empty((0, 3, 3))
 # value, rate and acceleration of rows at a time, or more derivatives
 Sample = Callable[[float], Any]
 # orientation (3, 3), and its angular velocity and acceleration (2, 3), at a time
@@ -29,11 +29,11 @@ Turning = Callable[[float], tuple[np.ndarray, Any]]
 class Desired(NamedTuple):
     """Desired motion of P rows at one time.
 
-    Values (P,) of angular velocities are arbitrary; `R` has the orientations (3, 3).
+    Values (P,) of angular velocities are arbitrary; `R` has the orientations (K, 3, 3). All are C arrays.
     """
 
     q: np.ndarray
-    R: list[np.ndarray]
+    R: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray
 
@@ -88,8 +88,7 @@ class Reference:
         if self._single is not None:
             return self._single(t)
         parts = [sample(t) for sample in self._samples]
-        q, qd, qdd = (np.concatenate([part[k] for part in parts]) for k in (0, 2, 3))
-        return Desired(q, [R for part in parts for R in part.R], qd, qdd)
+        return Desired(*(np.concatenate([part[k] for part in parts]) for k in range(4)))
 
     def _add(self, names: tuple[str, ...], size: int, sample: Callable[[float], Desired]) -> None:
         self._samples.append(sample)
@@ -181,12 +180,12 @@ class Reference:
 
         if not is_function(motion):
             p, R = placed(motion)
-            fixed = Desired(np.concatenate((p, _ZEROS)), [R], *np.zeros((2, 6)))
+            fixed = Desired(np.concatenate((p, _ZEROS)), np.array([R]), *np.zeros((2, 6)))
             return lambda t: fixed
 
         def sample(t: float) -> Desired:
             (p, R), rate, acceleration = self._three(name, motion(t), placed, 6)
-            return Desired(np.concatenate((p, _ZEROS)), [R], rate, acceleration)
+            return Desired(np.concatenate((p, _ZEROS)), np.array([R]), rate, acceleration)
 
         return sample
 
@@ -230,7 +229,7 @@ def _valued(place: Sample) -> Callable[[float], Desired]:
 
     def sample(t: float) -> Desired:
         q, qd, qdd = place(t)[:3]
-        return Desired(q, [], qd, qdd)
+        return Desired(q, _NO_PARTS, qd, qdd)
 
     return sample
 
@@ -240,7 +239,7 @@ def _turned(turning: Turning) -> Callable[[float], Desired]:
 
     def sample(t: float) -> Desired:
         R, (w, wd) = turning(t)
-        return Desired(_ZEROS, [R], w, wd)
+        return Desired(_ZEROS, R[None], w, wd)
 
     return sample
 
@@ -253,7 +252,7 @@ def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
         R, motion[1:, 3:] = turning(t)
         motion[:, :3] = place(t)[:3]
         q, qd, qdd = motion
-        return Desired(q, [R], qd, qdd)
+        return Desired(q, R[None], qd, qdd)
 
     return sample
 
@@ -302,7 +301,7 @@ class _AboutAxis:
 
         def sample(t: float) -> Desired:
             q, qd, qdd, _ = at(t)
-            return Desired(q, [matrix(q, 3)], qd, qdd)
+            return Desired(q, matrix(q, 3)[None], qd, qdd)
 
         return sample
 
