@@ -369,8 +369,8 @@ class Configuration(Printable, Tabular, Animated):
         rows = query.layout.rows
         if not rows.holonomic:
             raise InputError(
-                f"'{of}' includes angular velocities, which have no value. Name a point, or use the pose() "
-                "of a body.",
+                f"'{of}' includes angular velocities, which have no value. Name a point or rows such as "
+                f"'{of.partition('.')[0]}.x', or use the pose() of a body.",
                 name=of,
             )
         values = self._masked(self._model.values(of, self._states))

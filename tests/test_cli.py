@@ -1001,7 +1001,21 @@ def test_simulate_shows_and_takes_actuators(tmp_path):
         )
         assert told["q"] == control.q.tolist()
         assert told["control"]["command"] == control.control.command.tolist()
+    (tmp_path / "drive.py").write_text(
+        "import kic\nslow = kic.Sampling(1e-3, gives='voltages', delay=5e-4)\n" + law.format("controller")
+    )
+    given = ("--controller", str(tmp_path / "drive.py"), "--sample-time", "slow", "--voltage", "motor=0")
+    told = json.loads(run("simulate", "four-bar-motor", *given, "--for", "0.02", "--json"))
+    control = kic.load("four-bar-motor").simulate(
+        np.linspace(0, 0.02, 11),
+        controller=lambda t, now: -3 * now.q[0] - now.qd[0],
+        sample_time=kic.Sampling(1e-3, gives="voltages", delay=5e-4),
+        voltage=0.0,
+    )
+    assert told["voltage"] == control.voltage.tolist()
+    assert np.abs(control.voltage).max() > 0
     for words, message in (
+        (("--controller", str(tmp_path / "drive.py"), "--sample-time", "fast"), "name of a kic.Sampling"),
         (("--controller", str(tmp_path / "none.py"), "--sample-time", "1"), "FileNotFoundError"),
         (("--controller", f"{tmp_path / 'hold.py'}:third", "--sample-time", "1"), "has no 'third'"),
         (("--controller", str(tmp_path / "hold.py")), "requires --sample-time"),

@@ -37,6 +37,29 @@ def test_curves_of_efforts_and_joint_forces():
     assert np.allclose(force.get_lines()[2].get_ydata(), size, rtol=1e-14)
 
 
+def test_curves_of_shared_efforts():
+    """Two cranks share the load by the least squares of efforts over limits, a multiple of G limits²."""
+    pytest.importorskip("matplotlib")
+    turn, limits = kic.trajectory.at_speed(PATH, 10.0), np.array([5.0, 2.0])
+    shared = {"actuators": ["A", "D"], "criterion": "limits", "effort_limits": {"A": 5.0, "D": 2.0}}
+    effort, power = turn.plot(["efforts", "powers"], **shared).axes
+    shown = np.stack([line.get_ydata() for line in effort.get_lines()], axis=1)
+    G = PATH.coefficients(["A", "D"]).G[..., 0]
+    share = G * limits**2
+    want = turn.effort() * share / (G * share).sum(axis=1, keepdims=True)
+    assert np.allclose(shown, want, rtol=1e-9, atol=1e-12)
+    shown = np.stack([line.get_ydata() for line in power.get_lines()], axis=1)
+    assert np.allclose(shown, want * 10.0 * G, rtol=1e-9, atol=1e-12)
+    for of, key, given in (
+        ("A", "actuators", {"actuators": "A"}),
+        ("joint forces", "criterion", {"criterion": "limits"}),
+        ("efforts", "criterion", {"criterion": "limits"}),
+    ):
+        with pytest.raises(kic.InputError) as caught:
+            turn.plot(of, **given)
+        assert caught.value.key == key
+
+
 def test_metrics_are_found_by_their_argument():
     arm = kic.load("horn-two-link")
     w = kic.metrics.min_singular_value()

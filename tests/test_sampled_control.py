@@ -1,6 +1,7 @@
 """Sampled controllers and efforts of actuators in simulations, against closed-form equations of motion."""
 
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -482,6 +483,33 @@ def test_a_continued_run_keeps_the_clock_of_its_controller():
     # another sample time continues from the last sample
     other = m.simulate(0.03, near=run, **{**given, "sample_time": kic.Sampling(3e-3)})
     assert other.control.t[20:] == pytest.approx([0.022, 0.025, 0.028], abs=1e-12)
+
+
+@pytest.mark.parametrize("later", [0.0, 5e-4, 9e-3])
+def test_pending_efforts_keep_their_delay(later):
+    """A point mass pushed by known pulses, against its closed form; the second part has another delay."""
+    m = kic.Mechanism(
+        "cart",
+        bodies=[kic.Body("cart", mass=2.0, com=(0, 0, 0), inertia=0.0)],
+        joints=[kic.Joint("S", "prismatic", ("ground", "cart"), at=(0, 0, 0), axis=(1, 0, 0))],
+    )
+
+    def law(t, now):
+        return 1.0 + 1000 * t**2
+
+    first = m.simulate(0.01, controller=law, sample_time=kic.Sampling(2e-3, delay=5e-3))
+    run = m.simulate(0.02, near=first, controller=law, sample_time=kic.Sampling(2e-3, delay=later))
+    t = 2e-3 * np.arange(10)
+    assert run.control.t == pytest.approx(t, abs=1e-12)
+    assert run.control.effective == pytest.approx(t + np.where(t < 0.00999, 5e-3, later), abs=1e-12)
+    # the latest sample that has arrived acts
+    ends = np.union1d(run.control.effective, [0.0, 0.02])
+    ends = ends[ends < 0.02 + 1e-12]
+    rate = 0.0
+    for a, b in pairwise(ends):
+        arrived = np.flatnonzero(run.control.effective < (a + b) / 2)
+        rate += (b - a) * (law(t[arrived.max()], None) if len(arrived) else 0.0) / 2.0
+    assert run.qd[-1, 0] == pytest.approx(rate, rel=1e-8)
 
 
 @pytest.mark.parametrize("inductance", [0.0, 2e-3])

@@ -33,8 +33,9 @@ GROUPS = {"rates": ".rate", "efforts": ".effort", "powers": ".power"}
 @click.option("--controller", metavar="FILE[:NAME]",
               help="Sample the function NAME of a Python file, by default controller, and hold its efforts "
                    "between samples; with --sample-time.")  # fmt: skip
-@click.option("--sample-time", type=float, metavar="TIME",
-              help="Set the time between samples of --controller.")  # fmt: skip
+@click.option("--sample-time", metavar="TIME|NAME",
+              help="Set the time between samples of --controller, or name a kic.Sampling of its file, with "
+                   "delay, noise, limits or voltages.")  # fmt: skip
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
               help="Apply constant voltages to these motors, or torques to ideal torque sources; others get "
                    "0 V, which brakes DC motors, or no torque. Repeatable.")  # fmt: skip
@@ -68,7 +69,7 @@ def simulate(
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
     controller: str | None,
-    sample_time: float | None,
+    sample_time: str | None,
     voltages: tuple[str, ...],
     currents: tuple[str, ...],
     contacts: Literal["stop", "hold"],
@@ -90,6 +91,7 @@ def simulate(
       kic simulate gough-stewart --for 0.2 --save fall.npz
       kic simulate walking-machine --effort B1=5,C1=-5 --of efforts,powers --for 0.1
       kic simulate four-bar --controller hold.py --sample-time 1e-3
+      kic simulate four-bar-motor --voltage motor=0 --controller drive.py --sample-time slow
       kic simulate puma560-motors --voltage waist_motor=12 --voltage shoulder_motor=5
       kic simulate four-bar-motor --voltage motor=6 --current motor=1.5
       kic simulate quadruped --for 0.1 --contacts hold
@@ -99,7 +101,8 @@ def simulate(
 
     Names of --effort that are no coordinates are actuators: joints, distances or rows. With --controller,
     efforts act at the declared actuators. Its function takes the time and measured rows and returns one
-    effort for each: def controller(t, now): return -5 * now.q - now.qd. It may be one of kic.controllers.
+    effort for each: def controller(t, now): return -5 * now.q - now.qd. It may be one of kic.controllers. For
+    voltages of motors, define slow = kic.Sampling(1e-3, gives="voltages") and give --voltage for the start.
 
     With --voltage the motors are simulated, including rotors, damping and circuits. Currents start at 0 or at
     the --current values; the current of a motor without inductance follows the voltage from the start.
@@ -147,8 +150,7 @@ def simulate(
                 "a coordinate" if acting is None else "an actuator", rows, efforts, "--effort"
             ),
             actuators=acting,
-            controller=None if controller is None else _controller(controller),
-            sample_time=sample_time,
+            **_sampled(controller, sample_time),
             qd=parsing.parse_rates(mechanism, coordinates, rates),
             wrt=names,
             voltage=parsing.parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
@@ -176,12 +178,14 @@ def _is_group(mechanism: Mechanism, name: str) -> bool:
     return name in GROUPS and name not in mechanism._parts
 
 
-def _controller(given: str) -> Any:
-    """Return the controller FILE[:NAME]."""
+def _sampled(given: str | None, time: str | None) -> dict[str, Any]:
+    """Return the controller FILE[:NAME], and the time or Sampling between its samples."""
     import runpy
 
     from kic.errors import InputError, shorten_words
 
+    if given is None:
+        return {"sample_time": time}
     file, name = (given, "controller") if given.endswith(".py") else given.rpartition(":")[::2]
     try:
         there = runpy.run_path(file)
@@ -192,7 +196,14 @@ def _controller(given: str) -> Any:
     if name not in there:
         message = f"--controller: {file} has no '{name}'. Define it, or give FILE:NAME of another function."
         raise InputError(message, key="--controller", got=given)
-    return there[name]
+    sampling: Any = there.get(time or "", time)
+    if isinstance(sampling, str):
+        try:
+            sampling = float(sampling)
+        except ValueError:
+            message = f"--sample-time must be a time or the name of a kic.Sampling in {file}, got {time}."
+            raise InputError(message, key="--sample-time", got=time) from None
+    return {"controller": there[name], "sample_time": sampling}
 
 
 def _summary(run: Simulation, outputs: list[str]) -> Summary:

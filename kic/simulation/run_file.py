@@ -230,7 +230,7 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
         if controlled not in (acting, tuple(motor.name for motor in mechanism.motors) if motors else acting):
             raise _RunFileError("its controller has other actuators", key="controlled")
         count, sizes = len(arrays[CONTROL_ARRAYS[0]]), (len(measured), len(controlled))
-        several = (None, *(sizes[k] for k in (0, 0, 1, 1)))
+        several = (None, *(sizes[k] for k in (0, 0, 1, 1)), None)
         shapes |= {
             key: (count,) if n is None else (count, n) for key, n in zip(CONTROL_ARRAYS, several, strict=True)
         }

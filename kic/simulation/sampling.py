@@ -31,7 +31,7 @@ SAMPLE_RTOL = 1e-6
 # largest number of samples in a run
 SAMPLES_MAX = 100_000_000
 # arrays of `ControlSamples`
-SAMPLE_ARRAYS = ("t", "q", "qd", "command", "effort")
+SAMPLE_ARRAYS = ("t", "q", "qd", "command", "effort", "effective")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Sampling:
         Results of the controller: efforts at the actuators, or voltages of the motors, which are torques for
         ideal sources of torque. By default those of a controller of `kic.controllers`, else efforts.
     delay : float
-        Time from a sample to the change of the efforts, which may exceed the sample time.
+        Time from a sample to the change of the efforts, which may exceed the sample time. In a continued run,
+        pending efforts keep theirs.
     noise, rate_noise : float, (P,) array_like, or dict of str to float
         Standard deviations of normal errors of measured values and rates.
     quantization, rate_quantization : float, (P,) array_like, or dict of str to float
@@ -150,7 +151,9 @@ class ControlSamples(OneLine):
     command : (N, A)
         Efforts or voltages that the controller returned.
     effort : (N, A)
-        These within their limits. They act after the delay.
+        These within their limits.
+    effective : (N,)
+        Times at which they take effect, after the delay. Those of a later sample replace them.
     """
 
     _one_line = ("measured", "actuators", "t")
@@ -162,6 +165,7 @@ class ControlSamples(OneLine):
     qd: np.ndarray
     command: np.ndarray
     effort: np.ndarray
+    effective: np.ndarray
 
 
 def joined_samples(one: ControlSamples | None, other: ControlSamples | None) -> ControlSamples | None:
@@ -233,13 +237,12 @@ class Sampler:
             if not (self._is_ideal or isinstance(sampling.rng, np.random.Generator)):
                 self._rng.standard_normal((len(before.t), *self._noise.shape))
             begin = float(times[0]) + SAMPLE_RTOL * period
-            for when, effort in zip((before.t + self._delay).tolist(), before.effort, strict=True):
-                if when <= begin:
-                    self._command[:] = effort
-                else:
-                    self._pending.append((when, effort.copy()))
+            for when, effort in zip(before.effective.tolist(), before.effort, strict=True):
+                self._schedule(when, effort.copy())
+            self._apply(begin)
         count, efforts = len(self.instants), (len(self.instants), len(self.actuators))
-        self._arrays = [np.empty(shape) for shape in ((count, size), (count, size), efforts, efforts)]
+        shapes = (count, size), (count, size), efforts, efforts, (count,)
+        self._arrays = [np.empty(shape) for shape in shapes]
 
     @property
     def next(self) -> float:
@@ -264,7 +267,18 @@ class Sampler:
             effort, when = self._sample(chart, t, y), t + self._delay
             if when > t:  # at another sample the change follows the measurement
                 when = float(_rounded(np.array([when]), self.instants, SAMPLE_RTOL * self._period)[0])
-            self._pending.append((when, effort))
+            self._arrays[-1][self._count - 1] = when
+            self._schedule(when, effort)
+        self._apply(t)
+
+    def _schedule(self, when: float, effort: np.ndarray) -> None:
+        """Plan efforts of the latest sample; earlier ones that a longer delay brings later are dropped."""
+        while self._pending and self._pending[-1][0] >= when:
+            self._pending.pop()
+        self._pending.append((when, effort))
+
+    def _apply(self, t: float) -> None:
+        """Change the efforts that are due."""
         while self._pending and t >= self._pending[0][0]:
             self._command[:] = self._pending.popleft()[1]
 
@@ -280,7 +294,7 @@ class Sampler:
         now = Measurement(self.names, q.copy(), qd.copy(), applied, lambda: self._state(q, state), current)
         command = checked("controller", self._controller(t, now), self.actuators, t, now)
         effort = np.clip(command, self._lower, self._upper)
-        for array, values in zip(self._arrays, (q, qd, command, effort), strict=True):
+        for array, values in zip(self._arrays, (q, qd, command, effort), strict=False):
             array[self._count] = values
         self._count += 1
         return effort

@@ -13,9 +13,9 @@ from kic.numerics.arguments import is_function
 from kic.numerics.arrays import broadcast_batches, is_scalar, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
+from kic.operational_space.pose import parse_pose, parse_rotation
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
-from kic.transfer.targets import placed_reference
 
 # value, rotation (3, 3), rate and acceleration of some rows; a body has its position as value
 Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
@@ -272,7 +272,11 @@ class _RowPath:
         )
 
     def _pose_function(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:
-        none = np.zeros(0)
+        def parsed(pose: Any) -> tuple[np.ndarray, np.ndarray]:
+            if self.whole:
+                return parse_pose("path", self._part, pose)
+            return np.zeros(0), parse_rotation("path", self.name, pose)
+
         if is_function(motion) and not _is_pose(motion):
 
             def made(time: float) -> Sample:
@@ -285,35 +289,32 @@ class _RowPath:
                         name=self.name,
                         got=found,
                     )
-                pose = found[0]
-                rotation = pose.rotation if self.whole else pose
-                place = placed_reference(self._part, pose) if self.whole else none
                 later = [
                     self._array(w, a, self.size)
                     for w, a in zip(("rate", "acceleration"), found[1:3], strict=False)
                 ]
-                return place, rotation.as_matrix(), later[0], later[1] if len(later) > 1 else None
+                return *parsed(found[0]), later[0], later[1] if len(later) > 1 else None
 
             return made
-        rotations = motion.rotation if self.whole else motion
-        if rotations.as_matrix().shape != (len(t), 3, 3):
+        p, matrices = parsed(motion)
+        if matrices.shape != (len(t), 3, 3):
             raise InputError(
                 f"`path` must have {len(t)} poses of '{self.name}', one for each time, got shape "
-                f"{rotations.as_matrix().shape[:-2]}.",
+                f"{matrices.shape[:-2]}.",
                 key="path",
-                got=rotations.as_matrix().shape[:-2],
+                got=matrices.shape[:-2],
             )
-        from scipy.spatial.transform import RotationSpline
+        from scipy.spatial.transform import Rotation, RotationSpline
 
-        splined = RotationSpline(t, rotations)
-        places = _interpolant(t, placed_reference(self._part, motion)) if self.whole else None
+        splined = RotationSpline(t, Rotation.from_matrix(matrices))
+        places = _interpolant(t, p) if self.whole else None
 
         def posed(time: float) -> Sample:
             R = splined(time).as_matrix()
             # RotationSpline returns rates in body axes
             w, wd = R @ splined(time, 1), R @ splined(time, 2)
             if places is None:
-                return none, R, w, wd
+                return p, R, w, wd
             at, v, a = places(time)
             return at, R, np.concatenate([v, w]), None if a is None else np.concatenate([a, wd])
 

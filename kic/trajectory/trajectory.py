@@ -343,15 +343,25 @@ class SampledMotion(Tabular, Animated):
         with at_times(self.t):
             return force_table(c, qd, qdd, of, self.wrt, self.applied, actuators, transmission, axis)
 
-    def plot(self, of: str | Iterable[str] | None = None, *, width: float = 3.5) -> Picture:
+    def plot(
+        self,
+        of: str | Iterable[str] | None = None,
+        *,
+        actuators: str | Iterable[str] | None = None,
+        criterion: Any = None,
+        effort_limits: Any = None,
+        width: float = 3.5,
+    ) -> Picture:
         """Plot curves over time in stacked panels.
 
         Parameters
         ----------
         of : str or list of str, optional
             Names as in `of`, each with values, velocities, accelerations and jerks; by default the
-            coordinates. "efforts" and "powers" are those of the actuators of the motion, "joint forces" the
-            magnitudes of the forces in all joints.
+            coordinates. "efforts" and "powers" are those of the actuators, "joint forces" the magnitudes of
+            the forces in all joints.
+        actuators, criterion, effort_limits
+            As in `effort`; by default those of this motion.
         width : float
             Width in inches.
 
@@ -363,25 +373,29 @@ class SampledMotion(Tabular, Animated):
         drawing = self.configuration._model.description
         panels: list[Panel] = []
         rows, labels, groups = self._rows_and_groups(of)
+        shared: Any = {"actuators": actuators, "criterion": criterion, "effort_limits": effort_limits}
+        for key, value in shared.items():
+            if value is not None and set(groups) <= ({"joint forces"} if key != "actuators" else set()):
+                message = f'`{key}` requires efforts. Name "efforts" or "powers" in `of`.'
+                raise InputError(message, key=key, got=of)
+        names = self._acting_labels(actuators)
         for order, values in enumerate(self.of(rows) if rows else ()):
             panels += motion_panels(drawing, labels, values, order)
         for name in groups:
             if name == "efforts":
-                panels += effort_panels(drawing, self._acting_labels, self.effort())
+                panels += effort_panels(drawing, names, self.effort(**shared))
             elif name == "powers":
-                names = self._acting_labels
-                panels += by_unit("power", [power_unit(drawing)] * len(names), names, self.power())
+                panels += by_unit("power", [power_unit(drawing)] * len(names), names, self.power(**shared))
             else:
-                f = self.joint_forces()
+                f = self.joint_forces(actuators=actuators)
                 size = np.linalg.norm(f.force, axis=-1)
                 lines = {joint: size[:, j] for j, joint in enumerate(f.joints)}
                 panels.append(Panel("joint force", drawing.units.force, lines))
         return draw_plots(self.t, panels, drawing.units.time, width=width)
 
-    @property
-    def _acting_labels(self) -> tuple[str, ...]:
-        """Tuple of the labels of the rows at which efforts act."""
-        names = self._acting(None)
+    def _acting_labels(self, actuators: Any = None) -> tuple[str, ...]:
+        """Return the labels of the rows at which efforts act."""
+        names = self._acting(actuators)
         return self.configuration._model.transfer_for(self.wrt).labels if names is None else names
 
     def _rows_and_groups(self, names: Any) -> tuple[list[str], tuple[str, ...], list[str]]:
@@ -398,9 +412,9 @@ class SampledMotion(Tabular, Animated):
         made: list[Variable] = motion_columns(m, labels, self.of(rows)) if rows else []
         for name in groups:
             if name == "efforts":
-                made += effort_columns(m, self._acting_labels, self.effort())
+                made += effort_columns(m, self._acting_labels(), self.effort())
             elif name == "powers":
-                powers = zip(self._acting_labels, self.power().T, strict=True)
+                powers = zip(self._acting_labels(), self.power().T, strict=True)
                 made += [Variable(f"{label}.power", power, power_unit(m)) for label, power in powers]
             else:
                 made += self.joint_forces()._table().variables  # with the efforts of actuators
