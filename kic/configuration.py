@@ -135,8 +135,8 @@ class Animated:
         port : int
             Port of the page; the next free one if it is in use.
         visuals : path, optional
-            URDF file from which the mechanism was read, whose visual meshes are shown too. The panel names
-            the meshes that are not shown.
+            URDF, SDF or MJCF file from which the mechanism was read, whose visual meshes are shown too. The
+            panel names the meshes that are not shown. MJCF requires the extra ``mujoco``.
 
         Returns
         -------

@@ -229,6 +229,71 @@ def test_what_cannot_move_is_marked() -> None:
     session.drive("D")
     session.move({"D": session.values()[0] + 3.0})
     assert session.stopped() == pytest.approx(np.array([session.mechanism["D"].at]))
+    # a leg without a point of its own is marked between its joints; a leg moves alone until all are blocked
+    session = Session(kic.load("gough-stewart").at())
+    session.move({"L1": 0.2})
+    assert session.blocked
+    for k, place in enumerate(session.stopped()):
+        ends = [
+            session.frame(m.bodies[0]) @ [*m.at, 1]
+            for m in map(session.mechanism.__getitem__, (f"U{k + 1}", f"S{k + 1}"))
+        ]
+        assert place == pytest.approx(np.mean(ends, axis=0)[:3])
+    # a driver that the lost direction leaves out is not marked
+    links = [
+        kic.Body("arm", at=(0, 0, 0)),
+        *(kic.Body(name, at=(1, 1, 0)) for name in ("one", "two", "three")),
+    ]
+    bars = kic.load("four-bar")
+    arm = kic.Joint("R", "revolute", ("ground", "arm"), at=(2, 0, 0), axis=(0, 0, 1))
+    session = Session(bars.replace(coordinates=None).add(links[0], arm).at())
+    assert session.drive("D, R")
+    session.move({"D": session.values()[0] + 3.0})
+    assert session.stopped() == pytest.approx(np.array([bars["D"].at]))
+
+
+def test_singular_configurations_nearby() -> None:
+    """The rocker drives a four-bar as far as crank and coupler are in line."""
+    session = Session(kic.load("four-bar").at())
+    assert session.singular("tip") == []
+    session.drive("D")
+    found = session.singular("tip")
+    assert len(found) == 2
+    for one in found:
+        A, B, C = (np.array(session.mechanism[name].at) for name in "ABC")
+        T = displacements(one.configuration)
+        B, C = ((T["coupler"] @ [*place, 1.0])[:3] for place in (B, C))
+        # the sine of an angle that vanishes with the square root of a measure
+        assert np.linalg.norm(np.cross(B - A, C - B)) < 1e-6 * np.linalg.norm(B - A) * np.linalg.norm(C - B)
+    distances = [abs(one.configuration.value("D") - session.values()[0]) for one in found]
+    assert distances == sorted(distances)
+    # an arm is singular where it is stretched
+    session = Session(kic.load("horn-two-link").at({"shoulder": 0.2, "elbow": 0.5}))
+    values = [one.configuration.value("elbow") for one in session.singular("tip")]
+    assert values[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_load_by_virtual_work() -> None:
+    session = Session(kic.load("gough-stewart").at([1.1, 1.2, 1.15, 1.2, 1.1, 1.0]))
+    c = session.configuration
+    F, M = np.array([10.0, -20.0, 30.0]), np.array([1.0, 2.0, -3.0])
+    for part in ("platform", "eye"):
+        G = c.coefficients([part, "platform"], order=1).G
+        work = F @ G[:3] + M @ G[-3:]
+        session.apply(part, F, M)
+        assert session.loaded(c).inverse_dynamics() == pytest.approx(c.inverse_dynamics() - work)
+        forces = session.loaded(c).joint_forces()
+        assert forces.effort == pytest.approx(c.joint_forces().effort - work)
+    session.apply("", F, M)
+    assert session.loaded(c) is c
+    # the curve of the effort follows
+    session = Session(kic.load("four-bar").at())
+    before = session.curves("tip")["effort A"]
+    session.apply("tip", np.array([0.0, -5.0, 0.0]), np.zeros(3))
+    after = session.curves("tip")
+    path = session.mechanism.at(after["A"][:, None], near=session.configuration)
+    G = path.coefficients("tip", order=1).G
+    assert after["effort A"] == pytest.approx(before + 5.0 * G[:, 1, 0], abs=1e-9)
 
 
 def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
@@ -238,6 +303,10 @@ def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
     try:
         panels = viewer._panels
         panels.ellipsoid.value, panels.plot.value, panels.part.value = "velocity", "effort A", "tip"
+        panels.loaded.value, panels.force.value, panels.moment.value = "tip", (0, 5, 0), (0, 0, 1)
+        panels._apply()
+        panels._show_singular()
+        assert "No singular" in viewer._session.message
         for box in (panels.com, panels.forces, panels.trace, panels.tables):
             box.value = True
         viewer._update()
@@ -300,6 +369,60 @@ def test_visual_meshes_of_a_robot(tmp_path: Path) -> None:
         viewer.stop()
     with raises(kic.ModelFileError):
         visual_parts(m, tmp_path / "missing.urdf")
+
+
+SDF = """<sdf version="1.9"><model name="r"><link name="base"/><link name="arm"><pose>0 0 1 0 0 0.5</pose>
+<visual name="a"><pose>0.5 0 0 0 0 0</pose><geometry><mesh><uri>model://r/meshes/arm.stl</uri>
+<scale>2 2 2</scale></mesh></geometry><material><diffuse>1 0 0 1</diffuse></material></visual>
+<visual name="b"><geometry><capsule><radius>0.5</radius><length>3</length></capsule></geometry></visual>
+<visual name="c"><geometry><mesh><uri>model://r/meshes/none.stl</uri></mesh></geometry></visual>
+<visual name="d"><pose relative_to="base"/><geometry><box><size>1 2 3</size></box></geometry></visual></link>
+<joint name="f" type="fixed"><parent>world</parent><child>base</child></joint>
+<joint name="j" type="revolute"><parent>base</parent><child>arm</child><axis><xyz>0 0 1</xyz></axis></joint>
+</model></sdf>"""
+MJCF = """<mujoco><compiler meshdir="meshes"/><asset><mesh name="arm" file="arm.stl" scale="2 2 2"/>
+<mesh name="none" file="none.stl"/><mesh name="far" file="../../far.stl"/>
+<material name="red" rgba="1 0 0 1"/></asset><worldbody>
+<geom type="plane" size="1 1 1"/><geom type="box" size="1 2 3" pos="0 0 9"/>
+<body name="arm" pos="0 0 1" euler="0 0 28.64788975654116">
+<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>
+<joint name="j" axis="0 0 1"/><geom type="mesh" mesh="arm" pos="0.5 0 0" material="red"/>
+<geom type="capsule" size="0.5 1.5"/><geom type="mesh" mesh="none"/><geom type="mesh" mesh="far"/>
+<geom type="sphere" size="7" group="3"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(("text", "suffix"), [(SDF, "sdf"), (MJCF, "xml")])
+def test_visual_meshes_of_other_formats(tmp_path: Path, text: str, suffix: str) -> None:
+    """The arm of three formats is the same: a red cube of side 2, and a capsule at its joint."""
+    trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
+    if suffix == "xml":
+        pytest.importorskip("mujoco", reason="MJCF needs mujoco")
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "r").symlink_to(tmp_path)
+    file = tmp_path / f"r.{suffix}"
+    file.write_text(text, encoding="utf-8")
+    trimesh.creation.box((1, 1, 1)).export(tmp_path / "meshes" / "arm.stl")
+    m = kic.load(file)
+    parts, missing = visual_parts(m, file)
+    reasons = {
+        "sdf": ["model://r/meshes/none.stl (no such file)", "box (relative to base)"],
+        "xml": [
+            "none.stl (no such file)",
+            "../../far.stl (outside the directory of the model)",
+            "plane (no solid)",
+        ],
+    }
+    assert missing == reasons[suffix]
+    (arm, capsule) = parts[-2:]
+    assert [part.body for part in parts] == ["ground"] * (suffix == "xml") + ["arm", "arm"]
+    assert arm.colour == (1, 0, 0, 1)
+    T = displacements(m.at([0.7]))["arm"]
+    x = np.array([np.cos(1.2), np.sin(1.2), 0])
+    moved = [part.mesh.vertices @ T[:3, :3].T + T[:3, 3] for part in (arm, capsule)]
+    assert np.abs(moved[0].mean(axis=0) - [0.5 * x[0], 0.5 * x[1], 1.0]).max() < 1e-6
+    assert np.ptp(moved[0] @ x) == pytest.approx(2.0)
+    assert np.ptp(moved[1], axis=0) == pytest.approx([1.0, 1.0, 4.0], abs=0.02)
+    assert moved[1].mean(axis=0) == pytest.approx([0, 0, 1], abs=1e-9)
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def view(
       kic view gough-stewart --at L1=1.2
       kic view ./robot.urdf --port 9000
 
-    Visual meshes of URDF files are shown too, if they are at hand.
+    Visual meshes of URDF, SDF and MJCF files are shown too, if they are at hand.
 
     The command prints the address of the page first, and serves it until Ctrl-C. No network is needed.
 
@@ -43,10 +43,11 @@ def view(
     server = serve(host, port)
     click.echo(f"The page is at {address(server)}; end with Ctrl-C.")
     try:  # the page loads during slow imports
+        from kic.io.library import SUFFIXES, find
         from kic.viewer.viewer import view as view_on
 
         configuration = parsing.configuration_of(mechanism, given, near, limits)
-        visuals = model if model.lower().endswith(".urdf") else None
+        visuals = model if find(model).suffix.lower() in SUFFIXES[1:] else None
         names = parsing.split_names(trace, "--trace")
         view_on(configuration, trace=names, visuals=visuals, server=server).wait()
     finally:

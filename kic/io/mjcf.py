@@ -93,8 +93,8 @@ def from_mjcf(
         compiled, source = model, Source(None, b"", "MuJoCo model")
     elif isinstance(model, str | os.PathLike | Element):
         root = read_root(model, "MJCF")
-        compiled, lines, left, unknown = _compiled(mujoco, root)
-        source = root.source
+        compiled, files, unknown = _compiled(mujoco, root)
+        source, lines, left = root.source, files.lines, files.remarks
     else:
         raise invalid("model", "must be a path, the text of a file or an MjModel", model)
     name = bytes(compiled.names).split(b"\0")[0].decode("utf-8", "replace") or "robot"
@@ -106,18 +106,24 @@ def from_mjcf(
     return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
 
 
-def _compiled(mujoco: Any, root: Element) -> tuple[Any, dict[tuple[str, str], int], list[Remark], set[str]]:
-    """Return the compiled model of a file without needless geometry, the lines of its parts, and remarks.
+def compiled_geometry(root: Element) -> tuple[Any, dict[str, str]]:
+    """Return the compiled model of a file with its meshes, and the reasons why shapes are left out."""
+    compiled, files, _ = _compiled(
+        import_optional("mujoco", "mujoco", "The shapes of MJCF files require MuJoCo"), root, True
+    )
+    return compiled, files.left_out
 
-    The last are the names of bodies whose inertia is unknown, because it is that of a missing mesh.
+
+def _compiled(mujoco: Any, root: Element, meshes: bool = False) -> tuple[Any, _Files, set[str]]:
+    """Return the compiled model of a file, its files, and the bodies whose inertia is that of a missing mesh.
+
+    Geometry on which no inertia depends is left out, unless `meshes` is True.
     """
     source = root.source
     if root.tag not in ("mujoco", "robot"):
         root.fail("the root of an MJCF file must be <mujoco>.")
     files = _Files(source)
-    lines = files.lines
     files.count(root)
-    remarks = files.remarks
     try:
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
@@ -125,18 +131,20 @@ def _compiled(mujoco: Any, root: Element) -> tuple[Any, dict[tuple[str, str], in
             spec = mujoco.MjSpec.from_file(str(source.path))
         if len(spec.bodies) > BODIES_MAX:  # whatever they come from
             root.fail(f"a model must have at most {BODIES_MAX:,} bodies, got {len(spec.bodies):,}. {_TRUST}")
-        remarks += _without_geometry(mujoco, spec)
-        unknown = _without_missing_files(mujoco, spec, files)
+        if meshes and len(spec.hfields):
+            files.left_out["height fields"] = "not a mesh"
+        files.remarks += _without_geometry(mujoco, spec, meshes)
+        unknown = _without_missing_files(mujoco, spec, files, meshes)
         with catch_warnings(record=True) as caught:
             simplefilter("always")
             compiled = spec.compile()
-        remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}", False) for one in caught]
+        files.remarks += [(0, f"mujoco: {' '.join(str(one.message).split())}", False) for one in caught]
     except ModelFileError:
         raise
     except (ValueError, RuntimeError, KeyError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise source.error(0, f"mujoco cannot compile it: {words[:300]}") from None
-    return compiled, lines, remarks, unknown
+    return compiled, files, unknown
 
 
 @dataclass
@@ -171,6 +179,8 @@ class _Files:
         self.folders = [] if source.path is None else [source.path.parent]
         self.lines: dict[tuple[str, str], int] = {}
         self.remarks: list[Remark] = []
+        self.left_out: dict[str, str] = {}
+        """Files of meshes that are not read, with the reason."""
         self.unknown: set[tuple[str, str]] = set()
         """Elements and attributes that have a remark because they are unknown."""
         self.known: dict[Path, dict[str, int]] = {}
@@ -358,8 +368,8 @@ def _copies(element: Element) -> tuple[int, int]:
     return int(count), int(count) if has_bodies else 0
 
 
-def _without_geometry(mujoco: Any, spec: Any) -> list[Remark]:
-    """Delete geometry on which no inertia depends; return remarks.
+def _without_geometry(mujoco: Any, spec: Any, meshes: bool) -> list[Remark]:
+    """Delete geometry on which no inertia depends, but no `meshes` if they are wanted; return remarks.
 
     Geoms keep their names, which tendons, pairs and others refer to: a small sphere replaces each.
     """
@@ -389,7 +399,7 @@ def _without_geometry(mujoco: Any, spec: Any) -> list[Remark]:
             )
             # the total mass includes that of fixed bodies
             needed &= moves[body.name] or spec.compiler.settotalmass > 0
-            if geom.meshname and needed and low <= geom.group <= high:
+            if geom.meshname and (meshes or (needed and low <= geom.group <= high)):
                 kept.add(geom.meshname)
             elif geom.meshname or geom.hfieldname:
                 _replace(mujoco, geom)
@@ -405,14 +415,14 @@ def _without_geometry(mujoco: Any, spec: Any) -> list[Remark]:
 
 
 def _replace(mujoco: Any, part: Any) -> None:
-    """Replace the shape of a geom or site by a small sphere, which has no mass."""
+    """Replace the shape of a geom or site by a small sphere, which has no mass and is not visible."""
     part.type, part.size, part.fromto = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-3] * 3, [np.nan] * 6
-    part.meshname = ""
+    part.meshname, part.rgba = "", [0.0] * 4
     if hasattr(part, "mass"):
         part.mass, part.hfieldname = 0.0, ""
 
 
-def _without_missing_files(mujoco: Any, spec: Any, files: _Files) -> set[str]:
+def _without_missing_files(mujoco: Any, spec: Any, files: _Files, meshes: bool) -> set[str]:
     """Delete meshes whose files are missing; return the bodies whose inertia they would have given."""
     missing = set()
     for mesh in spec.meshes:
@@ -423,10 +433,14 @@ def _without_missing_files(mujoco: Any, spec: Any, files: _Files) -> set[str]:
             name = name.rpartition("/")[2]
         if mesh.compiler.meshdir:
             name = f"{mesh.compiler.meshdir}/{name}".replace("\\", "/") if not name.startswith("/") else name
+        reason = "" if any((folder / name).is_file() for folder in files.folders) else "no such file"
         if not files.folders or not all(files.is_inside(folder, name) for folder in files.folders):
-            files.fail_outside(files.lines.get(("mesh", mesh.name), 0), mesh.file)
-        if not any((folder / name).is_file() for folder in files.folders):
+            if not meshes:
+                files.fail_outside(files.lines.get(("mesh", mesh.name), 0), mesh.file)
+            reason = "outside the directory of the model"
+        if reason:
             missing.add(mesh.name)
+            files.left_out[mesh.file] = reason
     unknown = set()
     for body in spec.bodies if missing else ():
         for geom in body.geoms:
@@ -434,6 +448,7 @@ def _without_missing_files(mujoco: Any, spec: Any, files: _Files) -> set[str]:
                 _replace(mujoco, geom)
                 # any inertia serves, because it is not read
                 body.mass, body.inertia, body.explicitinertial = 1.0, [1.0] * 3, True
+                body.fullinertia = [np.nan] * 6
                 unknown.add(body.name)
         for site in body.sites:
             if site.meshname in missing:

@@ -151,7 +151,7 @@ class _Model:
         own = self.element.find("pose")
         if own is not None and own.get("relative_to", "") not in ("", "world"):
             own.fail("the pose of the model must be relative to the world. Give it in world axes.")
-        T, frame = _own_pose(self.element), self.element.get("placement_frame", "")
+        T, frame = own_pose(self.element), self.element.get("placement_frame", "")
         if frame:
             T = T @ np.linalg.inv(self.pose(frame))
         self.poses = {"world": np.eye(4), "__model__": T}
@@ -159,7 +159,7 @@ class _Model:
     def pose(self, name: str) -> np.ndarray:
         """Return the pose (4, 4) of a part in the world."""
         for part in reversed(self._chain(name, self.poses, self._base)):
-            self.poses[part.get("name")] = self.poses[self._base(part)] @ _own_pose(part)
+            self.poses[part.get("name")] = self.poses[self._base(part)] @ own_pose(part)
         return self.poses[name]
 
     def _base(self, part: Element) -> str:
@@ -214,7 +214,7 @@ class _Model:
             link.mass = None
             text = f"mass of link '{link.name}' is unknown: <inertial> leaves it to the collision geometry."
             self.robot.remark_lost(own.line, text)
-        rb.set_inertia(link, _own_pose(own), x)
+        rb.set_inertia(link, own_pose(own), x)
         return link
 
     def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
@@ -441,7 +441,7 @@ class _Model:
         self.robot.add(joint)
 
 
-def _own_pose(element: Element) -> np.ndarray:
+def own_pose(element: Element) -> np.ndarray:
     """Return the frame (4, 4) of the <pose> of an element."""
     own = element.find("pose")
     if own is None:

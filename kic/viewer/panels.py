@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
 from kic.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NONE = "none"
 ELLIPSOIDS = ("velocity", "force", "inertia")
 GHOST_OPACITY = 0.25
+_NONE_FOUND = "No singular configuration was found while each coordinate moves alone."
 _DIGITS = 3  # decimal digits of a slider below its range
 
 
@@ -38,6 +40,7 @@ class Panels:
         self._add_dragging()
         self._add_modes()
         self._add_sights()
+        self._add_load()
         self._add_changes()
         self._add_files()
 
@@ -166,32 +169,45 @@ class Panels:
 
     def _add_modes(self) -> None:
         self.ghosts: list[Any] = []
-        with self.gui.add_folder("Assembly modes", expand_by_default=False):
-            self._on(self.gui.add_button("Show all"), self._show_modes)
+        with self.gui.add_folder("Other configurations", expand_by_default=False):
+            self._on(self.gui.add_button("Assembly modes"), self._show_modes)
+            self._on(
+                self.gui.add_button("Singular nearby", hint="Dead centres while each coordinate moves alone"),
+                self._show_singular,
+            )
             self.mode = self.gui.add_dropdown("Take", (NONE,))
         self._on(self.mode, self._take_mode)
 
     def _show_modes(self) -> None:
-        self._hide_modes()
-        self._modes = self.session.modes()
-        self.mode.options = (NONE, *(str(k + 1) for k in range(len(self._modes))))
-        for k, one in enumerate(self._modes):
+        modes = self.session.modes()
+        self._show_ghosts({str(k + 1): one for k, one in enumerate(modes)})
+
+    def _show_singular(self) -> None:
+        found = self.session.singular(self.of.value)
+        self._show_ghosts({f"{k + 1}: {one.where()}": one.configuration for k, one in enumerate(found)})
+        lines = [f"{k + 1}. {one}" for k, one in enumerate(found)]
+        self.session.message, self.session.blocked = "\n".join(lines or [_NONE_FOUND]), False
+
+    def _show_ghosts(self, found: dict[str, Configuration]) -> None:
+        self._hide_ghosts()
+        self._found, self.mode.options = found, (NONE, *found)
+        for k, (name, one) in enumerate(found.items()):
             for node in self.viewer._add_ghost(f"/modes/{k}", one, GHOST_OPACITY):
                 self.ghosts.append(node)
-                self._on(node, partial(self._take, k))
+                self._on(node, partial(self._take, name))
 
-    def _hide_modes(self) -> None:
+    def _hide_ghosts(self) -> None:
         for node in self.ghosts:
             node.remove()
         self.ghosts, self.mode.options = [], (NONE,)
 
     def _take_mode(self) -> None:
         if self.mode.value != NONE:
-            self._take(int(self.mode.value) - 1)
+            self._take(self.mode.value)
 
-    def _take(self, k: int) -> None:
-        self.session.configuration = self._modes[k]
-        self._hide_modes()
+    def _take(self, name: str) -> None:
+        self.session.configuration, self.session.message = self._found[name], ""
+        self._hide_ghosts()
 
     def _add_time(self, frames: Any) -> None:
         count = len(frames)
@@ -229,6 +245,19 @@ class Panels:
             self.text = self.gui.add_markdown("")
         for handle in (self.of, self.ellipsoid, self.forces, self.com, self.trace, self.tables):
             self._on(handle, lambda: None)
+
+    def _add_load(self) -> None:
+        with self.gui.add_folder("Load", expand_by_default=False):
+            self.loaded = self.gui.add_dropdown("On", (NONE, *self.session.parts()))
+            hint = "World axes, in the units of the model"
+            self.force = self.gui.add_vector3("Force", (0.0, 0.0, 0.0), step=0.001, hint=hint)
+            self.moment = self.gui.add_vector3("Moment", (0.0, 0.0, 0.0), step=0.001, hint=hint)
+        for handle in (self.loaded, self.force, self.moment):
+            self._on(handle, self._apply)
+
+    def _apply(self) -> None:
+        part = "" if self.loaded.value == NONE else self.loaded.value
+        self.session.apply(part, np.array(self.force.value), np.array(self.moment.value))
 
     def _add_changes(self) -> None:
         step = 10.0 ** np.floor(np.log10(self.session.mechanism._model.length) - _DIGITS)

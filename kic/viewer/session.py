@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from kic.analysis.singularities import Singularities, Singularity
 from kic.configuration import Configuration
-from kic.description.parts import Joint
+from kic.description.parts import Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of
 from kic.numerics.rotations import vector_from_matrix
-from kic.report.ranges import coordinate_ranges
+from kic.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR, STEPS_PER_SIDE, coordinate_ranges
 from kic.report.report import coordinate_values, default_outputs
 
 # steps toward one target; a drag continues at the next target
@@ -28,8 +29,12 @@ _RANK_RTOL = 1e-4
 _SHORTER_FACTOR = 0.25
 # a step must reduce the distance by this share, and distances below this share of the size are zero
 _GAIN_MIN, _DISTANCE_RTOL = 1e-3, 1e-9
+# share of the lost direction from which a driver is marked at a dead centre
+_LOST_MIN = 0.01
 _MODE_STARTS = 32
 _XYZ = ("x", "y", "z")
+# names of the parts of a load
+_LOAD_POINT, _LOAD_FORCE, _LOAD_MOMENT = "viewer's load", "viewer's force", "viewer's moment"
 
 
 class Session:
@@ -46,6 +51,8 @@ class Session:
         Reason why the last motion stopped; '' if it did not.
     blocked : bool
         True if the last motion stopped at a dead centre or at the limit of reach.
+    load : tuple
+        Part, or '', with the force (3,) on it and the moment (3,) on its body, set by `apply`.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -55,6 +62,7 @@ class Session:
         self.configuration = configuration
         self.drivers = self.mechanism.coordinates
         self.message, self.blocked = "", False
+        self.load, self._loaded = ("", np.zeros(3), np.zeros(3)), (self.mechanism, self.mechanism)
 
     def values(self) -> np.ndarray:
         """Return the values (M,) of the drivers; rotations are rotation vectors."""
@@ -93,9 +101,9 @@ class Session:
         wanted |= values if isinstance(values, Mapping) else dict(zip(self.drivers, values, strict=True))
         return self._try(lambda: self.mechanism.at(self._inputs(wanted), near=self.configuration))
 
-    def _inputs(self, wanted: Mapping[str, float]) -> dict[str, Any]:
+    def _inputs(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return values of the drivers as `Mechanism.at` takes them."""
-        balls = {j.name: np.array([wanted[name] for name in j.components]) for j in self._balls()}
+        balls = {j.name: np.stack([wanted[name] for name in j.components], axis=-1) for j in self._balls()}
         parts = {name for j in self._balls() for name in j.components}
         return balls | {name: value for name, value in wanted.items() if name not in parts}
 
@@ -118,6 +126,55 @@ class Session:
         values = self._inputs(dict(zip(self.drivers, self.values(), strict=True)))
         found = self.mechanism.assembly_modes(values, near=self.configuration, starts=_MODE_STARTS)
         return found.configuration
+
+    def singular(self, of: str) -> list[Singularity]:
+        """Return singular configurations on the way of each driver alone, the nearest first.
+
+        They are those of the drivers, of the closure and, if it has enough degrees of freedom, of a part.
+        """
+        m, start, found = self.mechanism, self.values(), list[tuple[float, Singularity]]()
+        G = answer(lambda: self.configuration.coefficients([f"{of}.{x}" for x in _XYZ], order=1).G)
+        moving = () if isinstance(G, str) else np.flatnonzero(np.abs(G).max(axis=1) > _GAIN_MIN)
+        rows = [f"{of}.{_XYZ[k]}" for k in moving]
+        share = np.linspace(0, 1, STEPS_PER_SIDE + 1)
+        for k, name in enumerate(self.drivers):
+            half = ANGLE_RANGE if row_unit(m, name) == "rad" else LENGTH_RANGE_FACTOR * m._model.length
+            for step in (-half, half):
+                values = np.tile(start, (len(share), 1))
+                values[:, k] += step * share
+                path = answer(partial(m.path, self._inputs(dict(zip(self.drivers, values.T, strict=True))),
+                                      near=self.configuration, failures="mask"))  # fmt: skip
+                for outputs in (rows, None):
+                    there = answer(partial(path.singularities, drivers=self.drivers, of=outputs))
+                    if isinstance(there, Singularities):
+                        found += [(share[one.between[0][0]], one) for one in there]
+                        break
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+    def apply(self, part: str, force: np.ndarray, moment: np.ndarray) -> None:
+        """Set the load: a force (3,) at a part and a moment (3,) on its body, in world axes.
+
+        The part '' removes it.
+        """
+        self.load, self._loaded = (part, force, moment), (self.mechanism, self.mechanism)
+
+    def loaded(self, c: Configuration) -> Configuration:
+        """Return configurations of the mechanism with the load."""
+        part, force, moment = self.load
+        (of, loaded), m = self._loaded, self.mechanism
+        if not part:
+            return c
+        if of is not m or loaded is m:
+            places = {b.name: (b.name, b.reference) for b in m.bodies}
+            places |= {f.name: (f.body, f.origin) for f in m.frames} | {
+                p.name: (p.body, p.at) for p in m.points
+            }
+            body, at = places[part]
+            load: list[Any] = [Point(_LOAD_POINT, body, at or (0.0, 0.0, 0.0))]
+            load += [Force(_LOAD_FORCE, _LOAD_POINT, force), Moment(_LOAD_MOMENT, body, moment)]  # type: ignore[arg-type]
+            loaded = m.add(*load)
+            self._loaded = m, loaded
+        return Configuration(loaded._model, c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
 
     def change(self, part: str, at: np.ndarray) -> bool:
         """Move a joint or point to a place (3,) of the reference configuration; return True if possible.
@@ -147,16 +204,39 @@ class Session:
 
     def stopped(self) -> np.ndarray:
         """Return the places (n, 3) of the drivers that go no further; none unless the motion is blocked."""
-        placed = [j for j in self.mechanism.joints if j.at is not None]
-        joints = {name: j for j in placed for name in (j.name, *j.components)}
+        if not self.blocked:
+            return np.zeros((0, 3))
+        c, m = self.configuration, self.mechanism
+        joints = {name: j for j in m.joints for name in (j.name, *j.components)}
+        ends = {one.name: one.points for one in m.distances}
+        moving = [j.name for j in m.joints if j.dof]
+        # rates of the joints grow without bound along the direction that the drivers lose
+        G = answer(lambda: c.coefficients(moving, order=1, wrt=self.drivers).G * self._steps())
+        lost = np.ones(len(self.drivers)) if isinstance(G, str) else np.abs(np.linalg.svd(G)[2][0])
         places = []
-        for name in self.drivers if self.blocked else ():
+        for name, share in zip(self.drivers, lost / lost.max(), strict=True):
+            if share < _LOST_MIN:
+                continue
             if name in joints:
-                T = self.frame(joints[name].bodies[0])
-                places.append(T[:3, :3] @ joints[name].at + T[:3, 3])
+                places.append(self._place(joints[name]))
+            elif name in ends:
+                places += [c.value([f"{end}.{x}" for x in _XYZ]) for end in ends[name]]
             elif isinstance(T := answer(partial(self.pose, name.partition(".")[0])), np.ndarray):
                 places.append(T[:3, 3])
         return np.reshape(places, (-1, 3))
+
+    def _steps(self) -> np.ndarray:
+        """Return the largest changes (M,) of the drivers in one step."""
+        largest = {"rad": _STEP_ANGLE_MAX}
+        length = _STEP_LENGTH_FACTOR * self.mechanism._model.length
+        return np.array([largest.get(row_unit(self.mechanism, name), length) for name in self.drivers])
+
+    def _place(self, joint: Joint) -> np.ndarray:
+        """Return the place (3,) of a joint; one without a point is in the middle of its neighbours."""
+        near = [joint] if joint.at is not None else [j for j in self.mechanism.joints if j.at is not None]
+        shared = [(j, [body for body in j.bodies if body in joint.bodies]) for j in near]
+        found = [self.frame(own[0]) @ (*(j.at or ()), 1.0) for j, own in shared if own]
+        return np.mean(found, axis=0)[:3] if found else self.configuration.value("com")
 
     def numbers(self, of: str) -> str:
         """Return the tables of a part and of the dynamics in the drivers, as text."""
@@ -166,7 +246,7 @@ class Session:
             lambda: c.ellipsoid("velocity", [f"{of}.{x}" for x in _XYZ], wrt=wrt).summary(),
             lambda: c.singularities(drivers=wrt).summary(),
             lambda: c.dynamics(wrt=wrt).summary(),
-            lambda: f"static efforts\n{_table(wrt, c.inverse_dynamics(wrt=wrt))}",
+            lambda: f"static efforts\n{_table(wrt, self.loaded(c).inverse_dynamics(wrt=wrt))}",
             lambda: f"centre of mass\n{_table(_XYZ, c.value('com'))}",
         ]
         return "\n\n".join(str(answer(one)) for one in ask)
@@ -193,7 +273,7 @@ class Session:
             f"transmission {j.name}": partial(c.transmission_angle, j.name) for j in m.joints if m.dof == 1
         }
         if m.dof == 1:
-            ask[f"effort {m.coordinates[0]}"] = partial(c.inverse_dynamics, failures="mask")
+            ask[f"effort {m.coordinates[0]}"] = partial(self.loaded(c).inverse_dynamics, failures="mask")
         answers = {name: answer(question) for name, question in ask.items()}
         return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
 
@@ -228,10 +308,7 @@ class Session:
         turn = turn and self._turns(part)
         rows = [f"{part}.{x}" for x in (*_XYZ, *(("wx", "wy", "wz") if turn else ()))]
         scale = np.array([1.0] * 3 + [length] * (len(rows) - 3))
-        largest = {"rad": _STEP_ANGLE_MAX}
-        limit = np.array(
-            [largest.get(row_unit(self.mechanism, n), _STEP_LENGTH_FACTOR * length) for n in self.drivers]
-        )
+        limit = self._steps()
         stop, share = "", 1.0
         error = self._away(part, target, turn) * scale
         for _ in range(_STEPS_MAX):

@@ -268,11 +268,11 @@ class Part:
 class SolidScene:
     """Solids of a mechanism: parts that move with bodies, and those that connect two bodies.
 
-    `size` is the radius of a joint, `extent` (2, 3) the lower and upper corner of the solids, `view` the
-    default view of a drawing.
+    `size` is the radius of a joint, `extent` (2, 3) the lower and upper corner of the solids and the
+    `visuals`, `view` the default view of a drawing.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, visuals: Sequence[Part] = ()) -> None:
         scene = Scene(configuration, None, most=2)
         self.view, self.description = scene.view, scene.description
         wide = float(np.linalg.norm(np.ptp(scene.anchors.reshape(-1, 3), axis=0))) or scene.model.length
@@ -305,7 +305,10 @@ class SolidScene:
         groups: dict[tuple[str, Colour], list[Solid]] = {}
         for body, solid in held:
             groups.setdefault((body, solid.colour), []).append(solid)
-        self.parts = [Part(body, _joined(solids), colour) for (body, colour), solids in groups.items()]
+        self.parts = [
+            Part(body, joined_meshes([Mesh(s.placed(), s.mesh.faces) for s in solids]), colour)
+            for (body, colour), solids in groups.items()
+        ] + [*visuals]
         T = displacements(configuration)
         seen = [p.mesh.vertices @ T[p.body][:3, :3].T + T[p.body][:3, 3] for p in self.parts]
         corners = np.concatenate([*seen, *(solid.placed() for solid in self.links(T))])
@@ -323,8 +326,8 @@ def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
     return {GROUND: ground} | {body.name: configuration._displacement(body.name) for body in bodies}
 
 
-def _joined(solids: Sequence[Solid]) -> Mesh:
-    """Return all solids as one mesh."""
-    starts = np.cumsum([0, *(len(s.mesh.vertices) for s in solids)])
-    faces = [solid.mesh.faces + start for solid, start in zip(solids, starts, strict=False)]
-    return Mesh(np.concatenate([solid.placed() for solid in solids]), np.concatenate(faces))
+def joined_meshes(meshes: Sequence[Mesh]) -> Mesh:
+    """Return all meshes as one."""
+    starts = np.cumsum([0, *(len(one.vertices) for one in meshes)])
+    faces = [one.faces + start for one, start in zip(meshes, starts, strict=False)]
+    return Mesh(np.concatenate([one.vertices for one in meshes]), np.concatenate(faces))

@@ -20,7 +20,7 @@ from kic.numerics.optional import import_optional
 from kic.numerics.rotations import quaternion_from_matrix
 from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.animate import motion_frames
-from kic.plotting.figures import BLUE, INK, VERMILION
+from kic.plotting.figures import BLUE, INK, PURPLE, VERMILION
 from kic.plotting.scene import PLACED
 from kic.plotting.symbols import Colour, rgba
 from kic.viewer.panels import NONE, Panels
@@ -94,8 +94,7 @@ class Viewer:
 
     def _rebuild(self) -> None:
         """Make the solids of the mechanism anew."""
-        self._scene = SolidScene(self.configuration)
-        self._scene.parts.extend(self._visuals)
+        self._scene = SolidScene(self.configuration, self._visuals)
         for place in ("/bodies", "/links"):
             self.server.scene.remove_by_name(place)
         self._bodies, self._links = self._add_parts("/bodies"), list[Any]()
@@ -164,17 +163,27 @@ class Viewer:
             scale = np.maximum(longest * made.semi_axes / made.semi_axes.max(), 0.05 * size)
             at = Solid(BALL, rgba(BLUE), c.value([f"{of}.{x}" for x in "xyz"]), axes, scale)
             scene.add_mesh_simple("/see/ellipsoid", at.placed(), BALL.faces, **_paint(at.colour, 0.35))
-        if panels.forces.value and isinstance(found := answer(c.joint_forces), JointForces):
+        part, *load = session.load
+        found = answer(session.loaded(c).joint_forces) if panels.forces.value else None
+        arrows = dict[str, tuple[list[np.ndarray], list[np.ndarray], str]]()
+        if isinstance(found, JointForces):
             # the force of a sliding pair has no place of its own
             placed = [found[j.name] for j in session.mechanism.joints if j.at is not None and j.name in found]
-            starts = np.reshape([wrench.point for wrench in placed], (-1, 3))
-            forces = np.nan_to_num(np.reshape([wrench.force for wrench in placed], (-1, 3)))
-            forces *= longest / (np.linalg.norm(forces, axis=1).max(initial=0.0) or 1.0)
-            heads = {"shaft_radius": 0.3 * size, "head_radius": 0.8 * size, "head_length": 2 * size}
-            points = np.stack([starts, starts + forces], axis=1)
-            scene.add_arrows("/see/forces", points, _paint(rgba(BLUE))["color"], **heads)
-        if isinstance(made, str):
-            session.message = made
+            if placed:
+                arrows["forces"] = [w.point for w in placed], [np.nan_to_num(w.force) for w in placed], BLUE
+        for name, vector, colour in zip(("load", "moment"), load, (VERMILION, PURPLE), strict=True):
+            if part and vector.any():
+                arrows[name] = [session.pose(part)[:3, 3]], [vector], colour
+        most = max((np.linalg.norm(v) for k, a in arrows.items() if k != "moment" for v in a[1]), default=0.0)
+        heads = {"shaft_radius": 0.3 * size, "head_radius": 0.8 * size, "head_length": 2 * size}
+        for name, (starts, vectors, colour) in arrows.items():
+            largest = np.linalg.norm(vectors[0]) if name == "moment" else most
+            ends = np.add(starts, np.multiply(longest / (largest or 1.0), vectors))
+            scene.add_arrows(
+                f"/see/{name}", np.stack([starts, ends], 1), _paint(rgba(colour))["color"], **heads
+            )
+        for reason in (made, found):
+            session.message = reason if isinstance(reason, str) else session.message
         if resting:
             self._see_at_rest(panels)
 

@@ -1,72 +1,169 @@
-"""Visual meshes of a robot, read from the URDF file from which a mechanism was imported."""
+"""Visual meshes of a robot, read from the URDF, SDF or MJCF file from which a mechanism was imported."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.errors import short_repr
-from kic.io.robot import clean_name, transform
+from kic.description.validation import GROUND
+from kic.errors import ModelFileError, short_repr
+from kic.io.mjcf import compiled_geometry
+from kic.io.robot import WORLD, clean_name, frame_of, part_names, transform
+from kic.io.sdf import own_pose
 from kic.io.urdf import placement
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.optional import import_optional
 from kic.plotting.symbols import STEEL, Colour, rgba
-from kic.viewer.solids import BALL, BOX, CYLINDER, Mesh, Part
+from kic.viewer.solids import BALL, BOX, CYLINDER, Mesh, Part, joined_meshes
+
+# MuJoCo's own viewer shows the first groups; the others are for collisions
+_GROUPS_SHOWN = 3
+# colour of MuJoCo that leaves the colour to the material
+_NO_COLOUR = (0.5, 0.5, 0.5, 1.0)
+
+
+class Shape(NamedTuple):
+    """Mesh in a frame (4, 4) of a link, or the reason why there is none."""
+
+    link: str
+    pose: np.ndarray
+    name: str
+    mesh: Mesh | str
+    colour: Colour
 
 
 def visual_parts(mechanism: Mechanism, file: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
-    """Return the visual meshes of the links of a URDF file as parts, and why other meshes are not shown.
+    """Return the visual meshes of the links of a file as parts, and why other meshes are not shown.
 
     Links are found by the frames that import gives them; links without a frame are left out.
     """
-    root, folder = read_root(file, "URDF"), Path(file).resolve().parent
-    colours = {m.get("name", ""): _colour(m) for m in root.all("material") if m.find("color")}
+    root, folder = read_root(file, "robot"), Path(file).resolve().parent
+    shapes = {"sdf": _of_sdf, "mujoco": _of_mjcf}.get(root.tag, _of_urdf)
     frames = {frame.name: frame for frame in mechanism.frames}
     parts, missing = list[Part](), dict[str, None]()
+    for link, pose, name, mesh, colour in shapes(root, folder):
+        own = clean_name(link)
+        frame = None if link == WORLD else frames.get(f"{own}_frame") or frames.get(own)
+        if isinstance(mesh, str):
+            missing[f"{name} ({mesh})"] = None
+        elif frame is not None or link == WORLD:
+            T = pose if frame is None else transform(frame.origin, np.transpose(frame.axes)) @ pose
+            placed = Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces)
+            parts.append(Part(frame.body if frame else GROUND, placed, colour))
+    return parts, list(missing)
+
+
+def _of_urdf(root: Element, folder: Path) -> Iterator[Shape]:
+    colours = {m.get("name", ""): _colour(m) for m in root.all("material") if m.find("color")}
     for link in root.all("link"):
-        name = clean_name(link.get("name"))
-        frame = frames.get(f"{name}_frame") or frames.get(name)
-        if frame is None:
-            continue
         for visual in link.all("visual"):
             shape = next((one for geometry in visual.all("geometry") for one in geometry.children), None)
             if shape is None:
                 continue
-            mesh = _mesh(shape, folder)
-            if isinstance(mesh, str):
-                missing[f"{shape.get('filename', shape.tag)} ({mesh})"] = None
-                continue
-            T = transform(frame.origin, np.transpose(frame.axes)) @ placement(visual.find("origin"))
+            size = np.array(shape.vector("size")) if shape.tag == "box" else np.zeros(3)
+            keys = {"sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+            if shape.tag in keys:
+                size = np.array([shape.number(key) for key in keys[shape.tag]])
+            mesh = _mesh(shape.tag, size / 2 if shape.tag == "box" else size)
+            if shape.tag == "mesh":
+                mesh = _read(shape.get("filename", ""), folder, shape.vector("scale", "1 1 1"))
             own = visual.find("material")
             colour = colours.get(own.get("name", ""), rgba(STEEL)) if own else rgba(STEEL)
             if own and own.find("color"):
                 colour = _colour(own)
-            placed = Mesh(mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces)
-            parts.append(Part(frame.body, placed, colour))
-    return parts, list(missing)
+            place = placement(visual.find("origin"))
+            yield Shape(link.get("name"), place, shape.get("filename", shape.tag), mesh, colour)
 
 
 def _colour(material: Element) -> Colour:
-    numbers = [one.vector("rgba", count=4) for one in material.all("color")]
-    red, green, blue, alpha = numbers[0]
+    red, green, blue, alpha = next(one.vector("rgba", count=4) for one in material.all("color"))
     return (red, green, blue, alpha)
 
 
-def _mesh(shape: Element, folder: Path) -> Mesh | str:
-    """Return the mesh of a shape in its own axes, or the reason why there is none."""
-    if shape.tag == "box":
-        return Mesh(BOX.vertices * np.array(shape.vector("size")) / 2, BOX.faces)
-    if shape.tag == "sphere":
-        return Mesh(BALL.vertices * shape.number("radius"), BALL.faces)
-    if shape.tag == "cylinder":
-        scale = [shape.number("radius")] * 2 + [shape.number("length")]
-        return Mesh(CYLINDER.vertices * scale, CYLINDER.faces)
-    if shape.tag != "mesh":
-        return "not a shape of URDF"
-    file = _find(shape.get("filename", ""), folder)
+def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
+    sizes: dict[str, dict[str, int]] = {
+        "box": {"size": 3}, "sphere": {"radius": 1}, "ellipsoid": {"radii": 3},
+        "cylinder": {"radius": 1, "length": 1}, "capsule": {"radius": 1, "length": 1},
+    }  # fmt: skip
+    model = next(one for top in (root.find("world"), root) if top is not None for one in top.all("model"))
+    for link in model.all("link"):
+        for visual in link.all("visual"):
+            shape = next((one for geometry in visual.all("geometry") for one in geometry.children), None)
+            if shape is None:
+                continue
+            size = [x for key, n in sizes.get(shape.tag, {}).items() for x in shape.content(key, n)]
+            mesh = _mesh(shape.tag, np.array(size) / (2 if shape.tag == "box" else 1))
+            if shape.tag == "mesh":
+                mesh = _read(shape.word("uri"), folder, shape.content("scale", 3, "1 1 1"))
+            pose = visual.find("pose")
+            if pose is not None and pose.get("relative_to", "") not in ("", link.get("name")):
+                mesh = f"relative to {pose.get('relative_to')}"
+            material = visual.find("material")
+            diffuse = None if material is None else material.find("diffuse")
+            colour = rgba(STEEL)
+            if material is not None and diffuse is not None:
+                numbers = (*map(float, diffuse.text.split()), 1.0)
+                colour = (numbers[0], numbers[1], numbers[2], numbers[3])
+            yield Shape(link.get("name"), own_pose(visual), shape.word("uri") or shape.tag, mesh, colour)
+
+
+def _of_mjcf(root: Element, folder: Path) -> Iterator[Shape]:
+    try:
+        m, left_out = compiled_geometry(root)
+    except ModelFileError as error:  # of a mesh that mujoco cannot read
+        left_out, m = {root.source.name: str(error)}, None
+    for name, reason in left_out.items():
+        yield Shape(WORLD, np.eye(4), name, reason, rgba(STEEL))
+    if m is None:
+        return
+    mujoco = import_optional("mujoco", "mujoco", "The shapes of MJCF files require MuJoCo")
+    bodies = part_names(mujoco, m, "body")
+    for g in range(m.ngeom):
+        kind = mujoco.mjtGeom(m.geom_type[g]).name.removeprefix("mjGEOM_").lower()
+        material, colour = m.geom_matid[g], m.geom_rgba[g]
+        if material >= 0 and np.allclose(colour, _NO_COLOUR):
+            colour = m.mat_rgba[material]
+        if m.geom_group[g] >= _GROUPS_SHOWN or not colour[3]:
+            continue
+        radius, half, _ = size = m.geom_size[g]
+        mesh = _mesh(kind, np.array([radius, 2 * half]) if kind in ("cylinder", "capsule") else size)
+        if kind == "mesh":
+            d = m.geom_dataid[g]
+            at, start = m.mesh_vertadr[d], m.mesh_faceadr[d]
+            vertices, faces = (
+                m.mesh_vert[at:][: m.mesh_vertnum[d]],
+                m.mesh_face[start:][: m.mesh_facenum[d]],
+            )
+            mesh = Mesh(vertices.astype(float), faces.astype(int))
+        link = bodies[m.geom_bodyid[g]] if m.geom_bodyid[g] else WORLD
+        pose = frame_of(m.geom_pos[g], m.geom_quat[g])
+        yield Shape(link, pose, kind, mesh, tuple(map(float, colour)))  # type: ignore[arg-type]
+
+
+def _mesh(kind: str, size: Any) -> Mesh | str:
+    """Return the mesh of a shape in its own axes: half sides, semi-axes, or radius and length."""
+    if kind == "box":
+        return Mesh(BOX.vertices * size, BOX.faces)
+    if kind in ("sphere", "ellipsoid"):
+        return Mesh(BALL.vertices * (size[0] if kind == "sphere" else size), BALL.faces)
+    if kind not in ("cylinder", "capsule"):
+        return "no solid"
+    radius, length = size
+    walls = Mesh(CYLINDER.vertices * [radius, radius, length], CYLINDER.faces)
+    if kind == "cylinder":
+        return walls
+    ends = [Mesh(BALL.vertices * radius + [0, 0, s * length / 2], BALL.faces) for s in (-1, 1)]
+    return joined_meshes([walls, *ends])
+
+
+def _read(name: str, folder: Path, scale: tuple[float, ...]) -> Mesh | str:
+    """Return the mesh of a file, or the reason why there is none."""
+    file = _find(name, folder)
     if file is None:
         return "no such file"
     trimesh = import_optional("trimesh", "view", "Meshes need trimesh")
@@ -76,7 +173,7 @@ def _mesh(shape: Element, folder: Path) -> Mesh | str:
         return short_repr(str(error) or type(error).__name__)[1:-1]
     if not len(found.faces):
         return "no faces"
-    return Mesh(np.asarray(found.vertices) * shape.vector("scale", "1 1 1"), np.asarray(found.faces))
+    return Mesh(np.asarray(found.vertices) * scale, np.asarray(found.faces))
 
 
 def _find(name: str, folder: Path) -> Path | None:
