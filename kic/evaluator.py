@@ -300,9 +300,6 @@ class Tables(Evaluator):
         self._program = program = model.program(wrt, outputs, order, want)
         rows, dynamics = program.outputs if outputs else None, program.dynamics
         self._transfer = transfer = program.transfer
-        for layout in (rows, dynamics):
-            if layout is not None:
-                layout.check_size()
         self._size, self._check_results = model.tree.state_size, check_results
         # results are views of the tables, unless rows or columns were selected or reordered
         self._in_order = transfer.permutation is None

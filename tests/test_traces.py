@@ -13,17 +13,17 @@ from benchmarks.trace import CALLS, traces
 
 # calls, files, changes of file
 BOUNDS = {
-    "at": (13, 9, 10),
-    "coefficients": (17, 6, 11),
-    "coefficients(wrt)": (17, 6, 11),
-    "dynamics(wrt)": (14, 6, 10),
+    "at": (12, 8, 9),
+    "coefficients": (16, 6, 9),
+    "coefficients(wrt)": (16, 6, 9),
+    "dynamics(wrt)": (14, 6, 9),
     "inverse_dynamics": (10, 6, 6),
     "forward_dynamics": (10, 6, 6),
-    "motion": (54, 10, 23),
-    "operational_space": (25, 8, 18),
-    "resolve": (63, 13, 40),
+    "motion": (45, 10, 23),
+    "operational_space": (24, 8, 16),
+    "resolve": (62, 13, 38),
     "joint_forces": (63, 12, 34),
-    "linearize": (213, 21, 86),
+    "linearize": (209, 20, 81),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),
 }

@@ -314,7 +314,7 @@ class CompiledModel:
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
         """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
-        names, given = self.description.coordinates, inputs
+        names, given = self.coordinates, inputs
         if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
             given = dict(zip(names, given.tolist(), strict=True))
         # names that were given before need no interpretation

@@ -376,6 +376,9 @@ class Program:
         self.queries = tuple(queries)
         self.outputs = queries[0].layout if along or rows is not None else None
         self.width = self.outputs.width if self.outputs is not None else 0
+        for layout in (self.outputs, self.dynamics):
+            if layout is not None:
+                layout.check_size()
         self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
         self._euler = bool(rows is not None and rows.euler)
@@ -407,10 +410,10 @@ class Program:
         if self.along:  # kernels leave results out that are not finite
             T = np.full((count, self.width), np.nan, dtype)
         else:
-            T = nothing if outputs is None else outputs.empty(count, dtype)
+            T = nothing if outputs is None else _empty((count, self.width), dtype)
         X = _empty((count, self._x_width), dtype) if self._x_width else nobody
         quality = _empty((count, lay.QUALITY_WIDTH)) if self._quality else _BRIEF
-        K = dynamics.empty(count, dtype) if dynamics.width else nothing
+        K = _empty((count, dynamics.width), dtype) if dynamics.width else nothing
         return Table(T, K, X, quality, rates, (count,), None, None, True, outputs, dynamics)
 
     def launch(self, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any) -> int:
