@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -731,6 +731,14 @@ class Configuration(Printable, Tabular, Animated):
             ok = np.broadcast_to(ok, batch)
         return states, rates, force, {"batch": batch, "ok": ok, "origin": self._origin}
 
+    def _efforts_at_coordinates(
+        self, effort: Any, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
+    ) -> Any:
+        """Return efforts (..., M) at the coordinates from those of rows by name."""
+        from kic.actuation.efforts import efforts_at_coordinates
+
+        return efforts_at_coordinates(self, effort, wrt, failures)
+
     def _rotor_dynamics(
         self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
     ) -> Dynamics:
@@ -862,7 +870,7 @@ class Configuration(Printable, Tabular, Animated):
         ----------
         qd, effort : (..., M) array_like, optional
             Velocities of the coordinates and efforts at them, by default zero. Plain numbers are accepted
-            for one coordinate.
+            for one coordinate. A dict gives efforts of rows by name, such as actuators.
         wrt, applied, motors, failures
             As in `dynamics`.
 
@@ -881,7 +889,11 @@ class Configuration(Printable, Tabular, Animated):
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
         >>> c.forward_dynamics(effort=[19.62, 4.905]).round(12) + 0.0
         array([0., 0.])
+        >>> c.forward_dynamics(effort={"tip.y": 9.81}).round(4)  # lifts the tip
+        array([-21.0214,  67.2686])
         """
+        if isinstance(effort, Mapping):
+            effort = self._efforts_at_coordinates(effort, wrt, failures)
         motion = {"qd": qd, "effort": effort}
         if (motors is not False and flag("motors", motors)) or self._states.dtype.kind == "O":
             # rotors and symbols take the tensors
@@ -1206,8 +1218,9 @@ class Configuration(Printable, Tabular, Animated):
 
         Parameters
         ----------
-        effort : (..., M) array_like
-            Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`.
+        effort : (..., M) array_like, or dict of str to (...) array_like
+            Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`. A dict
+            gives efforts at rows by name, zero at others.
         actuators : str or list of str, optional
             Rows where efforts act, (A,): joints (also those that are cut), distances, rows of points or
             bodies; by default the actuators of the mechanism.
@@ -1219,8 +1232,8 @@ class Configuration(Printable, Tabular, Animated):
             Magnitudes, or lower and upper limits, which are never exceeded: ``{"L1": 20.0, "L2": (-9, 0)}``;
             (2, 1) numbers are one pair for all. They may be infinite unless the criterion divides by them.
             True stands for `Mechanism.effort_limits`.
-        preload : (..., A) array_like, optional
-            Efforts whose part that does no work is added, as nearly as the limits allow.
+        preload : (..., A) array_like, or dict of str to (...) array_like, optional
+            Efforts of the actuators, whose part that does no work is added, as nearly as the limits allow.
         wrt : str or list of str, optional
             Coordinates of the effort, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}

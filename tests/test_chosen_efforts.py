@@ -203,3 +203,51 @@ def test_feet_of_the_walking_machine_only_push() -> None:
     # drawn with pins for feet it could: those hold both ways
     pinned = [kic.Contact(x.name, "pinned", x.bodies, x.at, normal=x.normal) for x in m.contacts]
     assert replace(m, contacts=pinned).at().grasp("trunk").motion(None, [0, -15.0, 0]).feasible
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_efforts_by_name_are_those_in_order(name: str) -> None:
+    """Efforts at rows of any name act as GᵀT at the coordinates; the order of a dict does not count."""
+    case, qd, qdd, d, _ = chosen(name)
+    c, wrt = case.c, case.wrt
+    acting = d.actuators
+    named = dict(reversed(list(zip(acting, d.effort.tolist(), strict=True))))
+    order = {"wrt": wrt, "actuators": case.actuators}
+    f = c.joint_forces(qd, qdd, named, criterion="minimum norm", **order)
+    assert np.array_equal(
+        f.effort, c.joint_forces(qd, qdd, d.effort, criterion="minimum norm", **order).effort
+    )
+    assert set(c.joint_forces(qd, qdd, named, wrt=wrt).actuators) == set(acting)
+    # the efforts make the motion, by the Jacobian of their rows
+    size = 1e3 * np.finfo(float).eps * np.linalg.cond(c.dynamics(wrt=wrt).I) * (1 + abs(qdd).max())
+    assert mismatch(c.forward_dynamics(qd, named, wrt=wrt), qdd) < size
+    again = c.distribute(named, criterion=np.ones(case.A), preload=named, **order)
+    assert mismatch(again.effort, d.effort) < 1e-9
+    labels = d.coordinates
+    demand = {labels[0]: 2.0}
+    model = c.dynamics(wrt=wrt)
+    given = model.forward_dynamics(qd, np.eye(case.M)[0] * 2.0)
+    assert np.array_equal(model.forward_dynamics(qd, demand), given)
+    assert mismatch(c.forward_dynamics(qd, demand, wrt=wrt), given) < size
+
+
+def test_efforts_by_name_of_batches_and_errors() -> None:
+    c = kic.load("five-bar").at([[1.2, 1.5], [1.3, 1.6], [1.2, 9.9]], failures="mask")
+    made = c.forward_dynamics([1.0, 1.0], {"B": [0.1, 0.2, 0.3]}, failures="mask")
+    assert np.isfinite(made).all(axis=1).tolist() == c.ok.tolist()
+    assert mismatch(made[1], c[1].forward_dynamics([1.0, 1.0], {"B": 0.2})) < 1e-12
+    assert np.array_equal(c[0].forward_dynamics(effort={}), c[0].forward_dynamics())
+    c = c[0]
+    for effort, expected in (
+        ({"Q": 1.0}, raises(kic.UnknownNameError, name="Q")),
+        ({"tip": 1.0}, raises(kic.InputError, key="effort")),
+        ({"A": "x"}, raises(kic.InputError, key="effort", got="x")),
+        (
+            {"A": [1.0, 2.0], "B": [1.0] * 3},
+            raises(kic.InputError, batches={"effort['A']": (2,), "effort['B']": (3,)}),
+        ),
+    ):
+        with expected:
+            c.forward_dynamics(effort=effort)
+    with raises(kic.UnknownNameError, name="B", candidates=("A", "E")):
+        c.dynamics().forward_dynamics([0.0, 0.0], {"B": 1.0})

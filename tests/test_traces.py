@@ -23,7 +23,7 @@ BOUNDS = {
     "operational_space": (24, 8, 16),
     "resolve": (62, 13, 38),
     "joint_forces": (63, 12, 34),
-    "linearize": (209, 20, 81),
+    "linearize": (213, 20, 82),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),
 }

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation.efforts import efforts_at_coordinates
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
 from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, invalid
 from kic.kinematics.coefficients import Coefficients
+from kic.numerics.arguments import by_name
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
 from kic.numerics.display import Printable, Summary
@@ -221,8 +223,13 @@ class ActuationProblem:
         model = configuration._model
         # NaN in members without a configuration
         c = configuration.coefficients(model.actuators(actuators), wrt=wrt, failures=failures)
-        sizes = {"effort": len(c.columns), "preload": len(c.rows)}
-        self.given = {name: real_array(name, value, sizes[name]) for name, value in given.items()}
+        self.given = dict[str, np.ndarray]()
+        if "effort" in given:
+            effort = efforts_at_coordinates(configuration, given["effort"], wrt, failures)
+            self.given["effort"] = real_array("effort", effort, len(c.columns))
+        if "preload" in given:
+            preload = by_name("preload", given["preload"], c.rows)
+            self.given["preload"] = real_array("preload", preload, len(c.rows))
         if c.G.dtype != np.float64:
             message = f"Efforts must be real numbers, got a configuration of {c.G.dtype}."
             raise InputError(message, key="configuration", got=c.G.dtype)

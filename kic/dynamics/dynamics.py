@@ -13,7 +13,7 @@ from kic.errors import InputError, SingularError
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.products import contract, evaluate_form
-from kic.numerics.arguments import flag, names_of
+from kic.numerics.arguments import by_name, flag, names_of
 from kic.numerics.arrays import (
     as_array,
     broadcast_batches,
@@ -195,6 +195,8 @@ class Dynamics(Printable, Tabular):
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
         """Compute the accelerations (..., M) due to efforts, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
+        Efforts are (..., M), or a dict of those of some coordinates by name.
+
         Raises
         ------
         SingularError
@@ -206,7 +208,7 @@ class Dynamics(Printable, Tabular):
         >>> d.forward_dynamics([0.0, 0.0], [19.62, 4.905])
         array([0., 0.])
         """
-        v, force = self._motion(qd=qd, effort=effort)
+        v, force = self._motion(qd=qd, effort=by_name("effort", effort, self.coordinates))
         with np.errstate(over="ignore", invalid="ignore"):
             net = self._finite("Velocity forces", force - self._bias(v))
         if self.I.dtype.kind == "O":  # symbols are inverted exactly

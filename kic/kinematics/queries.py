@@ -345,7 +345,8 @@ class Layout:
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
         """Return a new table (B, width), or raise an error if it is too large."""
-        self.check_size()
+        if self.width > RESULT_NUMBERS_MAX:
+            self.check_size()
         return np.empty((count, self.width), dtype)
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:

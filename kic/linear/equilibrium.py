@@ -13,15 +13,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kic.actuation.efforts import generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.analysis.input_sets import independent_sets
 from kic.configuration import Configuration
 from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
-from kic.linear.linearize import Linearization, generalized_efforts
+from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
-from kic.numerics.arguments import flag, names_of
+from kic.numerics.arguments import by_name, flag, names_of
 from kic.numerics.arrays import real_array
 from kic.numerics.display import Printable, Summary
 from kic.position import initial_states, within_limits
@@ -246,28 +247,20 @@ class _Search:
 
     def _efforts(self, given: Any, labels: tuple[str, ...]) -> np.ndarray:
         """Return efforts (A,) at coordinates of the user or actuators by label, zero at fixed ones."""
-        full = np.zeros(len(labels))
-        if isinstance(given, Mapping):
-            for name, value in given.items():
-                if name not in labels:
-                    raise unknown("row", name, "effort", labels)
-                if name in self.fixed:
-                    message = (
-                        f"`effort` must not contain fixed coordinates, got '{name}'. Leave it out of "
-                        "`effort` or of `fixed`."
-                    )
-                    raise InputError(message, key="effort", name=name)
-                one = real_array(f"effort[{name!r}]", value)
-                if one.ndim:
-                    raise invalid(f"effort[{name!r}]", "must be one number", value)
-                full[labels.index(name)] = one
-        elif given is not None:
-            free = [n for n, x in enumerate(labels) if x not in self.fixed]
-            a = real_array("effort", given, len(free))
+        full, named = np.zeros(len(labels)), isinstance(given, Mapping)
+        for name in set(self.fixed).intersection(given if named else ()):
+            message = (
+                f"`effort` must not contain fixed coordinates, got '{name}'. Leave it out of `effort` or of "
+                "`fixed`."
+            )
+            raise InputError(message, key="effort", name=name)
+        places = [n for n, x in enumerate(labels) if named or x not in self.fixed]
+        if given is not None:
+            a = real_array("effort", by_name("effort", given, labels), len(places))
             if a.ndim != 1:
                 message = f"`effort` must be for a single configuration, got shape {a.shape}."
                 raise InputError(message, key="effort", got=a.shape)
-            full[free] = a
+            full[places] = a
         return full
 
     def _size(self) -> float:

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.actuation.efforts import acting_efforts, generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.actuation.motor_demand import dry_friction, motor_shafts
 from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, invalid, unknown
+from kic.errors import InputError, unknown
 from kic.kernels import layout as lay
-from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import output_query
@@ -25,7 +25,6 @@ from kic.numerics.arrays import (
     broadcast_batches,
     check_finite,
     map_valid_members,
-    real_array,
     scatter,
 )
 from kic.numerics.display import Printable, Summary
@@ -562,27 +561,6 @@ class Linearization(Printable):
         return sheet
 
 
-def actuator_efforts(
-    configuration: Configuration, effort: Mapping[str, Any], wrt: Any, failures: Literal["raise", "mask"]
-) -> tuple[Coefficients, np.ndarray]:
-    """Return the coefficients of actuators, and their efforts (..., A) by name."""
-    if not effort:
-        raise invalid("effort", "must have the effort of at least one row", effort)
-    names = configuration._model.actuators(list(effort), hold_all=False)
-    rows = configuration.coefficients(names, order=2, wrt=wrt, failures=failures)
-    values = [real_array(f"effort[{name!r}]", value) for name, value in effort.items()]
-    if len(names) != len(values):
-        raise invalid("effort", "must be efforts of single rows", tuple(effort))
-    batches = {f"effort[{name!r}]": value.shape for name, value in zip(effort, values, strict=True)}
-    broadcast_batches(configuration=configuration.batch, **batches)
-    return rows, np.stack(np.broadcast_arrays(*values), axis=-1)
-
-
-def generalized_efforts(rows: Coefficients, effort: np.ndarray) -> np.ndarray:
-    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) of actuators."""
-    return np.einsum("...pn,...p->...n", rows.G, effort)
-
-
 def linearize(
     configuration: Configuration,
     qd: Any = None,
@@ -608,7 +586,7 @@ def linearize(
         friction = dry_friction(configuration, shafts, v)
     acting = None
     if isinstance(effort, Mapping):
-        acting = actuator_efforts(configuration, effort, wrt, failures)
+        acting = acting_efforts(configuration, effort, wrt, failures)
     if effort is not None:
         given = as_array("effort", effort, M) if acting is None else generalized_efforts(*acting)
         broadcast_batches(effort=given.shape[:-1], configuration=d.batch, qd=v.shape[:-1])

@@ -135,7 +135,7 @@ def by_name(name: str, value: Any, labels: tuple[str, ...]) -> Any:
         return value
     for label in value:
         if label not in labels:
-            raise unknown("row", label, f"the labels of `{name}`", labels, quoted=False)
+            raise unknown("row", label, f"the rows of `{name}`", labels, quoted=False)
     arrays = []
     for label in labels:
         a = as_numbers(value.get(label, 0.0))

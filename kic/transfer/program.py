@@ -376,9 +376,9 @@ class Program:
         self.queries = tuple(queries)
         self.outputs = queries[0].layout if along or rows is not None else None
         self.width = self.outputs.width if self.outputs is not None else 0
-        for layout in (self.outputs, self.dynamics):
-            if layout is not None:
-                layout.check_size()
+        self.dynamics.check_size()
+        if self.outputs is not None:
+            self.outputs.check_size()
         self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
         self._euler = bool(rows is not None and rows.euler)

@@ -1,0 +1,48 @@
+"""Efforts at rows by name, as generalized efforts at the coordinates: T_u = GᵀT (4-76)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from kic.configuration import Configuration
+from kic.errors import invalid
+from kic.kinematics.coefficients import Coefficients
+from kic.numerics.arguments import by_name
+
+
+def acting_efforts(
+    configuration: Configuration, effort: Mapping[str, Any], wrt: Any, failures: Literal["raise", "mask"]
+) -> tuple[Coefficients, np.ndarray]:
+    """Return the coefficients of rows with efforts, and their efforts (..., A), from a dict by name."""
+    if not effort:
+        raise invalid("effort", "must have the effort of at least one row", effort)
+    names = configuration._model.actuators(list(effort), hold_all=False)
+    if names != tuple(effort):
+        raise invalid("effort", "must be efforts of single rows", tuple(effort))
+    rows = configuration.coefficients(names, order=2, wrt=wrt, failures=failures)
+    return rows, by_name("effort", effort, names)
+
+
+def generalized_efforts(rows: Coefficients, effort: np.ndarray) -> np.ndarray:
+    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) of actuators."""
+    return np.einsum("...pn,...p->...n", rows.G, effort)
+
+
+def efforts_at_coordinates(
+    configuration: Configuration, effort: Any, wrt: Any, failures: Literal["raise", "mask"]
+) -> Any:
+    """Return efforts (..., M) at the coordinates from a dict by row; other arguments pass.
+
+    Members where the coordinates cannot drive the mechanism have no efforts, and zeros here.
+    """
+    if not isinstance(effort, Mapping):
+        return effort
+    labels = configuration._model.transfer_for(wrt).labels
+    if effort.keys() <= set(labels):
+        return by_name("effort", effort, labels)
+    rows, given = acting_efforts(configuration, effort, wrt, failures)
+    known = np.isfinite(rows.G.astype(complex)).all(axis=(-2, -1), keepdims=True)
+    return np.einsum("...pn,...p->...n", np.where(known, rows.G, 0.0), given)
