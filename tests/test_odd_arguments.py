@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import odd
 import pytest
+import wrong_arguments
 from raising import raises
 
 import kic
@@ -69,6 +70,13 @@ def test_every_public_callable_is_called() -> None:
                 continue
             if isinstance(kind, type):
                 assert {f"{name}.{method}" for method in odd.method_names(kind)} <= called
+
+
+@pytest.mark.slow
+def test_errors_name_the_argument() -> None:
+    """An object, text, NaN, a wrong length or an unknown name as any argument of any public callable."""
+    assert len(wrong_arguments.questions()) > 1000
+    assert list(wrong_arguments.search()) == []
 
 
 KNOWN = {

@@ -467,7 +467,7 @@ class Linearization(Printable):
         >>> lin.rate([1.0, 0.0]).round(3)
         array([2.667, 0.833])
         """
-        return self.inverse_dynamics(self.qd, self.qdd, qddd)
+        return self.inverse_dynamics(self.qd, self.qdd, self._deviations(qddd=qddd).get("qddd"))
 
     def forward_dynamics(self, dq: Any = None, dqd: Any = None, effort: Any = None) -> np.ndarray:
         """Compute the change of the accelerations: δq̈ = I*⁻¹ (δT − K δq − C δq̇).

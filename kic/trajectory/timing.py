@@ -110,7 +110,7 @@ def uniform(
             own, others[key] = _divided(limits, of.names, mechanism is not None and order < 3)
             share = _share(trajectory.extremes(order), of.bounds(key, own))
             highest = min(highest, share ** (-1 / order) if share else np.inf)
-    s = grid_points(trajectory, samples, clustered=False)
+    s = grid_points(trajectory, integer("samples", samples, 3), clustered=False)
     made = PathConstraints(())
     allowed_speeds = np.array([[0.0, np.inf]])
     hooks = constraint_factories(rows)
@@ -184,9 +184,9 @@ def check_duration(trajectory: Any) -> None:
         raise InputError("A trajectory of zero duration cannot be scaled.", key="path", got=0.0)
 
 
-def grid_points(path: Trajectory, count: Any, clustered: bool) -> np.ndarray:
+def grid_points(path: Trajectory, count: int, clustered: bool) -> np.ndarray:
     """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
-    share = np.linspace(0.0, 1.0, integer("grid", count, 3))
+    share = np.linspace(0.0, 1.0, count)
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots
     # knots replace points of the grid near them
@@ -343,7 +343,7 @@ def fastest(
     """
     check_duration(path)
     ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
-    s = grid_points(path, grid, clustered=True)
+    s = grid_points(path, integer("grid", grid, 3), clustered=True)
     of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moving(of)
     factories = constraint_factories(rows)

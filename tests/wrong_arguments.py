@@ -1,0 +1,131 @@
+"""Wrong values for every argument of every public callable, driven by the signatures: the error names it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import odd
+
+import kic
+from kic.errors import short_repr
+
+UNKNOWN = "no such name"
+NEW = ("path", "name", "directory", "names", "quasi", "length")
+
+
+# errors that name the argument of an inner function, show the value alone, or say what is missing beside it
+UNNAMED = """
+AssemblyModes.places.of AssemblyModes.summary.of Coefficients.columns_of.of Configuration.grasp.of
+Configuration.pose.of Configuration.resolve_redundancy.failures Configuration.resolve_redundancy.secondary
+Configuration.resolve_redundancy.udd Configuration.resolve_redundancy.uddd Configuration.to_html.repeat
+Configuration.to_html.source ForceTable.__getitem__.name IndependentSets.__getitem__.k
+JointForces.__getitem__.joint OperationalSpaceEvaluator.at.configuration PositionSolver.__call__.values
+RedundancyEvaluator.__call__.secondary RedundancyEvaluator.__call__.secondary_rate
+RedundancyEvaluator.__call__.state RedundancyEvaluator.__call__.udd Sampling.time
+Simulation.__getitem__.name Singularities.__getitem__.k SplitDynamics.without.part Sweep.__getitem__.name
+Sweep.plot.of metrics.inertia.wrt metrics.min_singular_value.drivers metrics.static_effort.wrt
+metrics.value.row trajectory.uniform.trajectory
+"""
+# operands of other types, batches, arrays that hot loops or containers do not check, options without effect
+ACCEPTED = """
+Annulus.contains.radius Coefficients.G Coefficients.H Coefficients.__matmul__.inner Coefficients.scaling
+Coefficients.values Configuration.animate.progress ContactSet.loads.force Dynamics.I Dynamics.P
+Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load Efforts.__call__.qd
+Efforts.__call__.qdd Efforts.__call__.state Efforts.check.state Grasp.grip.criterion
+Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd Leg.point_coefficients.s
+OperationCount.__add__.other OperationalSpaceEvaluator.__call__.state OperationalSpaceEvaluator.check.state
+OrientationTrajectory.__call__.t PoseEvaluator.__call__.qd PoseEvaluator.__call__.state
+PoseEvaluator.check.state PositionSolver.check.state RedundancyEvaluator.check.state
+SampledMotion.animate.progress Simulation.animate.progress Simulation.at.t Simulation.current_at.t
+StateSpace.A StateSpace.B StateSpace.C StateSpace.D StateSpace.frequency_response.omega Sweep.plot.bounds
+Tables.__call__.state Tables.check.state TrackingResult.animate.progress Trajectory.__call__.t
+Trajectory.inputs.q Trajectory.on.applied Trajectory.on.criterion Trajectory.on.effort_limits
+Trajectory.on.t Trajectory.plot.t products.bilinear.C products.bilinear.L products.bilinear.R
+products.cross.A products.cross.B products.dot.A products.dot.T products.quadratic.C products.quadratic.D
+trajectory.at_speed.applied trajectory.at_speed.criterion trajectory.at_speed.effort_limits
+trajectory.rotation.stops trajectory.spline.stops
+"""
+
+
+def wrong(valid: Any, new: bool = False) -> list[Any]:
+    """Return values that cannot stand for a valid one; `new` names are valid."""
+    numbers = isinstance(valid, np.ndarray | float | int) or (
+        isinstance(valid, list | tuple) and valid and all(isinstance(x, float | int) for x in valid)
+    )
+    if numbers and not isinstance(valid, bool):
+        shape = np.shape(valid)
+        return [object(), "text", np.full(shape, np.nan), np.zeros((*shape[:-1], 7))]
+    if isinstance(valid, str):
+        return [object(), 5, [5], *([] if new else [UNKNOWN])]
+    if isinstance(valid, list | tuple) and valid and all(isinstance(x, str) for x in valid):
+        return [object(), 5, [5], *([] if new else [[UNKNOWN]])]
+    return [object()]
+
+
+def names(error: kic.KicError, key: str, value: Any) -> bool:
+    """Return True if an error names an argument, or the unknown name that it received."""
+    data = error.numbers
+    if str(data.get("key")).split("[")[0].split(".")[0] == key or key in data.get("batches", {}):
+        return True
+    unknown = (
+        value == UNKNOWN
+        if isinstance(value, str)
+        else value == [UNKNOWN]
+        if isinstance(value, list)
+        else False
+    )
+    return f"`{key}`" in str(error) or (unknown and UNKNOWN in str(error))
+
+
+def outcome(call: odd.Call, key: str, value: Any) -> str:
+    """Return "named" if the error names the argument, with the required arguments or with all."""
+    said = ""
+    for rng, share in ((None, 0.0), (random.Random(0), 1.0)):
+        positional, given = call.arguments(rng, share=share)
+        if positional and key not in given:
+            return "positional"
+        try:
+            call.run(positional, {**given, key: value})
+            said = said or "no error"
+        except kic.MissingExtraError:
+            return "named"
+        except kic.KicError as error:
+            if names(error, key, value):
+                return "named"
+            said = said or f"{type(error).__name__}: {error}"
+        except Exception as error:
+            return f"raw {type(error).__name__}: {error}"
+    return said
+
+
+def questions() -> dict[tuple[str, str], list[odd.Call]]:
+    """Return the calls of each public callable and parameter that has a valid argument."""
+    found: dict[tuple[str, str], list[odd.Call]] = {}
+    for call in odd.calls():
+        if not call.label.startswith((*odd.STRUCTURES, "strange")):
+            for key, p in call.parameters.items():
+                if key in call.valid and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+                    found.setdefault((call.name, key), []).append(call)
+    return found
+
+
+def search() -> Iterator[tuple[str, str, str]]:
+    """Yield the callable's parameter, the wrong value and the outcome where no error names the argument."""
+    known = {*UNNAMED.split(), *ACCEPTED.split()}
+    for (name, key), calls in questions().items():
+        if f"{name}.{key}" in known:
+            continue
+        # constructors give names, and writers paths
+        new = isinstance(calls[0].function, type) or key in NEW
+        for k, value in enumerate(wrong(calls[0].valid[key], new)):
+            said = ""
+            for call in calls:
+                values = wrong(call.valid[key], new)
+                said = outcome(call, key, values[min(k, len(values) - 1)])
+                if said in ("named", "positional"):
+                    break
+            else:
+                yield f"{name}.{key}", short_repr(value), said
