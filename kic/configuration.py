@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Law, Weight
     from kic.plotting.animate import Animation
     from kic.plotting.draw import MechanismPicture
+    from kic.plotting.figures import Picture
     from kic.plotting.view import ViewName
     from kic.viewer.viewer import Viewer
 
@@ -1669,6 +1670,36 @@ class Configuration(Printable, Tabular, Animated):
         from kic.plotting.draw import draw
 
         return draw(self, names=names, view=view, ax=ax)
+
+    def draw_sheet(self, *, columns: int = 4, names: bool = False, view: ViewName | None = None) -> Picture:
+        """Draw the members of a batch side by side, such as all assembly modes.
+
+        Parameters
+        ----------
+        columns : int
+            Largest number of drawings in a row.
+        names, view
+            As in `draw`.
+
+        Returns
+        -------
+        Picture
+            One drawing for each valid member, with its index as the title.
+
+        Raises
+        ------
+        InputError
+            If no member is valid, or more than 64 are.
+
+        Examples
+        --------
+        >>> found = kic.load("four-bar").assembly_modes({"A": 1.2})
+        >>> len(found.configuration.draw_sheet().axes)
+        2
+        """
+        from kic.plotting.draw import draw_sheet
+
+        return draw_sheet(self, columns=columns, names=names, view=view)
 
     def to_html(
         self,

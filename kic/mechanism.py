@@ -338,6 +338,7 @@ class Mechanism(Printable, MechanismDescription):
         limits: Limits = None,
         complete: bool = False,
         time_limit: float | None = None,
+        progress: bool | None = None,
     ) -> AssemblyModes:
         """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
 
@@ -366,7 +367,9 @@ class Mechanism(Printable, MechanismDescription):
             be exact (no `closure_tolerance`).
         time_limit : float, optional
             With ``complete=True``, the time (s) after which loops and paths end; the result is then
-            incomplete and says so. A later call continues.
+            incomplete and says so. A later call continues, also after a KeyboardInterrupt.
+        progress : bool, optional
+            With ``complete=True``, show a progress bar on stderr; by default at a terminal, if it takes long.
 
         Returns
         -------
@@ -407,7 +410,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.analysis.assembly_modes import find_assemblies
 
-        return find_assemblies(self._model, values, near, starts, rng, limits, complete, time_limit)
+        return find_assemblies(self._model, values, near, starts, rng, limits, complete, time_limit, progress)
 
     def track(
         self,

@@ -338,7 +338,7 @@ def test_mobility_in_a_configuration():
 # --- kic assemblies
 
 
-def test_assemblies():
+def test_assemblies(tmp_path):
     m = kic.load("three-rrr")
     found = m.assembly_modes([m.at().value(name) for name in m.coordinates], complete=True)
     assert run("assemblies", "three-rrr", "--complete").split() == found.summary().text().split()
@@ -352,6 +352,9 @@ def test_assemblies():
     assert len(quick["phi"]) == 2
     assert quick["generic"] is None
     assert "time_limit" in run("assemblies", "four-bar", "--time-limit", "3", code=1)
+    file = tmp_path / "modes.svg"
+    run("assemblies", "four-bar", "-o", str(file))
+    assert file.read_text().startswith("<?xml")
 
 
 # --- kic report

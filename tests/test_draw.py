@@ -216,6 +216,22 @@ def test_members_without_configuration_are_left_out() -> None:
     assert len(of(picture, "piston")) == c.ok.sum()
 
 
+def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
+    m = kic.load("slider-crank")
+    c = m.at({"piston": np.array([0.2, 5.0, 0.19, 0.21])}, failures="mask")
+    assert c.ok.tolist() == [True, False, True, True]
+    sheet = c.draw_sheet(columns=2)
+    kept = np.flatnonzero(c.ok)
+    assert [ax.get_title() for ax in sheet.axes] == [str(k) for k in kept]
+    places = [ax.get_subplotspec() for ax in sheet.axes]
+    assert [(p.rowspan.start, p.colspan.start) for p in places] == [(k // 2, k % 2) for k in range(len(kept))]
+    for wrong in (c[~c.ok], m.at(np.ones((65, 1)))):
+        with raises(InputError, key="configuration"):
+            wrong.draw_sheet()
+    with raises(InputError, key="columns", got=0):
+        c.draw_sheet(columns=0)
+
+
 def test_nothing_to_draw_raises() -> None:
     m = kic.load("slider-crank")
     none = m.at({"piston": np.array([5.0])}, failures="mask")

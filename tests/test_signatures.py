@@ -27,7 +27,8 @@ WORDS = {
         "kic.Coefficients.identity", "kic.Coefficients.matched", "kic.Coefficients.renamed", "kic.ContactSet",
         "kic.IndependentSet", "kic.trajectory.PathConstraints",
         "kic.trajectory.Trajectory.sampled", "kic.Mechanism.unlock", "kic.Mechanism.without",
-        "kic.Configuration.draw", "kic.Mechanism.draw", "kic.MechanismPicture",  # True to draw names
+        "kic.Configuration.draw", "kic.Configuration.draw_sheet", "kic.Mechanism.draw",  # True to draw names
+        "kic.MechanismPicture",
     ],
     "weight": [],
     "split": [],

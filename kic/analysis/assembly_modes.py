@@ -17,6 +17,7 @@ from kic.kinematics.state import distance
 from kic.numerics.arguments import flag, generator, integer, positive
 from kic.numerics.arrays import one_batch_axis
 from kic.numerics.display import Printable, Summary
+from kic.numerics.progress import Bar
 from kic.numerics.rotations import vector_from_matrix
 from kic.position import follow_complex_step, initial_states, real_configuration, real_inputs
 from kic.transfer.compiled_model import CompiledModel
@@ -300,15 +301,17 @@ def find_assemblies(
     limits: Limits,
     complete: bool = False,
     time_limit: float | None = None,
+    progress: bool | None = None,
 ) -> AssemblyModes:
     """Return the distinct assembly modes for one target or a batch. See `Mechanism.assembly_modes`."""
     flag("complete", complete)
+    bar = Bar(progress)
     if time_limit is not None and not complete:
         raise invalid("time_limit", "must be None unless complete=True", time_limit)
     if model.has_complex_step:  # solve in real numbers, then carry the step along
         near = real_configuration(model, near)
         real = find_assemblies(
-            model.real, real_inputs(inputs), near, starts, seed, limits, complete, time_limit
+            model.real, real_inputs(inputs), near, starts, seed, limits, complete, time_limit, progress
         )
         targets, _ = model.position_problem(inputs)
         states = follow_complex_step(model, targets, targets.values, real.configuration)._states
@@ -322,7 +325,11 @@ def find_assemblies(
             completeness=getattr(real, "completeness", None),
         )
     if complete:
-        return _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit).run()
+        search = _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit, bar)
+        try:
+            return search.run()
+        finally:
+            bar.close()
     return _AssemblySearch(model, inputs, near, starts, seed, limits).run()
 
 
@@ -646,7 +653,7 @@ class _CompleteSearch(_AssemblySearch):
     """Search for all solutions of each target, by paths from all solutions for generic complex values."""
 
     def __init__(self, *arguments: Any) -> None:
-        *others, time_limit = arguments
+        *others, time_limit, self.bar = arguments
         super().__init__(*others)
         self.deadline = np.inf
         if time_limit is not None:
@@ -668,8 +675,9 @@ class _CompleteSearch(_AssemblySearch):
             quick = self._quick(feasible[:1])
         self.generic: GenericSolutions = generic
         if not generic.is_done:
-            self.reason = generic.collect(quick, self.deadline)
-        self.feasible, self.paths = feasible, generic.at(self.values[feasible], self.deadline)
+            self.reason = generic.collect(quick, self.deadline, self.bar)
+        self.feasible = feasible
+        self.paths = generic.at(self.values[feasible], self.deadline, self.bar)
         self.starts += len(feasible) * generic.number
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)

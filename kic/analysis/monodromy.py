@@ -7,8 +7,8 @@ Journal of Numerical Analysis 39, 2019, pp. 1421–1446). Paths from u* to wante
 solutions there; singular ones are limits of paths.
 
 The inputs are functions of complex parameters p, along whose straight lines they move: a turn is
-z = exp(iθ), so that a loop around z = 0 is a full turn; a pose is a point and a quaternion of any length;
-lengths and distances are themselves, and distances have positive real parts.
+z = exp(iθ), so that a loop around z = 0 is a full turn; a pose is a point and a quaternion of any length; a
+distance is its square; other lengths are themselves.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kic.kernels import path_tracking as kernel
 from kic.kernels.threads import over_batch
 from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
+from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
 
 # paths that are tracked before the time is looked at, and estimated cost of one (µs)
@@ -41,11 +42,13 @@ REAL_ATOL, SINGULAR_REAL_ATOL, REGULAR_CONDITION_MAX = 1e-7, 1e-4, 1e7
 ENDGAME_RADIUS, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 0.01, 8, 8
 # ways to given values that are tried: the straight one, and detours
 ATTEMPTS = 4
+# solutions for whose loops more corners are worth their time
+FEW_STATES_MAX = 18
 # trace test: points on a line, and states at most; degree; errors of the trace, and of that of all but one
-TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 20_000, 12
+TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 3_000, 12
 TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
-LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 60, 1e-4
+LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
 
 # solutions are kept with the mechanism; one thread at a time adds to them
 _COLLECTING = threading.Lock()
@@ -100,6 +103,7 @@ class Parameters:
         p = np.zeros((len(values), self.count), complex)
         scaled = values / self.scale[: values.shape[1]]
         p[:, : self.named] = scaled[:, : self.named]
+        p[:, self.distances] **= 2
         p[:, self.angles] = np.exp(1j * values[:, self.angles])
         for row, turn, at in self.poses:
             p[:, at : at + turn - row] = scaled[:, row:turn]
@@ -107,18 +111,28 @@ class Parameters:
             p[:, at + turn - row : at + turn - row + 4] = _quaternions(R)
         return p
 
-    def random(self, like: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return random complex parameters (count, n) of the size of some (n,)."""
-        z = (rng.normal(size=(2, count, self.count)) * [[[1]], [[1j]]]).sum(axis=0)
-        p = like + 0.7 * z
-        disc = z / (1 + np.abs(z))
-        p[:, self.distances] = np.abs(like[self.distances]) * (1 + 0.9 * disc[:, self.distances])
-        p[:, self.angles] = np.exp(
-            1j * rng.uniform(-np.pi, np.pi, (count, len(self.angles))) + 0.5 * z[:, self.angles].real
-        )
+    def random(
+        self, like: np.ndarray, rng: np.random.Generator, count: int, spread: float = 1.0
+    ) -> np.ndarray:
+        """Return random complex parameters (count, n) about some (n,), at distances of many scales.
+
+        Loops must enclose branch points near and far. The distances are uniform in their logarithm, about 1,
+        with a standard deviation of `spread`.
+        """
+        x, y, size = rng.normal(size=(3, count, self.count))
+        z = x + 1j * y
+        far = np.exp(spread * size) * z / np.abs(z)
+        p = like + far
+        p[:, self.angles] = 1.5 * far[:, self.angles]  # real ones are on the unit circle
         for row, turn, at in self.poses:
             p[:, at + turn - row : at + turn - row + 4] = z[:, at + turn - row : at + turn - row + 4]
         return p
+
+    def real(self, p: np.ndarray) -> np.ndarray:
+        """Return real parameters (B, n) near others; those of turns are on the unit circle."""
+        result = p.real.astype(complex)
+        result[:, self.angles] = p[:, self.angles] / np.abs(p[:, self.angles])
+        return result
 
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows (P, 4) of the equations and their scales (P, 2); see `kernels.path_tracking`."""
@@ -134,6 +148,7 @@ class Parameters:
             np.arange(self.named),
         )
         rows[self.turns, kernel.GOAL] = kernel.TURN
+        rows[self.distances, kernel.GOAL] = kernel.SQUARE
         for row, turn, at in self.poses:
             rows[row:turn, kernel.GOAL], rows[row:turn, kernel.PARAMETER] = (
                 kernel.LINE,
@@ -185,6 +200,7 @@ class Tracker:
         self.slide_scale = t.column_scale[self.columns[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]]
         self.flips: list[tuple[int, int, float]] = []
         self.deadline = np.inf
+        self.bar: Bar | None = None  # that shows the paths of `track`
 
     def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return states (B, S) after scaled steps (B, M)."""
@@ -212,6 +228,8 @@ class Tracker:
         for first in range(0, len(states), PATHS_AT_ONCE):
             if time.monotonic() > self.deadline:
                 raise TimeoutError
+            if self.bar is not None:
+                self.bar.show(first / len(states))
             count = min(PATHS_AT_ONCE, len(states) - first)
             over_batch(partial(work, first), count, PATH_US)
         return states, shares
@@ -241,6 +259,7 @@ class Tracker:
         back. Its two ways are separate solutions here.
         """
         cols = self.tree.cols
+        states = states[np.argsort(self.imaginary(states))[: STARTS // 4]]  # others are rounded more
         for n in range(1, len(cols)):
             a = int(cols[n, lay.PARENT])
             if a < 0 or {int(cols[n, lay.KIND]), int(cols[a, lay.KIND])} != {lay.REVOLUTE}:
@@ -414,7 +433,7 @@ class GenericSolutions:
         t = closure.transfer
         values = closure.rows(reference[None])[0] * t.scale
         self.like = P.of_values(values[:, : t.size])[0]
-        self.base = P.random(self.like, rng, 1)
+        self.base = P.random(self.like, rng, 1, spread=0.2)
         self.reference = reference
         self.states = np.zeros((0, len(reference)), complex)
         self.loops = self.clean = self.moved = self.tracked = self.hits = self.starts = self.lost = 0
@@ -436,6 +455,8 @@ class GenericSolutions:
         for b in np.flatnonzero(self.close_to_known(states) < 0):
             if self.close_to_known(states[[b]])[0] < 0:
                 self.states = np.concatenate([self.states, states[[b]]])
+        if len(self.states) > before:
+            self.clean, self.trace_degree = 0, None
         return len(self.states) - before
 
     def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -454,12 +475,20 @@ class GenericSolutions:
         ends = self.to_base(found, tracker.parameters.of_values(values[:, : t.size]))
         known = self.close_to_known(ends) >= 0
         self.starts, self.hits = self.starts + len(ends), self.hits + int(known.sum())
-        if self.add(ends):
-            self.clean = 0
+        self.add(ends)
 
     def loop(self) -> None:
-        """Track all known solutions along a random triangle, and add the new ones at its end."""
-        p = [self.base, *self.tracker.parameters.random(self.like, self.rng, 2)[:, None], self.base]
+        """Track all known solutions along a random closed way, and add the new ones at its end.
+
+        It is a polygon or, by turns, the way to real parameters and back, with conjugate solutions: there
+        all solutions are in conjugate pairs. Random starts add those that loops rarely reach, as through a
+        gap of two close branch points.
+        """
+        parameters = self.tracker.parameters
+        corners = 2 if len(self.states) > FEW_STATES_MAX else 4
+        p = [self.base, *parameters.random(self.like, self.rng, corners)[:, None], self.base]
+        if self.loops % 2:
+            p = [self.base, parameters.real(p[1]), self.base]
         ends, good = self._around(p, self.states, 1.0)
         for tightness in (0.3, 0.1):
             again = ~good | self._meeting(ends, good)
@@ -471,15 +500,21 @@ class GenericSolutions:
         apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
         self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
         self.tracked, self.lost = self.tracked + int(good.sum()), self.lost + int((~good).sum())
-        fresh = self.add(ends[good])
-        self.clean = 0 if fresh else self.clean + bool(good.all())
+        if not self.add(ends[good]):
+            self.clean += bool(good.all())
+        self.start(STARTS // 2)
 
     def _around(
         self, p: list[np.ndarray], states: np.ndarray, tightness: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths."""
+        """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths.
+
+        Between two lines, the parameters are real: the conjugate solutions come back.
+        """
         states, good = states.copy(), np.ones(len(states), dtype=bool)
-        for a, b in pairwise(p):
+        for n, (a, b) in enumerate(pairwise(p)):
+            if n == 1 and len(p) == 3:
+                states = states.conj()
             k = np.flatnonzero(good)
             start, end = (np.repeat(x, len(k), axis=0) for x in (a, b))
             states[k], share = self.tracker.track(states[k], start, end, tightness)
@@ -497,7 +532,7 @@ class GenericSolutions:
         return met
 
     def _trace_test(self) -> int:
-        """Return the degree at which the trace on a random line of parameters is rational, -1 for none.
+        """Return the degree at which the trace on a random line is rational, -1 for none, -2 if not tried.
 
         The trace is the sum of a function over all solutions. It is a rational function on the line if
         and only if the solutions are closed under monodromy there. A rational function is fitted to half of
@@ -506,8 +541,8 @@ class GenericSolutions:
         """
         tracker, points = self.tracker, TRACE_POINTS
         if len(self.states) < 2 or self.number * points > TRACE_STATES_MAX:
-            return -1  # one solution has no control
-        way = tracker.parameters.random(self.like, self.rng, 1) - self.base
+            return -2  # one solution has no control
+        way = tracker.parameters.random(self.like, self.rng, 1, spread=0.2) - self.base
         # uniform on the sphere of complex numbers and infinity, so that the fit sees the whole line
         share = self.rng.uniform(0.02, 0.98, points)
         t = np.sqrt(share / (1 - share)) * np.exp(2j * np.pi * self.rng.uniform(size=points))
@@ -536,51 +571,64 @@ class GenericSolutions:
         return float((1 - (1 + self.moved) / (2 + self.tracked)) ** self.clean)
 
     @property
-    def is_done(self) -> bool:
-        """True if nothing new is expected: a proven number is reached, or loops found nothing new."""
-        if self.proven is not None and self.number >= self.proven[0]:
-            return True
-        return self.clean >= LOOPS_MAX or (self.clean >= LOOPS_MIN and self.chance < CHANCE_MAX)
+    def share(self) -> float:
+        """Estimated share of the loops that are done."""
+        likely = float(np.log(max(self.chance, 1e-300)) / np.log(CHANCE_MAX))
+        return min(1.0, max(self.clean / LOOPS_MAX, min(self.clean / LOOPS_MIN, likely)))
 
-    def collect(self, seeds: np.ndarray, deadline: float) -> str:
+    @property
+    def is_done(self) -> bool:
+        """True if nothing new is expected: a proven number is reached, or loops found nothing new.
+
+        After a trace test that failed, as for large degrees, they are many.
+        """
+        if self.is_proven or self.clean >= LOOPS_MAX:
+            return True
+        return self.clean >= LOOPS_MIN and self.chance < CHANCE_MAX and self.trace_degree != -1
+
+    @property
+    def is_proven(self) -> bool:
+        """True if there are as many solutions as there can be by a proof."""
+        return self.proven is not None and self.number >= self.proven[0]
+
+    def collect(self, seeds: np.ndarray, deadline: float, bar: Bar) -> str:
         """Run loops until nothing new is expected; return '' or the reason why they ended before.
 
-        `seeds` (n, S) are real closed configurations. A later call continues.
+        `seeds` (n, S) are real closed configurations. A later call continues, also after an interruption.
         """
         with _COLLECTING:
-            return self._collect(seeds, deadline)
+            return self._collect(seeds, deadline, bar)
 
-    def _collect(self, seeds: np.ndarray, deadline: float) -> str:
+    def _collect(self, seeds: np.ndarray, deadline: float, bar: Bar) -> str:
         """Run the loops of `collect`."""
         tracker = self.tracker
         tracker.deadline = deadline
         try:
             if not self.starts:
-                self.start(STARTS)
+                self.start(STARTS // 2)
             if len(seeds):
                 t = tracker.closure.transfer
                 values = tracker.closure.rows(seeds)[0] * t.scale
                 p = tracker.parameters.of_values(values[:, : t.size])
-                if self.add(self.to_base(seeds.astype(complex), p)):
-                    self.clean = 0
+                self.add(self.to_base(seeds.astype(complex), p))
             for _ in range(LOOPS_ALL_MAX):
+                if self.is_done and self.trace_degree is None and not self.is_proven:
+                    self.trace_degree = self._trace_test()
+                    if self.trace_degree == -1:
+                        self.trace_degree = self._trace_test()
                 if not len(self.states) or self.is_done:
                     break
+                bar.show(self.share)
                 self.loop()
             else:
                 return f"{LOOPS_ALL_MAX} loops were not enough: they found others, or lost paths"
-            proven = self.proven is not None and self.number >= self.proven[0]
-            if self.trace_degree is None and len(self.states) and not proven:
-                self.trace_degree = self._trace_test()
-                if self.trace_degree < 0:
-                    self.trace_degree = self._trace_test()
         except TimeoutError:
             return "the time limit ended the search"
         finally:
             tracker.deadline = np.inf
         return "" if len(self.states) else "no start led to a regular complex solution"
 
-    def at(self, values: np.ndarray, deadline: float = np.inf) -> Ends:
+    def at(self, values: np.ndarray, deadline: float, bar: Bar) -> Ends:
         """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows.
 
         Paths of an attempt that the deadline ends are lost.
@@ -594,19 +642,21 @@ class GenericSolutions:
             if not members.size:
                 break
             with _COLLECTING:
-                tracker.deadline = deadline
+                tracker.deadline, tracker.bar = deadline, bar
                 try:
                     found = self._ends(target[members], self.base if attempt == 0 else self._detour())
                 except TimeoutError:
                     break
                 finally:
-                    tracker.deadline = np.inf
+                    tracker.deadline, tracker.bar = np.inf, None
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
             ends[members[better]], share[members[better]] = found[0][better], found[1][better]
             members = np.flatnonzero((share == 0).any(axis=1))
-        finite, flat = share == 1, ends.reshape(number * count, ends.shape[2])
-        bound = np.where(tracker.is_regular(flat), REAL_ATOL, SINGULAR_REAL_ATOL)
-        owner, k = np.nonzero(finite & (tracker.imaginary(flat) < bound).reshape(number, count))
+        finite = share == 1
+        owner, k = np.nonzero(finite)
+        bound = np.where(tracker.is_regular(ends[finite]), REAL_ATOL, SINGULAR_REAL_ATOL)
+        real = tracker.imaginary(ends[finite]) < bound
+        owner, k = owner[real], k[real]
         times = 2 ** len(tracker.flips)
         goal = tracker.closure.goal(values)[owner]
         return Ends(
@@ -697,20 +747,22 @@ class GenericSolutions:
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
             found += f", {len(self.states)} apart from half turns of {flips} universal joints"
+        searched = f"{self.clean} monodromy loops and {self.starts} random starts"
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
-        if self.proven is not None and count >= self.proven[0]:
+        if self.proven is not None and self.is_proven:
             return "proven number", f"{found}: the proven largest number ({self.proven[1]})"
         if self.trace_degree is not None and self.trace_degree >= 0:
             return "trace test", (
-                f"{found}: a trace test of degree {self.trace_degree} passed to rounding, after {self.clean} "
-                "loops that found no other: numerical evidence that none is missing on the components of "
-                "the configuration space that random starts reached (after A. J. Sommese, J. Verschelde and "
+                f"{found}: a trace test of degree {self.trace_degree} passed to rounding, and {searched} "
+                "found no other: numerical evidence that none is missing on the components of the "
+                "configuration space that random starts reached (after A. J. Sommese, J. Verschelde and "
                 "C. W. Wampler, 2002)"
             )
+        chance = f"{self.chance:.1g}" if self.chance > CHANCE_MAX else f"less than {CHANCE_MAX:g}"
         return "loops", (
-            f"{found}: no proof; {self.clean} monodromy loops found no other. Estimated chance that one is "
-            f"missing: {self.chance:.1g}, if loops move it as often as those found (rule of succession)"
+            f"{found}: no proof; {searched} found no other. Estimated chance that one is missing: "
+            f"{chance}, if loops move it as often as those found (rule of succession)"
         )
 
 

@@ -22,10 +22,18 @@ from kic.cli.completion import coordinates
 )
 @click.option("--complete", is_flag=True, help="Collect all solutions, and print the evidence for it.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after it.")
+@click.option("-o", "--output", "file", metavar="FILE", type=parsing.OutputFile(dir_okay=False),
+              help="Draw all assembly modes side by side: .png, .svg or .pdf.")  # fmt: skip
 @click.option("--limits", is_flag=True, help="Print only assembly modes within the limits of the model.")
 @parsing.json_option
 def assemblies(
-    model: str, given: tuple[str, ...], complete: bool, time_limit: float | None, limits: bool, as_json: bool
+    model: str,
+    given: tuple[str, ...],
+    complete: bool,
+    time_limit: float | None,
+    file: str | None,
+    limits: bool,
+    as_json: bool,
 ) -> None:
     """Print the assembly modes of MODEL for given inputs.
 
@@ -34,7 +42,7 @@ def assemblies(
 
     \b
       kic assemblies four-bar --at A=70deg
-      kic assemblies three-rrr --complete
+      kic assemblies three-rrr --complete -o modes.svg
 
     --json prints a single object: name, coordinates (names of joints), phi (a list for each assembly mode),
     singular; evidence, statement, generic (number of complex solutions), real and chance, null without
@@ -47,6 +55,9 @@ def assemblies(
     )
     if not as_json:
         click.echo(found.summary())
+    if file is not None:
+        found.configuration.draw_sheet().save(file)
+    if not as_json:
         return
     known = found.completeness if complete else None
     keys = ("evidence", "statement", "generic", "real", "chance")

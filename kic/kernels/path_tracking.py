@@ -20,7 +20,7 @@ from kic.kernels.ranges import add_range, clear_range, copy_range
 
 # rows of the equations: row of the system; what its goal is; its parameter, -1 for none; entry of a rotation
 ROW, GOAL, PARAMETER, ENTRY = 0, 1, 2, 3
-ZERO, LINE, TURN, POSE = 0, 1, 2, 3
+ZERO, LINE, TURN, POSE, SQUARE = 0, 1, 2, 3, 4
 # nodes of a path: solution and slope, those before, and the next one
 HERE, SLOPE, BEFORE, SLOPE_BEFORE, NEXT, NODES = 0, 1, 2, 3, 4, 5
 
@@ -51,6 +51,9 @@ def set_goal(rows, scales, start, change, b, share, begun, pose, aim, rate):
         aim[k], rate[k] = begun[k], 0
         if rows[k, GOAL] == LINE:
             aim[k], rate[k] = scale * (start[b, p] + share * change[b, p]), scale * change[b, p]
+        elif rows[k, GOAL] == SQUARE:  # its sign does not matter, see `set_rows`
+            aim[k] = scale * root(start[b, p] + share * change[b, p])
+            rate[k] = scale * scale * change[b, p] / (2 * aim[k])
         elif rows[k, GOAL] == TURN and p >= 0:
             z, dz = start[b, p], change[b, p]
             aim[k] = begun[k] - 1j * logarithm(1 + share * dz / z)
@@ -85,8 +88,11 @@ def form(q, a, b, i, j):
 
 
 @helper
-def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g):
-    """Compute values and first order of all rows of the system at a node."""
+def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g, rows, aim):
+    """Compute values and first order of all rows of the system at a node.
+
+    The values of given distances, roots of complex squares, get the signs that are close to their goals.
+    """
     motion(cols, geometry, nodes, b, F)
     frames(cols, geometry, F)
     for row in range(g.shape[0]):
@@ -94,6 +100,12 @@ def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g):
         clear_range(g[row], 0, g.shape[1])
     for i in range(items.shape[0]):
         gradient(cols, F, items, vectors, i, nodes, b, value, g)
+    for k in range(rows.shape[0]):
+        row = rows[k, ROW]
+        if rows[k, GOAL] == SQUARE and (value[row] * aim[k].conjugate()).real < 0:
+            value[row] = -value[row]
+            for n in range(g.shape[1]):
+                g[row, n] = -g[row, n]
 
 
 @helper
@@ -221,7 +233,8 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
     steps = 0
     for b in range(states.shape[0]):
         copy_range(nodes[HERE], 0, states[b], 0, width)
-        set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g)
+        set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)  # of distances
+        set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g, rows, aim)
         for k in range(count):
             begun[k] = value[rows[k, ROW]] + scales[k, 1] if rows[k, GOAL] == TURN else 0
         set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)
@@ -247,13 +260,13 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
             normalize(cols, nodes, NEXT)
             end = share + h
             set_goal(rows, scales, start, change, b, end, begun, pose, aim, rate)
-            set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g)
+            set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g, rows, aim)
             one = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
             good, factor_of_step = False, 0.2
             if one <= largest:
                 move_node(cols, R, 0, nodes, NEXT, NEXT)
                 normalize(cols, nodes, NEXT)
-                set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g)
+                set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g, rows, aim)
                 two = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
                 noise, _ = extent(cols, rest, nodes, NEXT)
                 good = two <= max(contraction * one, noise)
@@ -289,7 +302,7 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
             set_goal(rows, scales, start, change, b, 1.0, begun, pose, aim, rate)
             last = 0.0
             for _ in range(CORRECTIONS):
-                set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g)
+                set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g, rows, aim)
                 last = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
                 move_node(cols, R, 0, nodes, HERE, HERE)
                 normalize(cols, nodes, HERE)

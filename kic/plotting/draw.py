@@ -12,18 +12,20 @@ from kic.errors import InputError, invalid
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import flag, instance, names_of
+from kic.numerics.arguments import flag, instance, integer, names_of
 from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array
 from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.diagram import Mark
-from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part
+from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part, new_figure
 from kic.plotting.labels import OccupancyGrid, labels_of, leader_line, place_labels
 from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, common_scales, curve_shapes
 from kic.plotting.scene import PLACED, Scene
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
 
+# most drawings of a sheet, the side of one in inches, and the size of their titles
+SHEET_MAX, SHEET_SIDE, TITLE_POINTS = 64, 1.8, 8.0
 _XYZ = ("x", "y", "z")
 _KINDS = {"v =": "velocity", "a =": "acceleration", "F =": "force"}
 
@@ -351,3 +353,24 @@ def draw(
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)
     return MechanismPicture(Scene(configuration, view), Canvas(ax), names)
+
+
+def draw_sheet(
+    configuration: Configuration, *, columns: int = 4, names: bool = False, view: ViewName | None = None
+) -> Picture:
+    """Draw the members of a batch side by side; see `Configuration.draw_sheet`."""
+    columns = integer("columns", columns, 1)
+    members = [index for index in np.ndindex(configuration.batch) if configuration.ok[index]]
+    if not 0 < len(members) <= SHEET_MAX:
+        message = f"must have 1 to {SHEET_MAX} valid members"
+        raise invalid("configuration", message, len(members), "Index it, such as [:20].")
+    columns = min(columns, len(members))
+    rows = -(-len(members) // columns)
+    figure = new_figure(SHEET_SIDE * columns, SHEET_SIDE * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, index in zip(axes, members, strict=False):
+        ax.set_title(", ".join(map(str, index)), fontsize=TITLE_POINTS)
+        draw(configuration[index], names=names, view=view, ax=ax)
+    return Picture(figure, tuple(axes[: len(members)]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.actuation.distribution import static_efforts
+from kic.analysis.assembly_modes import find_assemblies
 from kic.configuration import Configuration
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
@@ -21,6 +22,8 @@ from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import directions
 
+# random starts of a search for all assembly modes, of its first member
+QUICK_STARTS = 128
 Names = str | Iterable[str]
 
 
@@ -257,6 +260,36 @@ def force(
     return Metric("force margin", _force, arguments, _unit_of_force, {"inputs": given})
 
 
+def assembly_modes(*of: str) -> Metric:
+    """Return the metric "assembly modes": the number of real solutions for the values of rows or poses.
+
+    All complex solutions are collected, as by ``assembly_modes(…, complete=True)``. NaN where the search is
+    incomplete. Limits do not apply.
+
+    Parameters
+    ----------
+    *of : str
+        Rows whose values are given, such as "tip.x"; by default the coordinates of the mechanism.
+
+    Examples
+    --------
+    >>> c = kic.load("horn-two-link").at({"shoulder": 0.0, "elbow": [0.0, 1.0]})
+    >>> kic.metrics.assembly_modes("tip.x", "tip.y")(c)  # at the limit of reach, and within it
+    array([1., 2.])
+    """
+    arguments = {"of": names_of(of) if of else None}
+    return Metric("assembly modes", _assembly_modes, arguments)
+
+
+def _assembly_modes(c: Configuration, of: tuple[str, ...] | None) -> np.ndarray:
+    values = {name: c.value(name) for name in (c.coordinates if of is None else of)}
+    known = find_assemblies(c._model, values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
+    evidence = known.completeness
+    # lost paths concern single members, an incomplete collection all
+    unsure = (evidence.lost > 0) | (evidence.evidence == "incomplete" and not evidence.lost.any())
+    return np.where(unsure, np.nan, evidence.real)
+
+
 def _value(c: Configuration, row: str) -> np.ndarray:
     found = c.value(row)
     if found.shape != c.batch:
@@ -394,11 +427,11 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
 # functions that make metrics
 MAKERS = (
     value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass,
-    static_effort, force,
+    static_effort, force, assembly_modes,
 )  # fmt: skip
 # metrics that `Mechanism.sweep` accepts by name
 BY_NAME: dict[str, Callable[[], Metric]] = {
-    maker.__name__: maker for maker in (transmission, min_singular_value, static_effort)
+    maker.__name__: maker for maker in (transmission, min_singular_value, static_effort, assembly_modes)
 }
 
 
