@@ -304,7 +304,7 @@ def part_names(mujoco: Any, model: Any, kind: str) -> list[str]:
     return [name or names.new(f"{kind}{k}") for k, name in enumerate(found)]
 
 
-def _place(robot: Robot) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def place(robot: Robot) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Return the poses (4, 4) of all links at the zero of the file, and the link that carries each."""
     below: dict[str, list[RobotJoint]] = {}
     above: dict[str, RobotJoint] = {}
@@ -370,7 +370,7 @@ class _Builder:
 
     def __init__(self, robot: Robot, free_remedy: str) -> None:
         self.robot, self.names = robot, Names([GROUND])
-        self.pose, self.carrier = _place(robot)
+        self.pose, self.carrier = place(robot)
         self.moving = [joint for joint in robot.joints.values() if joint.type != "fixed"]
         if not self.moving:
             raise robot.source.error(0, f"has no joint that moves. {free_remedy}".rstrip())

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import loop_words
-from kic.errors import InputError, ModelFileError, short_repr
+from kic.errors import ModelFileError, short_repr
 from kic.io import robot as rb
 from kic.io.elements import URDF
+from kic.io.loop_files import CLOSING_ELEMENTS, add_elements, add_loops
 from kic.io.robot import GRAVITY, WORLD, Robot, RobotJoint
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, flag
+from kic.numerics.arguments import flag
 
 _TYPES = {
     "revolute": "revolute",
@@ -31,7 +31,7 @@ _TYPES = {
 def from_urdf(
     model: str | os.PathLike[str],
     *,
-    loops: Iterable[Any] = (),
+    loops: Iterable[Any] | str | os.PathLike[str] = (),
     floating_base: bool = False,
     gravity: Any = GRAVITY,
     coordinates: Iterable[str] | None = None,
@@ -44,11 +44,15 @@ def from_urdf(
     ----------
     model : str or path
         Path of the file, or its text, which starts with "<".
-    loops : sequence of (str, str) or (str, str, str)
+    loops : sequence of (str, str) or (str, str, str), or path
         Frames that coincide where loops close, because URDF describes trees only. A frame is a link, or the
         link below a joint. The third word is the type of the closing joint: "spherical" (the default),
         "revolute" about the z axis of the first frame, "fixed", "cylindrical", "prismatic", "universal" (and
-        about x) or "planar" (along z and x). Its coordinates are 0 where both frames coincide.
+        about x) or "planar" (along z and x). Its coordinates are 0 where both frames coincide. An asterisk
+        in both names stands for the same text, as in ``("closing_*_1", "closing_*_2", "revolute")`` for files
+        of onshape-to-robot. Or the path of a side file in YAML: `robot.yaml` of toolbox-parallel-robots, with
+        frames that coincide, or `loop_closures.yaml` of sw2robot, with hinges of links. Elements <loop_joint>
+        of Isaac Sim, and <loop> and <constraint> of URDF+, close loops without `loops`.
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
@@ -88,6 +92,8 @@ def from_urdf(
     if root.tag != "robot":
         root.fail("the root of a URDF file must be <robot>.")
     robot = Robot(root.source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
+    closing = list(root.all(*CLOSING_ELEMENTS))
+    root.children = [element for element in root.children if element.tag not in CLOSING_ELEMENTS]
     URDF.check(root, robot)
     for element in root.all("link"):
         robot.add(_link(element))
@@ -96,10 +102,8 @@ def from_urdf(
     _mimics(root, robot)
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
-    for k, loop in enumerate(entries(loops)):
-        first, second, kind = loop_words(k, loop)
-        links = _link_of(robot, first), _link_of(robot, second)
-        robot.loops.append(rb.RobotLoop(f"{first} to {second}", kind, links, (np.eye(4), np.eye(4)), 0))
+    add_elements(robot, closing, placement)
+    add_loops(robot, loops)
     remedy = "A free body needs `from_urdf` with `floating_base=True`."
     return rb.mechanism_of(robot, coordinates, near, remedy)
 
@@ -275,11 +279,3 @@ def _roots(robot: Robot, floating_base: bool) -> None:
             name: RobotJoint(name, "free", WORLD, root, np.eye(4), robot.links[root].line),
             **robot.joints,
         }
-
-
-def _link_of(robot: Robot, name: str) -> str:
-    """Return a link, or the link below a joint."""
-    link = name if name in robot.links else getattr(robot.joints.get(name), "child", None)
-    if link is None:
-        raise InputError(f"`loops`: '{robot.name}' has no link or joint '{name}'.", key="loops", name=name)
-    return link

@@ -1,0 +1,164 @@
+"""Loops of URDF files: pairs of frames, side files of other tools, and elements that are not part of URDF."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from kic.assembly import loop_words
+from kic.description.joint_types import LOOP_TYPES
+from kic.errors import InputError, KicError, short_repr
+from kic.io import robot as rb
+from kic.io.robot import Robot
+from kic.io.xml import Element, Source, read_source
+from kic.numerics.arguments import entries
+from kic.numerics.optional import import_optional
+
+# elements that close loops: of Isaac Sim, of URDF+ and of its predecessor; and those of the two links in them
+CLOSING_ELEMENTS = ("loop_joint", "loop", "constraint")
+_ENDS = ("link1", "link2", "predecessor", "successor")
+# joints of `robot.yaml`, and of elements
+_JOINTS = {
+    "6d": "fixed",
+    "3d": "spherical",
+    "FIXED": "fixed",
+    "SPHERICAL": "spherical",
+    "continuous": "revolute",
+}
+
+
+def add_loops(robot: Robot, given: Any) -> None:
+    """Add the loops of an argument: pairs of frames, which may have a pattern, or the path of a side file."""
+    if isinstance(given, str | os.PathLike):
+        _read_side_file(robot, given)
+        return
+    for k, loop in enumerate(entries(given)):
+        first, second, kind = loop_words(k, loop)
+        for pair in _matched(robot, first, second):
+            _add(robot, pair, kind)
+
+
+def add_elements(robot: Robot, elements: list[Element], placement: Any) -> None:
+    """Add the loops of elements; the frame of each link is its own, or that of an <origin>."""
+    for element in elements:
+        kind = element.get("type", "spherical")
+        kind = _JOINTS.get(kind, kind)
+        ends = list(element.all(*_ENDS))
+        if kind not in LOOP_TYPES or len(ends) != 2:
+            element.fail(
+                f"it must have two of {', '.join(_ENDS)} and a type of {', '.join(LOOP_TYPES)}, "
+                f"got {len(ends)} and {short_repr(kind)}."
+            )
+        axis, turn = element.find("axis"), np.eye(4)
+        if axis is not None:
+            turn = _along(axis.vector("xyz"))
+        frames = []
+        for end in ends:
+            origin = element.find(f"{end.tag}_origin")
+            frames.append(placement(origin or end.find("origin") or end) @ turn)
+        links = tuple(end.get("link") for end in ends)
+        for end, link in zip(ends, links, strict=True):
+            if link not in robot.links:
+                end.fail(f"there is no link '{link}'.")
+        _add(robot, links, kind, (frames[0], frames[1]), element.get("name", ""), element.line)
+
+
+def _add(
+    robot: Robot,
+    names: tuple[str, ...],
+    kind: str,
+    frames: tuple[np.ndarray, np.ndarray] | None = None,
+    name: str = "",
+    line: int = 0,
+) -> None:
+    first, second = (_link_of(robot, name) for name in names)
+    title = name or f"{names[0]} to {names[1]}"
+    robot.loops.append(rb.RobotLoop(title, kind, (first, second), frames or (np.eye(4), np.eye(4)), line))
+
+
+def _along(axis: Any) -> np.ndarray:
+    """Return a frame (4, 4) whose z axis has a direction."""
+    from scipy.spatial.transform import Rotation
+
+    return rb.transform(axes=Rotation.align_vectors([axis], [[0.0, 0.0, 1.0]])[0].as_matrix())
+
+
+def _link_of(robot: Robot, name: str) -> str:
+    """Return a link, or the link below a joint."""
+    link = name if name in robot.links else getattr(robot.joints.get(name), "child", None)
+    if link is None:
+        raise InputError(f"`loops`: '{robot.name}' has no link or joint '{name}'.", key="loops", name=name)
+    return link
+
+
+def _matched(robot: Robot, first: str, second: str) -> list[tuple[str, str]]:
+    """Return the pairs of links whose names have the same text in place of an asterisk."""
+    if first.count("*") != 1 or second.count("*") != 1 or first in robot.links:
+        return [(first, second)]
+    start, end = first.split("*")
+    size = len(start) + len(end)
+    inner = [
+        name[len(start) : len(name) - len(end)]
+        for name in robot.links
+        if name.startswith(start) and name.endswith(end) and len(name) > size
+    ]
+    if not inner:
+        raise InputError(f"`loops`: '{robot.name}' has no link like '{first}'.", key="loops", name=first)
+    return [(first.replace("*", word), second.replace("*", word)) for word in inner]
+
+
+def _read_side_file(robot: Robot, path: str | os.PathLike[str]) -> None:
+    """Add the loops of a file of toolbox-parallel-robots or of the exporter for SolidWorks."""
+    yaml = import_optional("yaml", "yaml", "Side files for loops require PyYAML")
+    source = read_source(path, "YAML")
+    try:
+        found = yaml.safe_load(source.data)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise source.error(0, f"is not YAML: {short_repr(str(error))}.") from None
+    found = found if isinstance(found, dict) else {}
+    if not {"closed_loop", "closures"} & found.keys():
+        raise source.error(0, f"must have `closed_loop` or `closures`, got {short_repr(list(found))}.")
+    try:
+        _add_pairs(robot, found, source)
+        _add_closures(robot, found)
+    except KicError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise source.error(0, f"has an entry that cannot be read: {short_repr(str(error))}.") from None
+
+
+def _word(source: Source, word: Any) -> str:
+    """Return the type of a joint."""
+    kind = _JOINTS.get(word)
+    if kind is None:
+        raise source.error(0, f"`type` must be one of {', '.join(_JOINTS)}, got {short_repr(word)}.")
+    return kind
+
+
+def _add_pairs(robot: Robot, found: dict[str, Any], source: Source) -> None:
+    """Add frames that coincide, joints of other types, and motors."""
+    pairs = found.get("closed_loop", [])
+    for (first, second), word in zip(pairs, found.get("type", ["6d"] * len(pairs)), strict=True):
+        _add(robot, (first, second), _word(source, word))
+    for name, word in zip(found.get("joint_name", []), found.get("joint_type", []), strict=True):
+        if name not in robot.joints:
+            raise source.error(0, f"`joint_name`: '{robot.name}' has no joint '{name}'.")
+        robot.joints[name].type = _word(source, word)
+    for name in found.get("name_mot", []):
+        if name not in robot.joints:
+            raise source.error(0, f"`name_mot`: '{robot.name}' has no joint '{name}'.")
+        robot.actuators.append(rb.RobotActuator(name, (name,), (1.0,), 0))
+
+
+def _add_closures(robot: Robot, found: dict[str, Any]) -> None:
+    """Add hinges about lines of the base, at the zero of the file."""
+    pose = rb.place(robot)[0]
+    for one in found.get("closures", []):
+        names = one["link_a"], one["link_b"]
+        frame = _along(one["axis"])
+        frame[:3, 3] = one["point"]
+        frame = pose[robot.roots[0] if robot.roots else next(iter(robot.links))] @ frame
+        first, second = (np.linalg.inv(pose[_link_of(robot, name)]) @ frame for name in names)
+        _add(robot, names, "revolute", (first, second))
