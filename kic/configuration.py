@@ -369,10 +369,12 @@ class Configuration(Printable, Tabular, Animated):
         query = self._model.rows(of, 1)
         rows = query.layout.rows
         if not rows.holonomic:
+            bare = next(n for n, valued in zip(rows.labels, rows.valued, strict=True) if not valued)
+            name = of if isinstance(of, str) else bare
             raise InputError(
-                f"'{of}' includes angular velocities, which have no value. Name a point or rows such as "
-                f"'{of.partition('.')[0]}.x', or use the pose() of a body.",
-                name=of,
+                f"'{name}' includes angular velocities, which have no value. Name a point or rows such as "
+                f"'{bare.partition('.')[0]}.x', or use the pose() of a body.",
+                name=name,
             )
         values = self._masked(self._model.values(of, self._states))
         values = values.reshape(*self.batch, len(rows.labels))

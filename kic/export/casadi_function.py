@@ -57,14 +57,14 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     if export.answer is not None:
         own = dict(zip([a.name for a in (*known, *rates)], [state, *inputs], strict=True))
         *results, guard = part(export.answer, "answer").call([own[a.name] for a in export.answer.inputs])
-    options = {"is_diff_in": [plugin != "chords", False, *[True] * len(inputs)], "never_inline": True}
+    differentiable = {"is_diff_in": [plugin != "chords", False, *[True] * len(inputs)], "never_inline": True}
     given = {a.name: casadi.MX.sym(identifier(a.name), a.size) for a in export.inputs}
     first = [given[a.name] for a in known[1:]]
     closed, branch = find(given["near"], casadi.vertcat(*first)), certificate(given["near"], *first)[1]
     residual, radius, least = certificate(closed, *first)
 
     def answer(ending: str, outputs: list[Any]) -> list[Any]:
-        f = casadi.Function(f"{name}_{ending}", [x, constant, *inputs], outputs, options)
+        f = casadi.Function(f"{name}_{ending}", [x, constant, *inputs], outputs, differentiable)
         found: list[Any] = f.call([closed, casadi.vertcat(*first), *first, *(given[a.name] for a in rates)])
         return found
 
