@@ -69,9 +69,9 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
         return found
 
     # functions that are differentiated have no other results
-    own = [y for ending, y in (("results", results), ("state", [state])) for y in answer(ending, y)]
+    kept = [*answer("results", results), *answer("state", [state])]
     least = casadi.fmin(least, answer("guard", [guard])[0])
-    results = [*own, residual, radius, branch, least]
+    results = [*kept, residual, radius, branch, least]
     names = [[identifier(a.name) for a in group] for group in (export.inputs, export.outputs)]
     options = _differentiable(export.inputs, export.outputs)
     options["always_inline"] = True  # callers leave out the proofs that they do not use
