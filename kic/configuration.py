@@ -1711,6 +1711,7 @@ class Configuration(Printable, Tabular, Animated):
         wrt: str | Iterable[str] | None = None,
         source: str | None = None,
         repeat: str = "",
+        replay: str = "",
     ) -> str:
         """Return the report on a configuration as one self-contained HTML page.
 
@@ -1730,6 +1731,8 @@ class Configuration(Printable, Tabular, Animated):
             Text of the model file; by default that of `Mechanism.save`.
         repeat : str
             Command that reproduces the page, shown at its end.
+        replay : str
+            Page of `Viewer.to_html`, which is shown below the drawing; the report then has its scripts.
 
         Returns
         -------
@@ -1753,7 +1756,7 @@ class Configuration(Printable, Tabular, Animated):
         """
         from kic.report.page import report_page
 
-        return report_page(self, of, order=order, wrt=wrt, source=source, repeat=repeat)
+        return report_page(self, of, order=order, wrt=wrt, source=source, repeat=repeat, replay=replay)
 
     def linearize(
         self,

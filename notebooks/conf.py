@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import pending_xref
@@ -202,6 +203,15 @@ def prepare_reading(app: Sphinx, env: Any, names: list[str]) -> None:
     names += others
 
 
+def write_replay(app: Sphinx, exception: Exception | None) -> None:
+    """Write the replay of the guide to the viewer."""
+    if exception is None and app.builder.format == "html":
+        turn = kic.load("four-bar").path({"A": np.linspace(0, 2 * np.pi, 250)})
+        viewer = turn.view(trace="tip")
+        viewer.save(Path(app.outdir) / "four-bar-replay.html")
+        viewer.stop()
+
+
 def has_cells(path: Path) -> bool:
     """Return True if a page has cells to execute."""
     return path.suffix == ".ipynb" or "{code-cell}" in path.read_text(encoding="utf-8")
@@ -211,6 +221,7 @@ def setup(app: Sphinx) -> None:
     """Register the role, the resolver and the writer of formulas."""
     app.add_role("name", Name())
     app.connect("env-before-read-docs", prepare_reading)
+    app.connect("build-finished", write_replay)
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("missing-reference", resolve_name, priority=100)

@@ -23,7 +23,7 @@ ODD = (
     "1,2", "nan,nan", "A=1°", "\n",
 )  # fmt: skip
 OPTIONS = {
-    "report": ("--at", "--near", "--of", "--wrt", "--order", "--html"),
+    "report": ("--at", "--near", "--of", "--wrt", "--order", "--html", "--replay"),
     "draw": ("--at", "--near", "-o", "--move", "--trace", "--view", "--dpi"),
     "mobility": ("--at", "--near"),
     "linearize": ("--at", "--near", "--effort", "--wrt"),

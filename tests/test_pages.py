@@ -166,6 +166,26 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     assert '<span class="string">"bare"</span>' in written
 
 
+def test_a_replay_is_embedded() -> None:
+    """Only the page with a replay has scripts, within a frame of its own, and loads nothing."""
+    m = kic.load("four-bar")
+    replay = "<!doctype html><script>run('\"&')</script>"
+    text = m.at().to_html(replay=replay)
+    page = Outline(text)
+    frames = [attrs for tag, attrs in page.attributes if tag == "iframe"]
+    assert [(one["srcdoc"], one["sandbox"]) for one in frames] == [(replay, "allow-scripts")]
+    assert "script" not in page.tags
+    policy = next(a["content"] for t, a in page.attributes if t == "meta" and "http-equiv" in a)
+    assert not re.search(r"http|\*|'self'", policy)
+    assert m.at().to_html() == text.replace(
+        text[text.index('<section id="replay"') : text.index('<section id="about"')], ""
+    ).replace('<li><a href="#replay">Replay</a></li>', "").replace(
+        policy, "default-src 'none'; style-src 'unsafe-inline'"
+    )
+    with raises(kic.InputError, key="replay"):
+        m.at().to_html(replay=3)
+
+
 def test_page_requires_one_configuration() -> None:
     m = kic.load("four-bar")
     with raises(kic.InputError, key="configuration", got=(2,)):

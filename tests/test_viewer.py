@@ -10,11 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from raising import raises
 from scipy.spatial.transform import Rotation
 
 import kic
+from kic.cli.main import main
 from kic.description.units import row_unit
+from kic.report.ranges import there_and_back
 from kic.viewer.session import Session
 from kic.viewer.solids import SolidScene, displacements
 from kic.viewer.visuals import visual_parts
@@ -324,6 +327,34 @@ def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
             viewer.save(tmp_path / "missing" / "replay.html")
     finally:
         viewer.stop()
+
+
+@pytest.mark.parametrize("name", ["four-bar", "five-bar", "panda", "five-rod-suspension"])
+def test_each_coordinate_moves_there_and_back(name: str) -> None:
+    m = kic.load(name)
+    c = m.at()
+    motion = there_and_back(c)
+    assert len(motion) <= 250
+    values = np.array([motion.value(name) for name in m.coordinates if np.isfinite(c.value(name))])
+    moved = np.abs(values.T - [c.value(name) for name in m.coordinates if np.isfinite(c.value(name))]) > 1e-9
+    assert moved.any(axis=0).all() or len(motion) == 1
+    assert (moved.sum(axis=1) <= 1).all()
+
+
+@pytest.mark.slow
+def test_a_report_with_a_replay(tmp_path: Path) -> None:
+    pytest.importorskip("viser")
+    pytest.importorskip("matplotlib")
+    run = CliRunner()
+    file = tmp_path / "page.html"
+    done = run.invoke(main, ["report", "four-bar", "--html", str(file), "--replay"])
+    assert done.exit_code == 0, done.output
+    text = file.read_text(encoding="utf-8")
+    assert '<iframe class="replay"' in text
+    assert "--replay --html page.html" in text
+    assert file.stat().st_size < 2e6
+    done = run.invoke(main, ["report", "four-bar", "--replay"])
+    assert done.exit_code == 2
 
 
 ROBOT = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material>

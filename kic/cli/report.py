@@ -6,12 +6,16 @@ import json
 import shlex
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kic.cli import parsing
 from kic.cli.parsing import usage_error
 from kic.io.files import atomic_write
+
+if TYPE_CHECKING:
+    from kic.configuration import Configuration
 
 
 @click.command()
@@ -28,6 +32,7 @@ from kic.io.files import atomic_write
                    "3: also D.")  # fmt: skip
 @click.option("--html", "page", metavar="FILE", type=parsing.OutputFile(dir_okay=False, allow_dash=True),
               help="Write a page with drawing, tables, plots and the model file; - for stdout.")  # fmt: skip
+@click.option("--replay", is_flag=True, help="Show each coordinate moving in the page of --html, in space.")
 @parsing.json_option
 def report(
     model: str,
@@ -38,6 +43,7 @@ def report(
     wrt: tuple[str, ...],
     order: int,
     page: str | None,
+    replay: bool,
     as_json: bool,
 ) -> None:
     """Report on MODEL in one configuration, as tables or a page.
@@ -60,7 +66,7 @@ def report(
     joint are the components of its rotation vector.
 
     --html requires Matplotlib (pip install -e '.[plot]' in the checkout). The page has no scripts and loads
-    no other files.
+    no other files. --replay adds about 1 MB with scripts, and requires viser (the extra view).
 
     --json prints a single object: name, title, units, dof, mobility (text); coordinates, coordinate_units,
     phi (their values); gravity; points; poses (4×4, displacement from the reference configuration); frames
@@ -73,6 +79,8 @@ def report(
     """
     if page is not None and as_json:
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")
+    if replay and page is None:
+        raise usage_error("--replay belongs to the page of --html FILE; give both.", "--replay")
     mechanism = parsing.load_model(model)
     outputs, chosen = parsing.split_names(of, "--of"), parsing.split_names(wrt, "--wrt") or None
     from kic.report.report import default_outputs, report_data
@@ -89,13 +97,19 @@ def report(
 
         options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
         words = [word for option, texts in options for text in texts for word in (option, text)]
-        words += ["--limits"] * limits + ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
+        words += (
+            ["--limits"] * limits
+            + ["--replay"] * replay
+            + ["--order", str(order)] * (order > 1)
+            + ["--html", Path(page).name]
+        )
         source = parsing.model_file(model).read_text(encoding="utf-8-sig")
         repeat = shlex.join(["kic", "report", model, *words])
-        _write(
-            page,
-            report_page(configuration, outputs_shown, order=order, wrt=chosen, source=source, repeat=repeat),
+        shown = _replay(configuration) if replay else ""
+        made = report_page(
+            configuration, outputs_shown, order=order, wrt=chosen, source=source, repeat=repeat, replay=shown
         )
+        _write(page, made)
         return
     click.echo(full_report(mechanism, configuration, outputs_shown, order, chosen).text(parsing.width()))
     if not outputs and order == 1:
@@ -108,6 +122,18 @@ def report(
             "--at sets the configuration, --html FILE writes a page; see kic report --help."
         )
         click.echo("\n" + textwrap.fill(hint, parsing.width()))
+
+
+def _replay(configuration: Configuration) -> str:
+    """Return a replay in which each coordinate moves alone."""
+    from kic.report.ranges import there_and_back
+    from kic.viewer.viewer import view
+
+    viewer = view(there_and_back(configuration))
+    try:
+        return viewer.to_html()
+    finally:
+        viewer.stop()
 
 
 def _write(file: str, text: str) -> None:

@@ -74,6 +74,11 @@ def dark_colour(colour: str) -> str:
 MOVED_COORDINATES_MAX = 6
 # content security policy: only the style of the page, regardless of the text of a model
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+# a replay has scripts and data of its own, and loads nothing either
+_REPLAY_POLICY = "; ".join(
+    [_POLICY, "script-src 'unsafe-inline' 'unsafe-eval' blob: data:"]
+    + [f"{kind}-src blob: data:" for kind in ("worker", "connect", "img", "font")]
+)
 
 _TOML = re.compile(
     r'(?P<string>"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'
@@ -92,16 +97,21 @@ def report_page(
     wrt: str | Iterable[str] | None = None,
     source: str | None = None,
     repeat: str = "",
+    replay: str = "",
 ) -> str:
     """Return the report page; see `Configuration.to_html`."""
     from kic import __version__
 
     of, order, repeat = names_of(of), check_order(order), text("repeat", repeat)
+    replay = text("replay", replay)
     mechanism = _mechanism(configuration)
     full_report = report(mechanism, configuration, of, order, wrt)
     prose, *chapters = full_report.chapters()
     rows = list(configuration.coefficients(of, order=1).rows) if of else []
     sections = [_drawing(configuration), ("About", _tables(prose[1]))]
+    if replay:
+        frame = '<iframe class="replay" sandbox="allow-scripts" title="Replay of a motion"'
+        sections.insert(1, ("Replay", f'{frame} srcdoc="{escape(replay, quote=True)}"></iframe>'))
     pictured = {"Mobility": closure_condition_plots(mechanism, configuration)}
     gap = "A large gap between independent and redundant conditions indicates a reliable mobility."
     for title, parts in chapters:
@@ -112,7 +122,8 @@ def report_page(
     sections.append(("Model file", f'<pre tabindex="0"><code>{_highlighted(shown)}</code></pre>'))
     made = f"Made by kic {escape(__version__)}."
     made += f" Reproduce with: <code>{escape(repeat)}</code>" * bool(repeat)
-    return _page(mechanism.name, mechanism.title, sections, made)
+    policy = _REPLAY_POLICY if replay else _POLICY
+    return _page(mechanism.name, mechanism.title, sections, made, policy)
 
 
 def _mechanism(configuration: Configuration) -> Mechanism:
@@ -122,7 +133,7 @@ def _mechanism(configuration: Configuration) -> Mechanism:
     return description
 
 
-def _page(name: str, title: str, sections: list[tuple[str, str]], made: str) -> str:
+def _page(name: str, title: str, sections: list[tuple[str, str]], made: str, policy: str) -> str:
     """Return the page, assembled from sections with headings."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     marks = [(re.sub(r"\W+", "-", heading.lower()).strip("-"), heading) for heading, _ in sections]
@@ -139,7 +150,7 @@ def _page(name: str, title: str, sections: list[tuple[str, str]], made: str) -> 
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="generator" content="kic">
 <title>{escape(name)}{escape(f" – {title}" if title else "")}</title>
 <style>

@@ -72,6 +72,21 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
     return found
 
 
+def there_and_back(configuration: Configuration) -> Configuration:
+    """Return a motion (F,), about 240 frames: each coordinate alone to both ends of its range and back.
+
+    It is the configuration itself where `coordinate_ranges` is empty.
+    """
+    ranges, states = coordinate_ranges(configuration._model.description, configuration), []
+    for one in ranges:
+        reached = np.flatnonzero(one.configuration.ok)
+        up, down = reached[reached >= one.index], reached[reached <= one.index]
+        way = np.concatenate([up, up[::-1], down[::-1], down])
+        states.append(one.configuration.state[way[:: len(ranges)]])
+    frames = np.concatenate(states or [configuration.state[None]])
+    return Configuration(configuration._model, (len(frames),), frames)
+
+
 def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.ndarray) -> Configuration:
     """Return the configurations along a path (n, M), continued from its middle to both ends."""
     model = mechanism._model
