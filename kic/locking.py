@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from kic.numerics.arrays import numbers
 _LOCKS = "_locks"
 # values of dependent locks that agree this well are consistent
 CONSISTENT_RTOL = 1e-9
+# singular value of rows, relative to their largest entry, below which they are dependent
+RANK_RTOL = 1e-9
 
 
 def lock(mechanism: Mechanism, values: Any) -> Mechanism:
@@ -104,9 +106,14 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> Mechanism:
         if found_rank > rank:
             rank, rows = found_rank, [*rows, *own]
     others = [c for c in mechanism.coordinates if c not in held and c.partition(".")[0] not in held]
-    chosen: tuple[str, ...] = ()
-    found, error = None, None
-    for chosen in combinations(others, max(mechanism.dof - rank, 0)):
+    # the first set whose rows are independent in the reference configuration, then all others
+    first, chosen, found, error = tuple[str, ...](), tuple[str, ...](), None, None
+    for name in others:
+        G = reference.coefficients([*rows, *first, name], order=1).G
+        if np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max()) == len(G):
+            first = (*first, name)
+    count = max(mechanism.dof - rank, 0)
+    for chosen in chain([first[:count]], combinations(others, count)):
         try:
             found = mechanism.at({**{c: rest(c) for c in chosen}, **held})
             break

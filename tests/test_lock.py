@@ -1,5 +1,7 @@
 """Joints that are locked, unlocked, or replaced by another type."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from raising import raises
@@ -112,3 +114,29 @@ def test_a_joint_changes_its_type_in_one_call(new) -> None:
         m.replace("elbow", type=["fixed"])
     with raises(kic.ModelError, key="axis2"):
         m.replace("elbow", type="universal")
+
+
+def test_locks_of_dependent_joints_solve_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four four-bars with three locked rockers: only the crank of the fourth remains a coordinate."""
+    one, sides = kic.load("four-bar"), "abcd"
+
+    def name(part: str, side: str) -> str:
+        return part if part == "ground" else part + side
+
+    m = kic.Mechanism(
+        "row",
+        bodies=[replace(b, name=name(b.name, s)) for s in sides for b in one.bodies],
+        joints=[
+            replace(j, name=name(j.name, s), bodies=tuple(name(b, s) for b in j.bodies))
+            for s in sides
+            for j in one.joints
+        ],
+        coordinates=["A" + s for s in sides],
+    )
+    rest, calls = {"D" + s: float(m.at().value("D" + s)) for s in sides[:3]}, []
+    solve = kic.Mechanism.at
+    monkeypatch.setattr(kic.Mechanism, "at", lambda *a, **k: calls.append(a) or solve(*a, **k))
+    locked = m.lock(rest)
+    assert locked.mobility().dof == 1
+    assert locked.coordinates == ("Ad",)
+    assert len(calls) <= 3
