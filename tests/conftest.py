@@ -9,6 +9,9 @@ from collections.abc import Iterator
 import pytest
 from library_types import missing
 
+# the tests are those of kernels that Numba compiles; a library in the user's cache has the same machine code
+os.environ.setdefault("KIC_KERNELS", "jit")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Pass `-W error` on to processes that tests start, and collect tests without garbage collection."""

@@ -22,7 +22,6 @@ DELEGATING, STATEMENTS_MAX = {"configuration", "mechanism", "evaluator"}, 3
 ANY_MODULE = "import_module"
 # modules that are named by data: optional packages, and kernels for the process that compiles
 BY_NAME = {
-    "kernels.compiler._Cache.load_overload: import_module",
     "kernels.second_process.serve: import_module",
     "numerics.optional.import_optional: import_module",
 }

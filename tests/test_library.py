@@ -44,6 +44,7 @@ def test_recorded_types_are_current() -> None:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folder with an empty file in place of a library."""
     monkeypatch.setattr(library, "_FOLDER", tmp_path)
+    monkeypatch.setenv("KIC_CACHE_DIR", str(tmp_path))
     library.source_key.cache_clear()
     (tmp_path / "kernels.so").touch()
     yield tmp_path
@@ -80,6 +81,79 @@ def test_no_library_is_a_checkout(place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert library.load() is None
 
 
+def has_compiler() -> bool:
+    """Return True if this machine can link a library."""
+    headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    return headers and bool(shutil.which(shlex.split(os.environ.get("CC", "cc"))[0]))
+
+
+needs_compiler = pytest.mark.skipif(
+    not has_compiler(), reason="no C compiler, or no headers of Python; `.ci/run` reports this"
+)
+
+FIRST = """
+import kic, sys
+from kic.kernels.jit import link_used_kernels
+c = kic.load("puma560").at([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+print(c.coefficients("link6", order=1).G.tobytes().hex(), "numba" in sys.modules)
+link_used_kernels()
+"""
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="the processor is not described")
+def test_compiled_kernels_are_linked_for_later_processes(tmp_path: Path) -> None:
+    """Later processes load them without Numba, and compile those that are missing."""
+    env = {"KIC_CACHE_DIR": str(tmp_path), "KIC_KERNELS": ""}
+    told = python("-c", FIRST, CC="no-such-compiler", **env)
+    assert told.stdout.split()[1:] == ["True"], told.stderr
+    assert not list(tmp_path.rglob(f"{library.MODULE}*"))
+    want = [told.stdout.split()[0], "True"]
+    assert python("-c", FIRST, **env).stdout.split() == want  # from the cache, and linked
+    told = python("-W", "error", "-c", f"import sys; sys.modules['numba'] = None; {FIRST.strip()}", **env)
+    assert (told.stdout.split()[:1], told.returncode) == (want[:1], 0), told.stderr
+    more = FIRST.replace("print", "kic.load('puma560').at().motion('link6'); print")
+    assert python("-c", more, **env).stdout.split() == want
+    assert python("-c", more, **env).stdout.split() == [want[0], "False"]
+    (file,) = tmp_path.rglob(library.DESCRIPTION)
+    file.write_text("{}", encoding="utf-8")
+    told = python("-c", FIRST, **env)
+    assert told.stdout.split() == want
+    assert "has a damaged description" in told.stderr
+    assert not python("-c", FIRST, **env).stderr  # linked again
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
+def test_kernels_share_no_helpers(tmp_path: Path) -> None:
+    """Of helpers of the same name in several objects one would be used by all, and results depend on it."""
+    python("-c", FIRST, KIC_CACHE_DIR=str(tmp_path))
+    (file,) = tmp_path.rglob("*first_order*.nbc")
+    compiled, _ = library.read(file)
+    (tmp_path / "kernel.o").write_bytes(compiled.object)
+    told = subprocess.run(
+        ["nm", "-g", "--defined-only", tmp_path / "kernel.o"], capture_output=True, text=True, check=True
+    )
+    names = {line.split()[-1] for line in told.stdout.splitlines()}
+    assert names == {compiled.symbol, f"{compiled.symbol}_words"}
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_the_library_and_numba_agree() -> None:
+    """In all questions to all models, every array is the same bit for bit, and every kernel is called."""
+    script = ROOT / "tests" / "agreeing_kernels.py"
+    halves = [subprocess.Popen([sys.executable, script, half], stdout=subprocess.PIPE) for half in ("0", "1")]
+    called = set()
+    for process in halves:
+        calls, differences = map(json.loads, process.communicate()[0].splitlines())
+        assert differences == []
+        called |= {(name, types) for name, types, _ in calls}
+    known = json.loads(SIGNATURES.read_text(encoding="utf-8"))
+    assert called == {(name, types) for name, forms in known.items() for types in forms}
+
+
 # the only kernel of the small library computes the coefficients of open chains to first order
 USE = """
 import sys
@@ -104,11 +178,9 @@ except kic.MissingExtraError as error:
 
 
 @pytest.mark.slow
+@needs_compiler
 def test_a_library_without_numba(tmp_path: Path) -> None:
     """A library of one kernel is built, loaded and called, and damaged."""
-    headers = Path(sysconfig.get_path("include"), "Python.h").exists()
-    if not headers or not shutil.which(shlex.split(os.environ.get("CC", "cc"))[0]):
-        pytest.skip("no C compiler, or no headers of Python; `.ci/run` reports this")
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__", "_library*"))
     shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
     kernels, name = tmp_path / "kic" / "kernels", "constraint_jacobian.first_order"
@@ -129,6 +201,6 @@ def test_a_library_without_numba(tmp_path: Path) -> None:
     # a library that is damaged is not loaded
     file = kernels / json.loads((kernels / library.DESCRIPTION).read_text(encoding="utf-8"))["file"]
     file.write_bytes(file.read_bytes()[:-1])
-    told = python("-c", USE, root=tmp_path)
+    told = python("-c", USE, root=tmp_path, KIC_KERNELS="")
     assert "is damaged. Numba compiles them." in told.stderr
     assert "Kernels without their library need Numba." in told.stderr

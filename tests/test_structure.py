@@ -157,7 +157,7 @@ OTHER_DECORATORS = {"contextmanager", "extension", "lower_builtin", "lru_cache",
 
 
 # modules of machine code, which have no kernels
-MACHINERY = {"compiler", "library", "second_process"}
+MACHINERY = {"compiler", "library", "linking", "second_process"}
 KERNELS = [p for p in sorted((ROOT / "kernels").glob("*.py")) if p.stem not in MACHINERY]
 
 

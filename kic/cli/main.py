@@ -24,6 +24,7 @@ from kic.cli.simulate import simulate
 from kic.cli.view import view
 from kic.cli.warm_up import warm_up
 from kic.errors import DegreesWarning, KicError, ModelError
+from kic.kernels.jit import link_used_kernels
 from kic.kernels.second_process import allow_second_process
 
 # exit codes of shells: 128 plus the number of the signal
@@ -191,6 +192,7 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand != "warm-up":  # it has a second process of its own
         allow_second_process(True)
         ctx.call_on_close(partial(allow_second_process, False))
+    ctx.call_on_close(link_used_kernels)
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("ignore", DegreesWarning)  # numbers of options have notes of their own
     for stream in (sys.stdout, sys.stderr):

@@ -27,15 +27,17 @@ def warm_up() -> None:
 
     Without a library of kernels, they are compiled once for each machine and version of kic, on first use.
     Run this when a container image is built, or before a course. They are stored in the user's cache
-    directory, or in KIC_CACHE_DIR.
+    directory, or in KIC_CACHE_DIR. If there is a C compiler, they are linked to a library, which later
+    processes load without Numba.
 
     \b
       kic warm-up
       KIC_CACHE_DIR=/opt/kic kic warm-up
     """
     from kic.kernels import jit
+    from kic.kernels.library import HERE
 
-    if jit.LIBRARY is not None:
+    if jit.LIBRARY is not None and jit.LIBRARY.processor != HERE:
         click.echo("All kernels are in the library of the package.")
         return
     os.environ.setdefault("KIC_VERBOSE", "1")

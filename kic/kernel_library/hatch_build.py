@@ -1,4 +1,4 @@
-"""Hook of the build: a wheel carries the library of kernels if it was built, else it depends on Numba."""
+"""Hook of the build: a wheel carries the library of kernels if it was built; a checkout depends on Numba."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class LibraryHook(BuildHookInterface):
         library = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(library)
         description, problem = library.described()
-        if version == "editable" or not (description or problem):
+        if version == "editable":
             build_data["dependencies"] += self.metadata.core.optional_dependencies["jit"]
+        if version == "editable" or not (description or problem):
             return
         if problem:
             raise RuntimeError(

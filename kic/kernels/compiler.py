@@ -7,7 +7,6 @@ has to be compiled.
 from __future__ import annotations
 
 import gc
-import glob
 import hashlib
 import os
 import pickle
@@ -17,13 +16,12 @@ import time
 import warnings
 from contextlib import suppress
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+import llvmlite.binding as llvm
 import numba
-from llvmlite.binding import add_symbol
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
@@ -31,13 +29,13 @@ from numba.core.compiler import Compiler, CompileResult
 from numba.core.datamodel.models import OpaqueModel
 from numba.core.datamodel.registry import register_default
 from numba.core.imputils import lower_builtin
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.serialize import dumps
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import overload, typeof_impl
-from numba.misc.appdirs import AppDirs
+from numba.extending import overload
 
-from kic.kernels.library import source_key
+from kic.kernels import library
+from kic.kernels.library import Compiled, cache_root, kernel_name, source_key
 from kic.kernels.second_process import SecondProcess
 
 __all__ = [
@@ -67,11 +65,9 @@ _OPTIONS: dict[str, Any] = {
 
 # stack of the thread that compiles; some systems give threads less than LLVM needs (bytes)
 STACK_SIZE = 2**26
-# bytes of a SHA-256 digest
-DIGEST_SIZE = 32
 
 
-class UnloadedLibrary(JITCodeLibrary):
+class _UnloadedLibrary(JITCodeLibrary):
     """Code of a function that is not translated to machine code of this process."""
 
     def _finalize_final_module(self) -> None:
@@ -91,7 +87,7 @@ class UnloadedLibrary(JITCodeLibrary):
         """Ignore the environment of a function, because there is no machine code that reads it."""
 
 
-class _HelperLibrary(UnloadedLibrary):
+class _HelperLibrary(_UnloadedLibrary):
     """Code of a helper, which is optimized and translated only within the kernels that use it.
 
     Numba does both for every function at every level of calls, although only entries are called from outside.
@@ -111,26 +107,166 @@ class _HelperCompiler(Compiler):
         return super().define_pipelines()
 
 
-class _KernelLibrary(JITCodeLibrary):
-    """Code of a kernel or of one of its parts, which is linked to the parts that it calls."""
+class _KernelLibrary(_UnloadedLibrary):
+    """Code of a kernel, translated to an object that needs no Numba and calls other kernels by their symbols.
 
-    parts: tuple[str, ...] = ()
+    The object is the same in a library of kernels. All its functions are its own: helpers of the same name in
+    other kernels may be optimized otherwise. Numba's wrapper for calls from Python is translated apart.
+    """
+
+    def __init__(self, state: Any) -> None:
+        super().__init__(state.targetctx.codegen(), state.func_id.func_qualname)
+        self._state: Any = state
+        # Numba's wrapper, first as a module, then as a library
+        self._wrapper: Any = None
+        self._callable: Any = None
+        self.symbol = symbol_of(state.func_id.func, state.args)
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        if ir_module.name == "wrapper":
+            self._wrapper = ir_module
+        else:
+            super().add_ir_module(ir_module)
 
     def _finalize_final_module(self) -> None:
-        self.parts = called_parts(self._final_module)
-        _link(self.parts)
         super()._finalize_final_module()
+        module, state, wrapper = self._final_module, self._state, self._wrapper
+        calls = tuple(f.name for f in module.functions if f.is_declaration and f.name in _callees)
+        _link(calls)
+        own = next(f for f in module.functions if f.linkage == llvm.Linkage.external and not f.is_declaration)
+        name = own.name
+        for value in (*module.functions, *module.global_variables):
+            if not value.is_declaration:
+                value.linkage = "internal"
+        own.name, own.linkage = self.symbol, "external"
+        row = "", "", ""
+        if wrapper is not None:
+            row = kernel_name(state.func_id.func), "".join(map(code, state.args)), str(state.return_type)[0]
+            caller = _caller(state, module, self.symbol)
+            module.link_in(llvm.parse_assembly(str(caller)))
+        self.compiled = Compiled(self.symbol, *row, machine(), calls, _target()[0].emit_object(module))
+        _define(self.compiled)
+        if wrapper is not None:
+            self._callable = JITCodeLibrary(self._codegen, self._name)
+            self._callable.enable_object_caching()
+            self._callable.add_ir_module(wrapper)
+            self._final_module = self._callable._final_module
+            self._final_module.get_function(name).name = self.symbol
+            self._callable.finalize()
+        self._state = self._wrapper = None
+
+    def get_pointer_to_function(self, name: str) -> int:
+        super().get_pointer_to_function(name)
+        return 0 if self._callable is None else self._callable.get_pointer_to_function(name)
+
+    @property
+    def codegen(self) -> Any:
+        return self if self._callable is None else self._codegen
+
+    def serialize_using_object_code(self) -> Any:
+        return self._callable.serialize_using_object_code()
+
+
+def _caller(state: Any, module: Any, symbol: str) -> Any:
+    """Return a module with a function that reads a kernel's arguments from words, and calls it.
+
+    For the words see `library.c`.
+    """
+    code_type = state.targetctx.call_conv.get_function_type(state.return_type, state.args)
+    word, made = ir.IntType(64), ir.Module(f"{symbol}_words")
+    made.triple, made.data_layout = module.triple, module.data_layout
+    kernel = ir.Function(made, code_type, symbol)
+    caller = ir.Function(made, ir.FunctionType(ir.IntType(32), [word.as_pointer()] * 2), f"{symbol}_words")
+    builder = ir.IRBuilder(caller.append_basic_block())
+    place = builder.alloca(code_type.args[0].pointee)
+    failure = builder.alloca(code_type.args[1].pointee)
+    builder.store(ir.Constant(place.type.pointee, None), place)
+    given = [place, failure]
+    for k, kind in enumerate(code_type.args[2:]):
+        value = builder.load(builder.gep(caller.args[0], [word(k)]))
+        if isinstance(kind, ir.PointerType):
+            value = builder.inttoptr(value, kind)
+        elif isinstance(kind, ir.DoubleType):
+            value = builder.bitcast(value, kind)
+        elif kind.width < 64:
+            value = builder.trunc(value, kind)
+        given.append(value)
+    status = builder.call(kernel, given)
+    found = builder.load(place)
+    if isinstance(found.type, ir.IntType):
+        wide = found if found.type.width == 64 else builder.zext(found, word)
+        builder.store(wide, caller.args[1])
+    builder.ret(status)
+    return made
+
+
+# codes of types in `library.c`
+_ARRAYS = {"float64": "d", "int64": "l", "complex128": "D"}
+_SCALARS = {"bool": "b", "int64": "i", "float64": "f", "none": "n"}
+
+
+def code(kind: Any) -> str:
+    """Return the code of one of Numba's types, two characters; see `library.c`."""
+    if not isinstance(kind, types.Array):
+        return f"{_SCALARS.get(str(kind), '?')} "
+    plain = kind.layout == "C" and kind.mutable and kind.aligned
+    return f"{_ARRAYS.get(str(kind.dtype), '?') if plain else '?'}{kind.ndim}"
+
+
+@cache
+def _target() -> tuple[Any, Any]:
+    """Return LLVM's translator to objects for this machine, and the engine that loads them."""
+    codegen = cpu_target.target_context.codegen()
+    target, windows = llvm.Target.from_triple(llvm.get_process_triple()), os.name == "nt"
+    options = {
+        "cpu": codegen._get_host_cpu_name(),
+        "features": codegen._tm_features,
+        "opt": 3,
+        "jit": windows,
+    }
+    # objects can be linked to a shared library; on Windows they are made as Numba makes them
+    options["jit"] = windows
+    options["reloc"], options["codemodel"] = ("static", "jitdefault") if windows else ("pic", "default")
+    empty = llvm.parse_assembly(str(codegen._create_empty_module("kernels")))
+    engine = llvm.create_mcjit_compiler(
+        empty, target.create_target_machine(**options), use_lmm=None if windows else True
+    )
+    return target.create_target_machine(**options), engine
+
+
+_defined: set[str] = set()
+
+
+def _define(compiled: Compiled) -> None:
+    """Load the object of a kernel after those that it calls."""
+    if compiled.symbol in _defined:
+        return
+    for symbol in compiled.calls:
+        if symbol not in _defined:
+            _define(_read(symbol)[0])
+    engine = _target()[1]
+    engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.object))
+    engine.finalize_object()
+    llvm.add_symbol(compiled.symbol, engine.get_function_address(compiled.symbol))
+    _defined.add(compiled.symbol)
+
+
+def machine() -> str:
+    """Return a text of the processor for which kernels are compiled, and the version of Python."""
+    return repr((cpu_target.target_context.codegen().magic_tuple(), sys.implementation.cache_tag))
+
+
+def symbol_of(function: Any, args: Any) -> str:
+    """Return the name of a kernel for types of arguments, on this machine and version of Python."""
+    key = repr((function.__module__, function.__code__.co_firstlineno, tuple(args), machine()))
+    return f"kic_{function.__name__}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
 class KernelCompiler(Compiler):
     """Numba's compiler with libraries for kernels."""
 
-    library_class: type[JITCodeLibrary] = _KernelLibrary
-
     def define_pipelines(self) -> Any:
-        state = self.state
-        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+        self.state.library = _KernelLibrary(self.state)
         return super().define_pipelines()
 
     def compile_extra(self, function: Any) -> Any:
@@ -202,9 +338,8 @@ def extension(register: Any) -> None:
     register()
 
 
-# parts that kernels of this process call, by their symbols in machine code: kernel and types of arguments
-parts_by_symbol: dict[str, tuple[Any, Any]] = {}
-_linked: set[str] = set()
+# kernels that others of this process call, by their symbols: kernel and types of arguments
+_callees: dict[str, tuple[Any, Any]] = {}
 # kernels in compilation: the last one is called by those before it
 _compiling: list[str] = []
 _second = SecondProcess()
@@ -212,66 +347,79 @@ _second = SecondProcess()
 
 def part(function: Any) -> Any:
     """Compile a long helper that returns nothing as a separate object, shared by all kernels."""
-    kernel = entry(function, is_part=True)
+    kernel = dispatcher(function, is_part=True)
+
+    def result(args: Any) -> Any:
+        symbol = _declare(kernel, args)
+        if symbol not in _defined and not kernel._cache.has(args):
+            _second.submit(symbol, function, args)
+        return types.none
+
+    _call_by_symbol(function, kernel, result)
+    return function
+
+
+def _call_by_symbol(name: Any, kernel: Any, result: Any) -> None:
+    """Compile calls of a global of kernels as calls of a kernel of its own.
+
+    `result` is a function of the types of arguments.
+    """
 
     class _Call(AbstractTemplate):
-        key = function
+        key = name
 
         def generic(self, args: Any, kws: Any) -> Any:
             args = tuple(types.unliteral(a) for a in args)
-            symbol = _declare(kernel, args)
-            if symbol not in _linked and not kernel._cache.has(args):
-                _second.submit(symbol, function, args)
-            return signature(types.none, *args)
+            return signature(result(args), *args)
 
-    infer_global(function, types.Function(_Call))
+    kind = types.Function(_Call)
+    if isinstance(name, _Kernel):
+        name._numba_type_ = kind
+    else:
+        infer_global(name, kind)
 
-    @lower_builtin(function, types.VarArg(types.Any))
+    @lower_builtin(name, types.VarArg(types.Any))
     def _call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         convention = context.call_conv
-        code = convention.get_function_type(types.none, sig.args)
+        code = convention.get_function_type(sig.return_type, sig.args)
         callee = cgutils.get_or_insert_function(builder.module, code, _declare(kernel, sig.args))
-        status, result = convention.call_function(builder, callee, types.none, sig.args, args)
+        status, result = convention.call_function(builder, callee, sig.return_type, sig.args, args)
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
         return result
 
-    function.kernel = kernel
-    return function
-
 
 def _declare(kernel: Any, args: Any) -> str:
-    """Return the symbol of a part for arguments of the given types."""
-    name, key = kernel.py_func.__name__, repr((kernel.py_func.__module__, args))
-    symbol = f"kic_{name}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
-    parts_by_symbol[symbol] = kernel, args
+    """Return the symbol of a kernel that another one calls."""
+    symbol = symbol_of(kernel.py_func, args)
+    _callees[symbol] = kernel, args
     return symbol
 
 
-def called_parts(module: Any) -> tuple[str, ...]:
-    """Return the symbols of the parts that a module of machine code calls."""
-    return tuple(f.name for f in module.functions if f.is_declaration and f.name in parts_by_symbol)
-
-
 def _link(symbols: tuple[str, ...]) -> None:
-    """Make the machine code of parts available to the kernels that call them."""
-    missing = [symbol for symbol in symbols if symbol not in _linked]
+    """Make the machine code of kernels available to those that call them."""
+    missing = [symbol for symbol in symbols if symbol not in _defined]
     for symbol in reversed(missing):  # the second process begins with the first
-        kernel, args = parts_by_symbol[symbol]
+        kernel, args = _callees[symbol]
         _second.finish(symbol)
-        kernel.compile(args)
-        compiled = kernel.overloads[args]
-        add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-        _linked.add(symbol)
+        try:
+            _define(_read(symbol)[0])
+        except Exception:  # there is no file, or it is damaged
+            kernel.compile(args)
 
 
 def cache_directory() -> Path:
-    """Return the directory of the compiled kernels of this source: `KIC_CACHE_DIR`, else the user's cache.
+    """Return the directory of the kernels of this source; Numba's own cache misses edited helpers."""
+    return cache_root() / f"{source_key()}-{numba.__version__}"
 
-    Numba's own cache misses edited helpers.
-    """
-    root = os.environ.get("KIC_CACHE_DIR") or AppDirs("kic", False).user_cache_dir
-    return Path(root) / f"{source_key()}-{numba.__version__}"
+
+def _file(symbol: str) -> Path:
+    return cache_directory() / f"{symbol}.nbc"
+
+
+def _read(symbol: str) -> tuple[Compiled, bytes]:
+    """Return a compiled kernel, and Numba's data of its wrapper."""
+    return library.read(_file(symbol))
 
 
 class KernelCacheWarning(RuntimeWarning):
@@ -298,35 +446,24 @@ class _Cache(NullCache):
     """
 
     def __init__(self, function: Any) -> None:
-        code = function.__code__
-        self._name = function.__name__
-        self._stem = f"{Path(code.co_filename).stem}.{self._name}-{code.co_firstlineno}"
+        self._function, self._name = function, function.__name__
 
     @property
     def cache_path(self) -> str:
         return str(cache_directory())
 
-    def _file(self, sig: Any, codegen: Any) -> Path:
-        """Return the file of a signature for this machine and version of Python."""
-        key = repr((tuple(sig), codegen.magic_tuple(), sys.implementation.cache_tag))
-        return cache_directory() / f"{self._stem}.{hashlib.sha256(key.encode()).hexdigest()[:20]}.nbc"
-
     def has(self, sig: Any) -> bool:
         """Return True if there is a file for a signature."""
-        return self._file(sig, cpu_target.target_context.codegen()).exists()
+        return _file(symbol_of(self._function, sig)).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
-        file = self._file(sig, target_context.codegen())
+        used.add(self._name)
+        file = _file(symbol_of(self._function, sig))
         try:
-            content = file.read_bytes()
-            data = memoryview(content)[DIGEST_SIZE:]
-            if hashlib.sha256(data).digest() != content[:DIGEST_SIZE]:
-                raise ValueError("checksum")
-            parts, reduced = pickle.loads(data)
-            kernels = [(getattr(import_module(module), name).kernel, args) for module, name, args in parts]
-            _link(tuple(_declare(kernel, args) for kernel, args in kernels))
-            return CompileResult._rebuild(target_context, *reduced)
+            compiled, reduced = library.read(file)
+            _define(compiled)
+            return CompileResult._rebuild(target_context, *pickle.loads(reduced))
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
@@ -339,20 +476,11 @@ class _Cache(NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         _announce_end(self._name)
-        file = self._file(sig, data.codegen)
-        parts = [parts_by_symbol[symbol] for symbol in data.library.parts]
-        names = [(kernel.py_func.__module__, kernel.py_func.__name__, args) for kernel, args in parts]
-        payload = dumps((names, data._reduce()))
-        temporary = file.with_name(f"{uuid4().hex[:16]}.tmp")
+        compiled = data.library.compiled
+        content = library.packed(compiled, dumps(data._reduce()) if compiled.name else b"")
+        file = _file(compiled.symbol)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
-                os.replace(temporary, file)
-            except BaseException:
-                with suppress(OSError):
-                    temporary.unlink()
-                raise
+            library.write(file, content)
         except OSError as error:
             if os.name == "nt" and file.exists():  # another process reads the file, which is the same
                 return
@@ -360,10 +488,12 @@ class _Cache(NullCache):
             _warn(f"cannot be written ({error.strerror})", file.parent, remedy)
 
     def flush(self) -> None:
-        for file in cache_directory().glob(f"{glob.escape(self._stem)}.*.nbc"):
+        for file in cache_directory().glob(f"kic_{self._name}_*.nbc"):
             file.unlink(missing_ok=True)
 
 
+# names of the kernels that Numba has compiled or loaded in this process
+used: set[str] = set()
 # the kernel that is compiled, and since when
 _waiting: dict[str, Any] = {"name": "", "since": 0.0}
 
@@ -431,21 +561,38 @@ def _compile_interruptibly(compile_kernel: Any, sig: Any) -> Any:
     return found
 
 
-def entry(function: Any, is_part: bool = False) -> Any:
-    """Compile a kernel for any scalar type, without the GIL, cached by source."""
-    options = {**_OPTIONS, "no_cpython_wrapper": is_part, "pipeline_class": KernelCompiler}
-    dispatcher = numba.njit(**options)(function)
-    dispatcher._cache = _Cache(function)
-    dispatcher.compile = partial(_compile_interruptibly, dispatcher.compile)
-    return dispatcher
+class _Kernel(CPUDispatcher):
+    """Kernel that others call by its symbol."""
+
+    # Numba's type of the global
+    _numba_type_: Any = None
 
 
-@cache
-def dispatcher(function: Any) -> Any:
-    """Return the kernel that compiles a function marked as an entry of the library."""
-    return entry(function)
+def _new_kernel(function: Any, is_part: bool = False) -> Any:
+    """Return the kernel that compiles a function for any scalar type, without the GIL, cached by source."""
+    options = {**_OPTIONS, "nopython": True, "no_cpython_wrapper": is_part}
+    made: Any = _Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
+    made._cache = _Cache(function)
+    made.compile = partial(_compile_interruptibly, made.compile)
+    return made
 
 
-def compile_calls_of(kind: type) -> None:
-    """Compile calls of entries of the library, objects of this type, inside other kernels."""
-    typeof_impl.register(kind)(lambda kernel, _: types.Dispatcher(dispatcher(kernel.py_func)))
+dispatcher = cache(_new_kernel)
+
+
+def entry(function: Any) -> Any:
+    """Return the kernel that compiles a function."""
+    kernel = _new_kernel(function)
+    callable_entry(kernel, kernel)
+    return kernel
+
+
+def callable_entry(name: Any, kernel: Any = None) -> None:
+    """Compile calls of an entry, or of one of the library, inside other kernels."""
+    kernel = dispatcher(name.py_func) if kernel is None else kernel
+
+    def result(args: Any) -> Any:
+        kernel.compile(args)
+        return kernel.overloads[args].signature.return_type
+
+    _call_by_symbol(name, kernel, result)

@@ -5,13 +5,15 @@
 helpers that are long: their machine code is compiled and cached once for all kernels. `entry` marks kernels
 called from outside with arrays; its ``.py_func`` is the ordinary function.
 
-Machine code comes from a library that a wheel carries (`kic.kernels.library`), without importing Numba.
-Where there is no library, as in a checkout, Numba compiles each kernel on first use (`kic.kernels.compiler`).
-It also compiles for arguments that the library does not have; marks wait until then.
+Machine code comes from a library (`kic.kernels.library`), without importing Numba. Where there is none, Numba
+compiles each kernel on first use (`kic.kernels.compiler`). It also compiles for arguments that the library
+does not have; marks wait until then.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import deque
 from threading import RLock
 from typing import Any
@@ -25,6 +27,7 @@ __all__ = [
     "extension",
     "helper",
     "inlined",
+    "link_used_kernels",
     "overloaded",
     "part",
     "reordered",
@@ -47,12 +50,19 @@ def compiler() -> Any:
         what = "Kernels without their library" if LIBRARY is None else "Arguments of these types"
         raise MissingExtraError(f"{what} need Numba. Run: pip install 'kic[jit]'.", extra="jit") from None
     with _lock:
-        if _waiting and LIBRARY is not None:
-            found.compile_calls_of(LIBRARY.kernel_type)
         while _waiting:
             name, arguments, options = _waiting.popleft()
             getattr(found, name)(*arguments, **options)
     return found
+
+
+def link_used_kernels() -> None:
+    """Link compiled kernels to a library for later processes, if this one used Numba."""
+    used = sys.modules.get("kic.kernels.compiler")
+    if used is not None and used.used and os.environ.get("KIC_KERNELS", "").strip() != "jit":
+        from kic.kernels.linking import link_for_this_machine
+
+        link_for_this_machine(used.cache_directory(), used.machine())
 
 
 def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
@@ -109,8 +119,12 @@ def extension(function: Any) -> Any:
 def entry(function: Any) -> Any:
     """Compile a kernel for any scalar type, without the GIL, or take it from the library."""
 
+    if LIBRARY is None:
+        return compiler().entry(function)
+
     def fallback(*arguments: Any) -> Any:
         return compiler().dispatcher(function)(*arguments)
 
-    found = None if LIBRARY is None else LIBRARY.kernel(function, fallback)
-    return compiler().entry(function) if found is None else found
+    found = LIBRARY.kernel(function, fallback)
+    _mark("callable_entry", found)
+    return found

@@ -104,10 +104,13 @@ def serve() -> None:
     """Compile the parts that the first process names, until it ends."""
     from numba.core.registry import cpu_target
 
+    from kic.kernels.jit import compiler
+
     # imports what the compiler needs
     cpu_target.target_context.refresh()
     for line in sys.stdin.buffer:
         module, name, args = pickle.loads(bytes.fromhex(line.decode()))
-        getattr(import_module(module), name).kernel.compile(args)
+        function = getattr(import_module(module), name)
+        compiler().dispatcher(function, is_part=True).compile(args)
         sys.stdout.buffer.write(_DONE)
         sys.stdout.flush()

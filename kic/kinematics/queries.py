@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
@@ -76,9 +77,16 @@ def compiled(entry: Any, *arguments: Any) -> Any:
     It raises a TypeError for arrays of another type, dimension or memory layout instead of compiling for
     them. This check adds nothing to the time of a call.
     """
+    fixed = getattr(entry, "precompiled", None)
+    if fixed is not None:  # of a library, which may lack these types
+        with suppress(TypeError):
+            fixed(*arguments)
+            return fixed
+        from kic.kernels.jit import compiler
+
+        entry = compiler().dispatcher(entry.py_func)
     entry(*arguments)
-    fixed = getattr(entry, "precompiled", None)  # of the library
-    return _precompiled(entry, tuple(entry.overloads)) if fixed is None else fixed
+    return _precompiled(entry, tuple(entry.overloads))
 
 
 @cache

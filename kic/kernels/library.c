@@ -1,7 +1,7 @@
 /* Extension module `kic.kernels._library`: calls of compiled kernels from Python.
 
    It uses the limited API of Python 3.11, and the layout of NumPy's arrays, which is part of NumPy's stable ABI
-   (PyArrayObject_fields). `table.h` is written by build.py: the kernels of each processor, and for each the
+   (PyArrayObject_fields). `table.h` is written by linking.py: the kernels of each processor, and for each the
    types of its arguments, two characters for one argument:
 
      d, l, D   array of float64, int64, complex128, contiguous and writeable; then its number of axes
@@ -262,7 +262,14 @@ static PyObject *make_kernel(PyObject *module, PyObject *arguments)
         for (const Entry *e = t->entries; e->name && !strcmp(t->processor, processor); e++)
             if (!strcmp(e->name, name))
                 return new_kernel(e, function, fallback);
-    Py_RETURN_NONE;
+    /* a kernel without machine code, once in a process */
+    static const Signature none[] = {{NULL, 0, NULL}};
+    Entry *empty = PyMem_Malloc(sizeof *empty + strlen(name) + 1);
+    if (empty == NULL)
+        return PyErr_NoMemory();
+    empty->name = strcpy((char *)(empty + 1), name);
+    empty->signatures = none;
+    return new_kernel(empty, function, fallback);
 }
 
 /* Return true if this machine runs code for a processor; all features of the x86-64 level are needed, since a masked
@@ -304,7 +311,7 @@ static PyObject *processors(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"kernel", make_kernel, METH_VARARGS, "Return the kernel of a processor and name, or None."},
+    {"kernel", make_kernel, METH_VARARGS, "Return the kernel of a processor and name."},
     {"processors", processors, METH_NOARGS, "Return the names of processors whose code runs here, the best first."},
     {NULL, NULL, 0, NULL},
 };
@@ -340,8 +347,6 @@ PyMODINIT_FUNC PyInit__library(void)
         kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
         module = kernel_type == NULL ? NULL : PyModule_Create(&definition);
     }
-    if (module != NULL && PyModule_AddObjectRef(module, "Kernel", (PyObject *)kernel_type) < 0)
-        Py_CLEAR(module);
     Py_DECREF(numpy);
     return module;
 }
