@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from library_types import SIGNATURES
+
 from kic.kernels import compiler, library, linking
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,17 +37,24 @@ class Both:
     model = ""
 
     def __init__(self, own: Any, function: Any) -> None:
-        self.own, self.py_func, self.precompiled = own, function, self
+        self.own, self.py_func = own, function
+
+    @property
+    def precompiled(self) -> Both:
+        """Kernel that raises a TypeError for other arguments."""
+        return Both(self.own.precompiled, self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         other = compiler.dispatcher(self.py_func)
         types = "".join(compiler.code(other.typeof_pyval(given)) for given in arguments)
         name = library.kernel_name(self.py_func)
+        if types not in self.own.types:
+            found = self.own(*arguments)
+            self.differences["not in the library", name, types] += 1
+            return found
         self.calls[self.model, name, types] += 1
         if self.calls[self.model, name, types] > CALLS_MAX:
             return self.own(*arguments)
-        if types not in self.own.types:
-            self.differences["not in the library", name, types] += 1
         copies = [given.copy() if isinstance(given, np.ndarray) else given for given in arguments]
         found, want = self.own(*arguments), other(*copies)
         if found != want:
@@ -69,7 +78,10 @@ def main(half: str = "") -> int:
     environment = {**os.environ, "KIC_KERNELS": "jit", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, str(BUILD), "--compile"], env=environment, check=True)
     with tempfile.TemporaryDirectory() as folder:
-        kernels = linking.kernels_in(compiler.cache_directory(), compiler.machine())
+        known = json.loads(SIGNATURES.read_text(encoding="utf-8"))
+        cached = linking.kernels_in(compiler.cache_directory(), compiler.machine())
+        # without those that tests have compiled
+        kernels = [one for one in cached if not one.name or one.types in known.get(one.name, ())]
         file = linking.link(Path(folder), {library.HERE: kernels}, library.source_key())
         module = library.imported(file)
     library.load = lambda: BothLibrary(module, library.HERE)
