@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-
 from library_types import SIGNATURES
 
 from kic.kernels import compiler, library, linking
