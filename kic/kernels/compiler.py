@@ -356,6 +356,7 @@ def part(function: Any) -> Any:
         return types.none
 
     _call_by_symbol(function, kernel, result)
+    function.kernel = kernel
     return function
 
 

@@ -57,7 +57,7 @@ class SecondProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, "KIC_VERBOSE": "0"},
+                    env={**os.environ, "KIC_KERNELS": "jit", "KIC_VERBOSE": "0"},
                     creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )
                 self._thread, self._owner = ThreadPoolExecutor(1), os.getpid()
@@ -104,13 +104,10 @@ def serve() -> None:
     """Compile the parts that the first process names, until it ends."""
     from numba.core.registry import cpu_target
 
-    from kic.kernels.jit import compiler
-
     # imports what the compiler needs
     cpu_target.target_context.refresh()
     for line in sys.stdin.buffer:
         module, name, args = pickle.loads(bytes.fromhex(line.decode()))
-        function = getattr(import_module(module), name)
-        compiler().dispatcher(function, is_part=True).compile(args)
+        getattr(import_module(module), name).kernel.compile(args)
         sys.stdout.buffer.write(_DONE)
         sys.stdout.flush()
