@@ -114,8 +114,6 @@ def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
         with raises(kic.InputError, key="dpi"):
             turn.draw().save(tmp_path / "turn.png", dpi=dpi)
     assert not list(tmp_path.iterdir())
-    with raises(kic.InputError, key="trace"):
-        turn.animate(trace=3)
     for speed in (0.0, -1, np.inf, np.nan, "fast", True):
         with raises(kic.InputError, key="speed"):
             turn.animate(speed=speed)
@@ -125,8 +123,6 @@ def test_invalid_arguments_raise(turn, bars, tmp_path, monkeypatch) -> None:
         bars.at({"A": [[1.0], [1.1]]}).animate()
     with raises(kic.InputError, key="configuration"):
         bars.at({"A": np.zeros(0)}).animate()
-    with raises(kic.UnknownNameError, name="top"):
-        turn.animate(trace="top")
     long = kic.trajectory.line({"A": 1.0}, {"A": 1.1}, 1000.0).on(bars, [0.0, 1000.0])
     with raises(kic.InputError, key="configuration"):
         long.animate()

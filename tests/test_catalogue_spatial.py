@@ -34,7 +34,6 @@ PAGES = json.loads((Path(__file__).parent / "data" / "appendix_d.json").read_tex
 SLIDER, BRICARD = PAGES["slider_crank"], PAGES["bricard_trihedral_equal"]
 X, Y, Z = np.eye(3)
 ORIGIN = (0, 0, 0)
-QUARTER = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]])  # about z
 TWIST = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # a quarter about x
 
 # --------------------------------------------------------------------------------------- closed forms

@@ -537,10 +537,6 @@ def test_invalid_arguments() -> None:
     for kind, key in (("inertia", "rate_limits"), ("velocity", "effort_limits"), ("force", "rate_limits")):
         with raises(kic.InputError, key=key):
             c.ellipsoid(kind, TIP, **{key: [1.0, 1.0]})
-    with raises(kic.InputError, key="failures", got="hide"):
-        c.ellipsoid("velocity", TIP, failures="hide")
-    with raises(kic.InputError, key="failures", got="hide"):
-        c.manipulability_gradient(TIP, failures="hide")
     with raises(kic.UnknownNameError, name="nose"):
         c.ellipsoid("velocity", "nose")
     with raises(kic.InputError, key="qd"):

@@ -198,8 +198,6 @@ def test_invalid_arguments() -> None:
         m.export("dynamics", to="numpy", close=True, derivatives=1, loads=False)
     with raises(kic.InputError, key="derivatives"):
         m.export("position", to="numpy", derivatives=1)
-    with raises(kic.InputError, key="close"):
-        m.export("inverse_dynamics", to="numpy", close="equation")
     with raises(kic.InputError, key="steps"):
         m.export("inverse_dynamics", to="numpy", close="equations", steps=3)
 

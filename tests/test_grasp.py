@@ -624,8 +624,6 @@ def test_invalid_arguments() -> None:
         c.grasp("ball", fingers=[f"{x}{k}" for x in ("swing", "bend", "curl") for k in (1, 2, 3)][:8])
     with raises(kic.InputError, key="order", got=4):
         c.grasp("ball", order=4)
-    with raises(kic.InputError, key="failures", got="hide"):
-        c.grasp("ball", failures="hide")
     nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
     with raises(kic.InputError, name="ball"):
         replace(m, bodies=nameless).at().grasp("ball")

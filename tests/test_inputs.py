@@ -347,8 +347,6 @@ def test_errors_carry_failed_and_valid_members() -> None:
     assert isinstance(error, kic.InputError)
     with raises(kic.ConfigurationError, reasons=["S.2 = nan"]):
         ball("spherical").at({"S": [0, np.nan, 0]})
-    with raises(kic.InputError, key="failures", got="ignore"):
-        ARM.at([0, 0], failures="ignore")
 
 
 # ---------------------------------------------------------------------------------- what is refused

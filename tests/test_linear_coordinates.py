@@ -20,8 +20,6 @@ from kic.kinematics.state import integrate
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import LinearTransfer
 
-LETTERS = ("values", "G", "H", "D")
-
 
 def hand(floating: bool = True) -> kic.Mechanism:
     """A floating palm with two fingers: followers behind their driver and beside it, a slider, rotors."""

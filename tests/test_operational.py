@@ -219,8 +219,6 @@ def test_invalid_arguments() -> None:
         c.operational_space("tip")
     with raises(kic.InputError, key="of"):
         c.operational_space([])
-    with raises(kic.UnknownNameError, name="nose"):
-        c.operational_space("nose")
     with raises(kic.SingularError, names=("tip.x", "tip.y")) as caught:
         m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
     assert caught.value.share < 1e-12

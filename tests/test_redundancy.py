@@ -725,8 +725,6 @@ def test_invalid_uses_raise() -> None:
         c.resolve_redundancy(["link7", "elbow"], np.zeros(9))
     with raises(kic.InputError, key="of"):
         c.resolve_redundancy([], [])
-    with raises(kic.UnknownNameError, name="nose"):
-        c.resolve_redundancy("nose", ud)
     with raises(kic.InputError, key="udd"):
         _ = c.resolve_redundancy("flange", ud).effort
     with raises(kic.InputError, batches={"configuration": (3,), "criterion": (), "ud": (2,)}):

@@ -408,8 +408,6 @@ def test_errors() -> None:
     c = m.at({"A": [1.2, 1.3], "E": 1.5})
     with raises(kic.UnknownNameError, name="F"):
         c.singularities(drivers=["A", "F"])
-    with raises(kic.UnknownNameError, name="hand"):
-        c.singularities(of="hand")
     with raises(kic.InputError, mobility=2, count=1):
         c.singularities(drivers="A")
     with raises(kic.InputError, mobility=2, count=3):

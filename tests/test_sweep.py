@@ -480,8 +480,6 @@ def test_other_invalid_arguments_raise() -> None:
         ARM.sweep(grid, "tip.x", executor=3)
     with raises(kic.InputError, key="executor"):  # has submit, as a Client of Dask
         ARM.sweep(grid, "tip.x", executor=SimpleNamespace(submit=len))
-    with raises(kic.InputError, key="units", got="m"):
-        ARM.sweep(grid, "tip.x", units="m")
     with raises(kic.UnknownNameError, name="tip") as caught:
         ARM.sweep(grid, "tip.x", units={"tip": "m"})
     assert np.isfinite(caught.value.sweep["tip.x"]).all()
