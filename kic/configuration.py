@@ -1929,6 +1929,19 @@ class Configuration(Printable, Tabular, Animated):
         return motor_demand(self, qd, qdd, qddd, wrt, applied, failures)
 
 
+def model_of(configuration: Configuration) -> CompiledModel:
+    """Return the compiled mechanism of a configuration: its description, tree, rows and programs.
+
+    It and `flat_states` are all that other packages need for questions of their own. The mask is `ok`.
+    """
+    return configuration._model
+
+
+def flat_states(configuration: Configuration) -> np.ndarray:
+    """Return the states (B, S) of a batch, not copied; those of unsolved members may be NaN."""
+    return configuration._states
+
+
 def valued(joints: Iterable[Joint]) -> list[str]:
     """Return the components of joints that have values in a loop: all but those of spherical joints."""
     return [c for j in joints if j.type != "spherical" for c in j.components[: 3 + 3 * (j.dof < 6)]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.assembly import described_at, displacements
+from kic.configuration import flat_states
 from kic.description.parts import Distance
 from kic.errors import InputError, KicError, short_repr
 from kic.mechanism import Mechanism
@@ -129,7 +130,7 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> Mechanism:
             raise InputError(message, key="values", name=name)
     made = mechanism
     if any(value is not None for value in values.values()):
-        state = found._states[0]
+        state = flat_states(found)[0]
         made = described_at(mechanism, state, displacements(mechanism._model, state))
     # locks of other joints than the coordinates
     return made.replace(coordinates=(*chosen, *held)) if len(chosen) < len(others) else made

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import ConfigurationError, InputError, batch_indices, invalid
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
@@ -112,15 +112,15 @@ def within_limits(
     """
     if limits is None or limits is False:
         return configuration
-    model, shape = configuration._model, configuration.batch
+    model, shape = model_of(configuration), configuration.batch
     bounds = MotionLimits(model, limits)
-    found = bounds.violations(configuration._states)
+    found = bounds.violations(flat_states(configuration))
     bad = np.array([bool(one) for one in found], dtype=bool).reshape(shape)
     if not bad.any():
         return configuration
     stopped = np.logical_or.accumulate(bad, axis=0) if path else bad
     ok = configuration.ok & ~stopped
-    states = np.where(ok.reshape(-1, 1), configuration._states, np.nan)
+    states = np.where(ok.reshape(-1, 1), flat_states(configuration), np.nan)
     masked = Configuration(model, shape, states, ok, configuration._aims)
     if failures == "mask":
         return masked
@@ -140,7 +140,7 @@ def within_limits(
         reasons=reasons,
         beyond=[found[b] for b in which],
         configuration=masked,
-        reached=Configuration(model, (len(which),), configuration._states[which]),
+        reached=Configuration(model, (len(which),), flat_states(configuration)[which]),
         **numbers,
     )
 
@@ -157,12 +157,12 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
     """Return a configuration of a mechanism with complex steps as one of the real mechanism."""
     if not isinstance(near, Configuration):
         return near
-    own, real = near._model, model.real
+    own, real = model_of(near), model.real
     if own is not model:  # a description that was made again in real numbers may differ by rounding
         one, other = own.tree.geometry.real, real.tree.geometry
         if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
             return near
-    return Configuration(real, near.batch, np.ascontiguousarray(near._states.real), near._ok)
+    return Configuration(real, near.batch, np.ascontiguousarray(flat_states(near).real), near.ok)
 
 
 def follow_complex_step(
@@ -171,13 +171,13 @@ def follow_complex_step(
     """Add the complex step of the dimensions and the values to configurations of real numbers."""
     from kic.transfer.complex_step import ComplexStepTransfer
 
-    states = found._states.astype(complex)
+    states = flat_states(found).astype(complex)
     good = np.flatnonzero(found.ok)
     transfer = model.closure(targets.names, targets.held).transfer
     assert isinstance(transfer, ComplexStepTransfer)  # for the type checker: the drawing carries a step
     with batch_indices(good, found.batch):
-        states[good] = transfer.follow(found._states[good], _members(values, found.batch)[good])
-    return Configuration(model, found.batch, states, found._ok)
+        states[good] = transfer.follow(flat_states(found)[good], _members(values, found.batch)[good])
+    return Configuration(model, found.batch, states, found.ok)
 
 
 def initial_states(
@@ -193,19 +193,20 @@ def initial_states(
     name = model.description.name
     if not isinstance(near, Configuration):
         raise invalid(argument, "must be a configuration made by at()", near)
-    if near._model is not model and near._model.description != model.description:
+    own, states = model_of(near), flat_states(near)
+    if own is not model and own.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"
         raise invalid(argument, f"must be a configuration of '{name}'", near.name, shown=f"{got}")
-    if near._ok is not None:
-        bad = int((~near.ok).sum())
+    bad = int((~near.ok).sum())
+    if bad:
         raise InputError(
             f"`{argument}` must contain solved configurations only; {bad} of its {near.ok.size} members "
             f"{'is' if bad == 1 else 'are'} unsolved.",
             key=argument,
         )
-    if near._states.dtype != np.float64:
-        raise invalid(argument, "must hold real numbers", near._states.dtype, shown=f"{near._states.dtype}")
-    return near._states.reshape(*near.batch, near._states.shape[-1]), near.batch
+    if states.dtype != np.float64:
+        raise invalid(argument, "must hold real numbers", states.dtype, shown=f"{states.dtype}")
+    return states.reshape(*near.batch, states.shape[-1]), near.batch
 
 
 class _PositionProblem:

@@ -20,10 +20,10 @@ BOUNDS = {
     "inverse_dynamics": (10, 6, 6),
     "forward_dynamics": (10, 6, 6),
     "motion": (45, 10, 23),
-    "operational_space": (24, 8, 16),
-    "resolve": (62, 13, 38),
-    "joint_forces": (63, 12, 34),
-    "linearize": (213, 20, 82),
+    "operational_space": (26, 8, 18),
+    "resolve": (67, 13, 43),
+    "joint_forces": (65, 12, 35),
+    "linearize": (216, 20, 82),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),
 }

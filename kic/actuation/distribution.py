@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.actuation.efforts import efforts_at_coordinates
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, invalid
@@ -220,7 +220,7 @@ class ActuationProblem:
         failures: Literal["raise", "mask"],
         **given: Any,
     ) -> None:
-        model = configuration._model
+        model = model_of(configuration)
         # NaN in members without a configuration
         c = configuration.coefficients(model.actuators(actuators), wrt=wrt, failures=failures)
         self.given = dict[str, np.ndarray]()
@@ -381,7 +381,7 @@ def static_efforts(
     The actuators are `wrt`, else those of the mechanism. More actuators than degrees of freedom share the
     load with the least sum of squares.
     """
-    model = configuration._model
+    model = model_of(configuration)
     if wrt is not None or model.description._given("actuators") is None:
         d = configuration.dynamics(wrt=wrt, failures=failures)
         return d.coordinates, -d.load

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.errors import invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arguments import by_name
@@ -19,7 +19,7 @@ def acting_efforts(
     """Return the coefficients of rows with efforts, and their efforts (..., A), from a dict by name."""
     if not effort:
         raise invalid("effort", "must have the effort of at least one row", effort)
-    names = configuration._model.actuators(list(effort), hold_all=False)
+    names = model_of(configuration).actuators(list(effort), hold_all=False)
     if names != tuple(effort):
         raise invalid("effort", "must be efforts of single rows", tuple(effort))
     rows = configuration.coefficients(names, order=2, wrt=wrt, failures=failures)
@@ -40,7 +40,7 @@ def efforts_at_coordinates(
     """
     if not isinstance(effort, Mapping):
         return effort
-    labels = configuration._model.transfer_for(wrt).labels
+    labels = model_of(configuration).transfer_for(wrt).labels
     if effort.keys() <= set(labels):
         return by_name("effort", effort, labels)
     rows, given = acting_efforts(configuration, effort, wrt, failures)

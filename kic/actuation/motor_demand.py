@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.configuration import model_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError
 from kic.kinematics.coefficients import Coefficients
@@ -30,7 +31,7 @@ def motor_demand(
 
     See `Configuration.motor_demand`.
     """
-    train = configuration._model.drive_train
+    train = model_of(configuration).drive_train
     d = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     M = len(d.coordinates)
     v, a = (not_symbolic(name, as_array(name, x, M)) for name, x in (("qd", qd), ("qdd", qdd)))
@@ -56,7 +57,7 @@ def motor_shafts(
     failures: Literal["raise", "mask"],
 ) -> Coefficients:
     """Return the coefficients of the motor shafts."""
-    train = configuration._model.drive_train
+    train = model_of(configuration).drive_train
     return train.shafts(configuration.coefficients(train.joints, order=order, wrt=wrt, failures=failures))
 
 
@@ -64,7 +65,7 @@ def rotor_dynamics(
     configuration: Configuration, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
 ) -> Dynamics:
     """Return the dynamics of rotors and motor damping."""
-    train = configuration._model.drive_train
+    train = model_of(configuration).drive_train
     if train.friction.any():
         names = [name for name, f in zip(train.names, train.friction, strict=True) if f]
         raise InputError(
@@ -78,7 +79,7 @@ def rotor_dynamics(
 
 def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
     """Return efforts (..., M) of dry friction in the motors, whose shafts must turn."""
-    train = configuration._model.drive_train
+    train = model_of(configuration).drive_train
     at_rest = (train.friction != 0) & (shafts.velocity(v) == 0)
     if at_rest.any():
         names = np.array(train.names)[at_rest.reshape(-1, len(train.names)).any(axis=0)].tolist()

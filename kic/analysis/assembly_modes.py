@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import ConfigurationError, InputError, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance
@@ -177,13 +177,13 @@ class AssemblyModes(Printable):
         [0]
         """
         c = self.configuration
-        c._model.description._part(of, "bodies")
-        states = c._states.reshape(*c.batch[:1], prod(c.batch[1:]), c._states.shape[-1])
+        model_of(c).description._part(of, "bodies")
+        states = flat_states(c).reshape(*c.batch[:1], prod(c.batch[1:]), flat_states(c).shape[-1])
         tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
         numbers = np.full(tolerance.shape, -1)
         for b in range(states.shape[1]):
             have = np.isfinite(states[:, b]).all(axis=1)
-            numbers[have, b] = _pose_numbers(c._model, states[have, b], tolerance[have, b], of)
+            numbers[have, b] = _pose_numbers(model_of(c), states[have, b], tolerance[have, b], of)
         return numbers.reshape(self.counts.shape)
 
     def summary(self, of: str | None = None) -> Summary:
@@ -209,9 +209,9 @@ class AssemblyModes(Printable):
             why = "the limit of reach, or a motion remains"
             sheet.say(f"the values barely determine assembly mode {which}: {why}")
         if of is not None:
-            return _add_pose_tables(sheet, c._model, c._states, self.places(of), of)
+            return _add_pose_tables(sheet, model_of(c), flat_states(c), self.places(of), of)
         if count > MODES_LISTED_MAX:
-            body = c._model.description.bodies[-1].name  # the output body is usually described last
+            body = model_of(c).description.bodies[-1].name  # the output body is usually described last
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
         sheet.matrix("assembly modes", [str(k) for k in range(count)], self._names, c.phi)
         return sheet
@@ -220,7 +220,7 @@ class AssemblyModes(Printable):
     def _names(self) -> list[str]:
         """List of the names of the coordinates of ``configuration.phi``."""
         c = self.configuration
-        return list(c.coordinates if c._model.is_open_chain else c._model.tree.columns)
+        return list(c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns)
 
     def _say_evidence(self, sheet: Summary) -> None:
         """Add the evidence that none is missing."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.numerics.arguments import integer, item, names_of
@@ -193,7 +193,7 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
     if at is None:
         return model.reference_state, np.zeros(1, dtype=np.intp), ()
     name = model.description.name
-    if not isinstance(at, Configuration) or at._model.description != model.description:
+    if not isinstance(at, Configuration) or model_of(at).description != model.description:
         received = f", got {short_repr(at)}"
         if isinstance(at, Configuration):
             received = ", got one of " + (
@@ -201,14 +201,14 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
             )
         message = f"`configuration` must be a configuration of '{name}', made by at(){received}."
         raise InputError(message, key="configuration")
-    if at._states.dtype != np.float64:
-        message = f"`configuration` must hold real numbers, got {at._states.dtype}."
-        raise InputError(message, key="configuration", got=at._states.dtype)
+    if flat_states(at).dtype != np.float64:
+        message = f"`configuration` must hold real numbers, got {flat_states(at).dtype}."
+        raise InputError(message, key="configuration", got=flat_states(at).dtype)
     members = np.flatnonzero(at.ok)
     if not members.size:
         message = f"`configuration` must have at least one solved member, got none in the batch {at.batch}."
         raise InputError(message, key="configuration", got=at.batch)
-    return at._states[members], members, at.batch
+    return flat_states(at)[members], members, at.batch
 
 
 def _rows_on_motions(

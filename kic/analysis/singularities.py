@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.singularity_search import BranchTargets, SingularitySearch, SingularPoint
-from kic.configuration import Configuration, single_values
+from kic.configuration import Configuration, flat_states, model_of, single_values
 from kic.description.units import row_unit
 from kic.errors import InputError
 from kic.numerics.arguments import item, names_of
@@ -139,7 +139,7 @@ class Singularities(Printable):
     _one_line = ("inputs", "outputs", "batch")
 
     def __init__(self, configuration: Configuration, inputs: Any, outputs: Any) -> None:
-        model, states, targets = configuration._model, configuration._states, configuration._aims
+        model, states, targets = model_of(configuration), flat_states(configuration), configuration._aims
         if states.dtype != np.float64:
             message = (
                 f"singularities() needs real numbers, got a configuration of {states.dtype}. Call it outside "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.configuration import flat_states, model_of
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
@@ -63,7 +64,7 @@ def centroidal_momentum(
     configuration: Configuration, wrt: str | Iterable[str] | None = None, failures: str = "raise"
 ) -> CentroidalMomentum:
     """Compute the centroidal momentum matrix. See `Configuration.centroidal_momentum`."""
-    model = configuration._model
+    model = model_of(configuration)
     tree, masses = model.tree, model.masses
     transfer = model.transfer_for(wrt)
     n = len(masses.names)
@@ -81,7 +82,7 @@ def centroidal_momentum(
         a.reshape(*batch, 2 * n, 3, *a.shape[len(batch) + 1 :])
         for a in transfer.in_coordinates(tensors, (1, 2))
     )
-    R = np.swapaxes(axes.arrays(configuration._states)[0].reshape(*batch, n, 3, 3), -1, -2)
+    R = np.swapaxes(axes.arrays(flat_states(configuration))[0].reshape(*batch, n, 3, 3), -1, -2)
     own = masses.numbers[:, 4:][:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     J = R @ own @ np.swapaxes(R, -1, -2)
     m = masses.numbers[:, lay.MASS]

@@ -16,7 +16,7 @@ from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.parts import Body, Point
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid, short_repr
@@ -273,7 +273,7 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
     problem = ""
     if not isinstance(at, Configuration):
         problem = short_repr(at)
-    elif at._model.description is not mechanism:
+    elif model_of(at).description is not mechanism:
         problem = f"one of another mechanism, '{at.name}'"
     elif at.batch or at.state.dtype.kind != "f":
         problem = f"the batch {at.batch} of {at.state.dtype}"

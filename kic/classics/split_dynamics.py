@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
@@ -81,7 +81,7 @@ def split(
         P_rot,
         -whole.load,
         whole.damping,
-        _serial_arm_obstacle=_serial_arm_obstacle(configuration._model, wrt is None),
+        _serial_arm_obstacle=_serial_arm_obstacle(model_of(configuration), wrt is None),
     )
 
 

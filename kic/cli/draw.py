@@ -10,6 +10,7 @@ import click
 from kic.cli import completion as completing
 from kic.cli import parsing
 from kic.cli.parsing import usage_error
+from kic.configuration import flat_states, model_of
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -139,4 +140,4 @@ def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuratio
     places = [moving._displacement(body.name) for body in mechanism.bodies]
     if not all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places):
         return moving
-    return Configuration(moving._model, (len(moving.ok) - 1,), moving._states[:-1])
+    return Configuration(model_of(moving), (len(moving.ok) - 1,), flat_states(moving)[:-1])

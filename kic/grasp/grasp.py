@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from kic.actuation.internal_loads import canonical
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.description.contacts import CONTACT_ROWS
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
@@ -218,12 +218,12 @@ class Grasp(Printable):
         failures: Literal["raise", "mask"],
     ) -> None:
         check_failures(failures)
-        contacts = contacts_of(configuration._model, body)
-        model = configuration._model.with_open_contacts(tuple(contact.name for contact in contacts))
+        contacts = contacts_of(model_of(configuration), body)
+        model = model_of(configuration).with_open_contacts(tuple(contact.name for contact in contacts))
         names = coordinates_of(model, body, fingers)
-        flat = configuration.state.reshape(configuration._states.shape)
+        flat = configuration.state.reshape(flat_states(configuration).shape)
         states = configuration._masked(flat).reshape(configuration.state.shape)
-        opened = Configuration(model, configuration.batch, configuration._states, configuration._ok)
+        opened = Configuration(model, configuration.batch, flat_states(configuration), configuration.ok)
         self._closed, self._opened, self._model = configuration, opened, model
         self._names, self._states, self._failures = names, states, failures
         self.body, self.contacts = body, contacts

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.parts import Joint
 from kic.description.table_columns import effort_columns
 from kic.description.units import row_unit
@@ -69,8 +69,8 @@ def mechanical_advantage(c: Configuration, of: Any, wrt: Any) -> np.ndarray:
 
 def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") -> np.ndarray:
     """Return the angle at a pin between its two bodies; see `Configuration.transmission_angle`."""
-    c._model.require_real("transmission_angle()", "Use coefficients() of the bodies' angles.")
-    description = c._model.description
+    model_of(c).require_real("transmission_angle()", "Use coefficients() of the bodies' angles.")
+    description = model_of(c).description
     hinges = {j.name: j for j in description.joints if j.type == "revolute"}
     names = names_of(joint, argument, 1)
     if len(names) == 1 and (pin := hinges.get(names[0])) is not None:
@@ -119,7 +119,7 @@ def force_table(
     axis: TableAxis | None = None,
 ) -> ForceTable:
     """Return the table of a motion; see `Configuration.force_table`."""
-    description = c._model.description
+    description = model_of(c).description
     units, forces = description.units, c.joint_forces(qd, qdd, wrt=wrt, applied=applied, actuators=actuators)
     made, moment = forces._driver_columns(), f"{units.force} {units.length}"
     loads: list[tuple[str, Any, str]] = [(x.name, x.force, units.force) for x in description.forces]

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import InputError, KicError, SingularError, invalid
 from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
 from kic.kernels import layout as lay
@@ -149,7 +149,7 @@ def joint_forces(
 
     See `Configuration.joint_forces`.
     """
-    model = configuration._model
+    model = model_of(configuration)
     transfer = model.transfer_for(wrt)
     model.require_real("joint_forces()", "Use efforts of the dynamics, or finite differences.")
     free, labels = model.free_bodies, transfer.labels
@@ -231,7 +231,7 @@ def _raise_not_real(
     for name, value in rates.items():
         if value is not None:
             real_array(name, value, size)
-    key = "applied" if configuration._states.dtype == np.float64 else "configuration"
+    key = "applied" if flat_states(configuration).dtype == np.float64 else "configuration"
     message = f"`{key}` must hold real numbers in joint_forces(), got {got}. Convert its numbers."
     raise InputError(message, key=key, got=got)
 

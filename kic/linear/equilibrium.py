@@ -16,7 +16,7 @@ import numpy as np
 from kic.actuation.efforts import generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.analysis.input_sets import independent_sets
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
@@ -120,7 +120,7 @@ class Equilibrium(Printable):
 
     def _valued(self, name: str) -> bool:
         """Return True if a coordinate has a value."""
-        return self.configuration._model.value_rows(name)[1]
+        return model_of(self.configuration).value_rows(name)[1]
 
 
 # largest number of steps
@@ -389,7 +389,7 @@ class _Search:
         if self.transfer.holonomic:
             wanted = {x: c.value(x) + d for x, d in zip(self.labels, delta, strict=True)}
             return self.model.description.at(wanted, near=c)
-        tree, states = self.model.tree, c._states
+        tree, states = self.model.tree, flat_states(c)
         A = self.transfer.solve(states, 1).X[:, tree.size :].reshape(tree.size, len(delta))
         states = integrate(tree, states, (A @ delta)[None])
         if not tree.open:
@@ -400,7 +400,7 @@ class _Search:
         """Close the loops of states by the least motion, with coordinates that have values at their goal."""
         valued = np.flatnonzero(self.transfer.chosen.valued)
         closure = self.model.closure(tuple(self.labels[n] for n in valued))
-        start = closure.rows(c._states)[0][:, : valued.size] * closure.transfer.scale[: valued.size]
+        start = closure.rows(flat_states(c))[0][:, : valued.size] * closure.transfer.scale[: valued.size]
         states, residual, reasons = closure.solve_from(states, start + delta[valued])
         if any(reasons):
             message = f"Loops of '{self.model.description.name}' did not close."
@@ -439,7 +439,7 @@ class _Search:
         place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in self._valued_coordinates())
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"
-        why = ending(self.model.closure(self.transfer.names), self.start._states, c._states)
+        why = ending(self.model.closure(self.transfer.names), flat_states(self.start), flat_states(c))
         return f"the search ends at {place}; {why}, where linearization cannot find an equilibrium"
 
     def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:

@@ -11,7 +11,7 @@ import numpy as np
 from kic.actuation.efforts import acting_efforts, generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.actuation.motor_demand import dry_friction, motor_shafts
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, unknown
 from kic.kernels import layout as lay
@@ -572,8 +572,8 @@ def linearize(
     motors: bool = False,
 ) -> Linearization:
     """Linearize the efforts about a motion; see `Configuration.linearize`."""
-    model = configuration._model
-    if model.tree.scalar.kind == "O" or configuration._states.dtype.kind == "O":
+    model = model_of(configuration)
+    if model.tree.scalar.kind == "O" or flat_states(configuration).dtype.kind == "O":
         raise InputError("linearize() requires a numeric configuration, got symbols.", key="configuration")
     if qdd is not None and effort is not None:
         raise InputError("Either `qdd` or `effort` must be given, got both. Leave one out.", key="qdd")
@@ -601,7 +601,7 @@ def linearize(
     def members(x: np.ndarray, *shape: int) -> np.ndarray:
         return np.broadcast_to(x, (*batch, *shape)).reshape(count, *shape)
 
-    states = members(configuration.state, configuration._states.shape[-1])
+    states = members(configuration.state, flat_states(configuration).shape[-1])
     nominal_qd, nominal_qdd = members(v, M), members(a, M)
     force = members(force, *force.shape[-2:]) if force.ndim > 2 else force[None]
     states = np.require(states, np.result_type(states, force), ["C", "A", "W"])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kic.actuation.motor_demand import motor_shafts
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, invalid, unknown
@@ -544,7 +544,7 @@ def state_space(
     failures: Literal["raise", "mask"] = "raise",
 ) -> StateSpace:
     """Build the linear state space about a motion; see `Configuration.state_space`."""
-    model = configuration._model
+    model = model_of(configuration)
     model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
     count = bool(model.description.motors) if motors is None else flag("motors", motors)
     reduced = flag("reduced", reduced)
@@ -576,14 +576,16 @@ def _load_gains(
     batch: tuple[int, ...],
 ) -> dict[str, np.ndarray]:
     """Return derivatives of the loads with respect to forces and moments among the inputs, (..., M, 3)."""
-    model = configuration._model
+    model = model_of(configuration)
     named = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
     if not named:
         return {}
     transfer = model.transfer_for(wrt)
 
     def evaluate(some: Any) -> np.ndarray:
-        return np.stack([*load_gains(model, transfer, configuration._states[some], named).values()], axis=1)
+        return np.stack(
+            [*load_gains(model, transfer, flat_states(configuration)[some], named).values()], axis=1
+        )
 
     good, parts = map_valid_members(configuration.ok, failures, evaluate)
     full = scatter(parts, good).reshape(*configuration.batch, *parts.shape[1:])
@@ -596,7 +598,7 @@ def _row_gains(
     configuration: Configuration, inputs: list[str], wrt: Any, failures: Literal["raise", "mask"]
 ) -> dict[str, np.ndarray]:
     """Return gains (..., M, 1) of efforts at single rows among the inputs, such as actuators: Gᵀ."""
-    found, part_names = dict[str, np.ndarray](), configuration._model.description._parts
+    found, part_names = dict[str, np.ndarray](), model_of(configuration).description._parts
     for name in inputs:
         part = part_names.get(name.partition(".")[0])
         if isinstance(part, Joint | Distance | Point | Body):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.configuration import model_of
 from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
@@ -374,7 +375,7 @@ def make_ellipsoid(
             raise InputError(f"`{name}` do not apply to kind='{kind}'. Leave them out.", key=name, got=given)
     _check_real(configuration)
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
-    description = configuration._model.description
+    description = model_of(configuration).description
     S = row_factors(description, u.rows, length)
     R = np.ones(len(u.columns))
     if key is not None:
@@ -422,7 +423,7 @@ def gradient_at(
     check_failures(failures)
     _check_real(configuration)
     u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
-    description = configuration._model.description
+    description = model_of(configuration).description
     S = row_factors(description, u.rows, length)
     R = coordinate_limits(description, u.columns, rate_limits, "rate_limits")
     gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)

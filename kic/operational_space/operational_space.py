@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kic.configuration import flat_states, model_of
 from kic.errors import InputError, SingularError
 from kic.evaluator import PARTS, Evaluator, Results, Tables
 from kic.kernels import layout as lay
@@ -264,7 +265,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
     def at(self, configuration: Configuration, failures: str) -> OperationalSpace:
         """Return the dynamics at a configuration; a singular task or mass matrix is an error, or NaN."""
         program, found = self._program, configuration._run(self._program, failures)
-        work, states = self._work(found.T, found.K), configuration._states
+        work, states = self._work(found.T, found.K), flat_states(configuration)
         table = work[-1]
         while True:
             try:
@@ -328,7 +329,7 @@ def operational_space(
     failures: Literal["raise", "mask"] = "raise",
 ) -> OperationalSpace:
     """Compute operational-space dynamics; see `Configuration.operational_space`."""
-    model = configuration._model
+    model = model_of(configuration)
     names = task if type(task) is str else names_of(task, "of", 1)
     key = OperationalSpaceEvaluator, names, None if wrt is None else names_of(wrt, "wrt")
     f = model.prepared(key, lambda: OperationalSpaceEvaluator(model, *key[1:]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid
 from kic.evaluator import PARTS, Results
@@ -436,7 +436,7 @@ def resolve(
     """Compute the motion of the coordinates for a task; see `Configuration.resolve_redundancy`."""
     names = names_of(task, "of")
     order = 1 + (motion["udd"] is not None)
-    f, model = None, c._model
+    f, model = None, model_of(c)
     if isinstance(weight, str) and isinstance(law, str) and damping is None:
         coordinates = None if wrt is None else names_of(wrt, "wrt")
         key = RedundancyEvaluator, names, weight, law, None, coordinates, False, order
@@ -456,7 +456,7 @@ def resolve(
     )
     if f.weighting.batch and f.weighting.batch != shape:
         whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
-        f = RedundancyEvaluator(c._model, names, whole, law, damping, wrt, order=order)
+        f = RedundancyEvaluator(model_of(c), names, whole, law, damping, wrt, order=order)
     c = _broadcast_configuration(c, shape)
     given = {k: np.broadcast_to(a, (*shape, a.shape[-1])) for k, a in given.items()}
     problem = _ResolutionProblem(c, f, names, wrt, null_motion, given)
@@ -499,15 +499,14 @@ def _broadcast_configuration(c: Configuration, shape: tuple[int, ...]) -> Any:
     """Return a configuration repeated over a larger batch."""
     if shape == c.batch:
         return c
-    size = c._states.shape[-1]
+    size = flat_states(c).shape[-1]
     states = np.broadcast_to(c.state, (*shape, size)).reshape(prod(shape), size)
-    ok = None if c._ok is None else np.broadcast_to(c._ok, shape).copy()
-    return c._at_states(shape, states.copy(), ok)
+    return c._at_states(shape, states.copy(), np.broadcast_to(c.ok, shape).copy())
 
 
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
     """Return the rates (B, N) of the tree's coordinates from those (B, M) of the coordinates."""
-    return c._model.transfer_for(wrt).tree_rates(c._states, qd)
+    return model_of(c).transfer_for(wrt).tree_rates(flat_states(c), qd)
 
 
 class _ResolutionProblem:
@@ -529,7 +528,7 @@ class _ResolutionProblem:
     def part(self, members: Any) -> _ResolutionProblem:
         """Return the problem of some members, with a flat batch."""
         flat = {k: one_batch_axis(a)[members] for k, a in self.given.items()}
-        states = self.c._states[members]
+        states = flat_states(self.c)[members]
         null_motion = self.null_motion.part(self.c.batch, members)
         c = self.c._at_states((len(states),), states)
         problem = _ResolutionProblem(c, self.f, self.names, self.wrt, null_motion, flat)
@@ -547,29 +546,31 @@ class _ResolutionProblem:
         if qd is None and null_motion:
             z = null_motion.rates(c, self.wrt, self.names, step)
         ud, udd = given.get("ud"), given.get("udd")
-        dtype = np.result_type(c._states, *(a for a in (ud, udd, z) if a is not None))
+        dtype = np.result_type(flat_states(c), *(a for a in (ud, udd, z) if a is not None))
         if null_motion and udd is not None:
             rates = qd
             if rates is None:  # ż depends on the rates
-                first = f.packed_motion([ud, udd, z, None], len(c._states), dtype)
-                table = f.table(_contiguous(c._states, dtype), first, False, self.members)
+                first = f.packed_motion([ud, udd, z, None], len(flat_states(c)), dtype)
+                table = f.table(_contiguous(flat_states(c), dtype), first, False, self.members)
                 rates = f.results(table, (len(first),)).qd
             moved = ahead and (lambda: ahead(rates))
             zd = null_motion.derivative(c, self.wrt, self.names, rates, moved, step)
             dtype = np.result_type(dtype, zd)
-        motion = f.packed_motion([ud, udd, z, zd], len(c._states), dtype)
-        return f.table(_contiguous(c._states, dtype), motion, qd is not None, self.members)
+        motion = f.packed_motion([ud, udd, z, zd], len(flat_states(c)), dtype)
+        return f.table(_contiguous(flat_states(c), dtype), motion, qd is not None, self.members)
 
     def _ahead(self, qd: np.ndarray) -> tuple[Any, float]:
         """Return the configurations a complex time step ahead along rates, and the step."""
         c, h = self.c, _TIME_STEP
-        if c._states.dtype.kind == "c" or qd.dtype.kind == "c":
+        if flat_states(c).dtype.kind == "c" or qd.dtype.kind == "c":
             raise InputError(
                 "A `secondary` callable is differentiated by a complex step, but the configuration is "
                 "complex already. Give (z, ż).",
                 key="secondary",
             )
-        moved = integrate(c._model.tree, c._states.astype(complex), 1j * h * tree_rates(c, qd, self.wrt))
+        moved = integrate(
+            model_of(c).tree, flat_states(c).astype(complex), 1j * h * tree_rates(c, qd, self.wrt)
+        )
         return c._at_states(c.batch, moved), h
 
     def jerk(self, table: np.ndarray) -> np.ndarray:
@@ -606,9 +607,9 @@ def _coefficients(
 ) -> Coefficients:
     """Compute `RedundancyResolution.coefficients`, NaN for unsolved members."""
     P, M, batch = len(f.rows), len(f.coordinates), c.batch
-    G = np.full((*batch, M, P), np.nan, c._states.dtype)
-    H = np.full((*batch, M, P, P), np.nan, c._states.dtype)
-    solved = c._at_states((int(good.sum()),), c._states[good.reshape(-1)])
+    G = np.full((*batch, M, P), np.nan, flat_states(c).dtype)
+    H = np.full((*batch, M, P, P), np.nan, flat_states(c).dtype)
+    solved = c._at_states((int(good.sum()),), flat_states(c)[good.reshape(-1)])
     u = solved.coefficients(names, order=2, wrt=wrt)
     weighting = f.weighting
     Q: np.ndarray = np.eye(M)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.errors import InputError, SingularError, invalid, short_repr
 from kic.numerics.arguments import is_function, mapping, names_of
 from kic.numerics.arrays import is_scalar, numbers, ordinary, reals
@@ -72,7 +72,7 @@ class _QuadraticObjective(Objective):
 
     def _difference(self, c: Any, u: Any) -> np.ndarray:
         """Return x − x₀ (..., P); for cut joints, defined up to full turns, the smaller angle."""
-        return c._model.rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
+        return model_of(c).rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
 
     def rates(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
         """Return z = −gain · Gᵀ k (x − x₀), (..., M)."""

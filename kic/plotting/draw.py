@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.errors import InputError, invalid
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
@@ -211,7 +211,7 @@ class MechanismPicture(Picture):
             If the batch shape is not (B,), or `along` belongs to another mechanism.
         """
         c = self._scene.configuration if along is None else along
-        if not isinstance(c, Configuration) or c._model.description != self._scene.description:
+        if not isinstance(c, Configuration) or model_of(c).description != self._scene.description:
             raise invalid("along", f"must hold configurations of '{self._scene.configuration.name}'", along)
         if len(c.batch) != 1:
             raise invalid(

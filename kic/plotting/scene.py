@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states, model_of
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
@@ -70,9 +70,9 @@ class Scene:
 
     def __init__(self, configuration: Configuration, view: ViewName | None, most: int = MEMBERS_MAX) -> None:
         self.configuration = configuration
-        self.model = configuration._model
+        self.model = model_of(configuration)
         self.model.require_real("A drawing", "Draw the configuration without it.")
-        states = configuration._states
+        states = flat_states(configuration)
         if states.dtype != np.float64:
             raise invalid("configuration", "must hold real numbers", states.dtype, shown=f"{states.dtype}")
         good = np.flatnonzero(configuration.ok)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.actuation.distribution import static_efforts
-from kic.configuration import Configuration, single_values, valued
+from kic.configuration import Configuration, flat_states, model_of, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Distance, Frame, Joint, Point
@@ -42,7 +42,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
 
     The coordinates of a spherical joint in a loop have no values and are NaN.
     """
-    if configuration._model.is_open_chain:
+    if model_of(configuration).is_open_chain:
         return configuration.phi
     return single_values(configuration, configuration.coordinates)
 
@@ -64,7 +64,7 @@ def gravity_load(
     if not other_loads(mechanism):
         return dynamics.load
     weightless = replace(mechanism, gravity=(0.0, 0.0, 0.0))
-    same = Configuration(weightless._model, configuration.batch, configuration._states)
+    same = Configuration(weightless._model, configuration.batch, flat_states(configuration))
     return dynamics.load - same.dynamics(wrt=wrt).load
 
 

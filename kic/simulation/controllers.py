@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.errors import InputError, SingularError, counted, invalid, short_repr
 from kic.evaluator import Efforts, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
@@ -119,7 +119,7 @@ class Control(ABC):
     def start(self, *, near: Configuration | None = None) -> None:
         """Clear all memory, and set the configuration near which the next closed state is sought."""
         c = self._mechanism.at() if near is None else instance("near", near, Configuration)
-        if c.batch or c._model.description != self._mechanism:
+        if c.batch or model_of(c).description != self._mechanism:
             raise invalid("near", f"must be one configuration of '{self._mechanism.name}'", c)
         self._near = c.state
 

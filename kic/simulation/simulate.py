@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.errors import InputError, batch_indices, counted, invalid, short_repr, unknown
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_parameters, choice, entries, integer, is_function, names_of
@@ -189,7 +189,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
                 "`qd` cannot be given with an earlier run, which has its own final rates. Omit it.", key="qd"
             )
         return Start(start.state[-1], start.q[-1], start.qd[-1], start.tree_rates[-1])
-    if not isinstance(start, Configuration) or start._model.description != mechanism:
+    if not isinstance(start, Configuration) or model_of(start).description != mechanism:
         remedy = "Write near=m.at(…), or give an earlier run."
         raise invalid("near", f"must be a configuration of '{mechanism.name}'", start, remedy)
     if start.batch or not start.ok.all():

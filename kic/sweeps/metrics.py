@@ -14,7 +14,7 @@ import numpy as np
 
 from kic.actuation.distribution import static_efforts
 from kic.analysis.assembly_modes import find_assemblies
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
 from kic.errors import InputError, invalid, unknown
@@ -326,7 +326,7 @@ def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.nda
     names, efforts = static_efforts(c, wrt)
     if coordinate is None:
         coordinate_limits(
-            c._model.description, names, None, "effort_limits"
+            model_of(c).description, names, None, "effort_limits"
         )  # raises unless all have one unit
         return np.abs(efforts).max(axis=-1)
     return efforts[..., _place(c, coordinate, names)][()]  # a number for one configuration
@@ -335,7 +335,7 @@ def _static_effort(c: Configuration, coordinate: str | None, wrt: Any) -> np.nda
 def _force(
     c: Configuration, of: Any, effort_limits: Any, direction: Any, wrt: Any, length: Any, load: bool
 ) -> np.ndarray:
-    description = c._model.description
+    description = model_of(c).description
     u = c.coefficients(of, order=1, wrt=wrt)
     L = coordinate_limits(description, u.columns, effort_limits, "effort_limits")
     G = row_factors(description, u.rows, length)[:, None] * u.G

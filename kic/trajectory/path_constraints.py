@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, at_times, invalid, short_repr
 from kic.kinematics.coefficients import Coefficients
@@ -97,7 +97,7 @@ class PathSamples:
     def _declared(self, key: str, limits: Any) -> Any:
         """Return limits, those of the mechanism for True."""
         c = self.configuration
-        return limits if c is None else c._model.description._declared(key, limits)
+        return limits if c is None else model_of(c).description._declared(key, limits)
 
     def _rows(self, key: str, limits: Any) -> tuple[Naming, np.ndarray, np.ndarray]:
         """Return names and derivatives u′(s), u″(s) of the rows with limits, by default the coordinates."""
@@ -108,7 +108,7 @@ class PathSamples:
         with at_times(self.s):
             rows = c.coefficients(names, order=2, wrt=self.wrt)
         ends = Coefficients(rows.rows, rows.columns, self.both(rows.G), self.both(rows.needed("H", 2)))
-        sizes = [len(c._model.rows((name,), 1).layout.rows.labels) for name in names]
+        sizes = [len(model_of(c).rows((name,), 1).layout.rows.labels) for name in names]
         of = Naming(tuple(names), tuple(n if n > 1 else 0 for n in sizes), len(rows.rows))
         return of, ends.velocity(self.first), ends.acceleration(self.first, self.second)
 
@@ -122,13 +122,13 @@ class PathSamples:
         if c is None:
             raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
         if effort_limits is True:
-            actuators = c._model.actuators(actuators)
-            effort_limits = c._model.description._declared("effort_limits", True, actuators)
+            actuators = model_of(c).actuators(actuators)
+            effort_limits = model_of(c).description._declared("effort_limits", True, actuators)
         by_name = isinstance(effort_limits, Mapping) and not set(effort_limits) <= set(self.naming.names)
         if actuators is None and not by_name:
             of, (_, *terms) = self.naming, self.terms()
         else:
-            names = c._model.actuators(actuators)
+            names = model_of(c).actuators(actuators)
             others = [] if actuators is not None else [name for name in effort_limits if name not in names]
             if others:
                 raise InputError(
@@ -139,7 +139,7 @@ class PathSamples:
                     candidates=names,
                 )
             of = Naming(names, (0,) * len(names), len(names))
-            if len(names) > c._model.dof:
+            if len(names) > model_of(c).dof:
                 return self._redundant(names, *of.bounds("effort_limits", effort_limits, rest=False))
             _, *terms = self.terms(names)
         lower, upper = of.bounds("effort_limits", effort_limits, rest=False)
@@ -195,7 +195,7 @@ class PathSamples:
             D = at_ends.inverse_dynamics(wrt=wrt)
             # of the same motion, so that inertia cancels exactly
             C = at_ends.inverse_dynamics(first, second, wrt=wrt) - B - D
-        return names or c._model.transfer_for(wrt).labels, A, B, C, D
+        return names or model_of(c).transfer_for(wrt).labels, A, B, C, D
 
     @staticmethod
     def _labels(what: str, of: Naming) -> tuple[str, ...]:
@@ -398,7 +398,7 @@ def voltage_speed_intervals(
     samples = sample_path(trajectory, mechanism, near, t)
     assert samples.configuration is not None  # for the type checker: there is a mechanism
     c = samples.configuration
-    ends = Configuration(c._model, (len(t) - 1, 2), samples.both(c.state).reshape(-1, c.state.shape[-1]))
+    ends = Configuration(model_of(c), (len(t) - 1, 2), samples.both(c.state).reshape(-1, c.state.shape[-1]))
     third = np.stack(trajectory.pieces.refined(t).end_derivatives(3), axis=1)
     # V(r) is a cubic, determined by four values
     with at_times(samples.both(t)):

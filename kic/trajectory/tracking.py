@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration
+from kic.configuration import Animated, Configuration, model_of
 from kic.description.table_columns import motion_columns
 from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, at_times, invalid
@@ -79,7 +79,7 @@ class TrackingResult(Printable, Tabular, Animated):
         return self.configuration.batch
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        description = self.configuration._model.description
+        description = model_of(self.configuration).description
         time = TableAxis("t", self.t, description.units.time)
         made = list(self.configuration._table(self.coordinates if names is None else names).variables)
         if names is None:
@@ -137,7 +137,7 @@ class TrackingResult(Printable, Tabular, Animated):
                 f"one; it ends at {self.t[-1]:g}.",
                 key="t",
             )
-        tree = self.configuration._model.tree
+        tree = model_of(self.configuration).tree
         states = self.configuration.state[places]
         size = states.shape[-1]
         moved = difference(tree, states[:-1].reshape(-1, size), states[1:].reshape(-1, size))
@@ -166,7 +166,7 @@ class TrackingResult(Printable, Tabular, Animated):
             For a batch without `member`, or a member out of range.
         """
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
-        drawing = c._model.description
+        drawing = model_of(c).description
         # rows of angular velocities have no values, only errors
         valued = [row for row in self.rows if row.rpartition(".")[2] not in ("wx", "wy", "wz")]
         panels = part_panels(drawing, c, valued, which)
@@ -191,7 +191,7 @@ class TrackingResult(Printable, Tabular, Animated):
         index = sheet.member(self.batch[1:])
         if index is not None:
             c = self.configuration
-            names = c.coordinates if c._model.is_open_chain else c._model.tree.columns
+            names = c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns
             phi = np.moveaxis(self.phi, 0, -2)[index]
             ends = np.stack([phi[0], phi[-1], phi[-1] - phi[0], np.ptp(phi, axis=0)], axis=-1)
             sheet.matrix("coordinates", names, ["start", "end", "end − start", "range"], ends)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration
+from kic.configuration import Animated, Configuration, model_of
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
@@ -215,15 +215,15 @@ class SampledMotion(Tabular, Animated):
         """
         c, names = self.configuration, self._acting(actuators)
         for key, given in (("criterion", criterion), ("effort_limits", effort_limits)):
-            if given is not None and (names is None or len(names) <= c._model.dof):
+            if given is not None and (names is None or len(names) <= model_of(c).dof):
                 raise InputError(
-                    f"`{key}` must be left out unless there are more actuators than the {c._model.dof} "
+                    f"`{key}` must be left out unless there are more actuators than the {model_of(c).dof} "
                     f"degrees of freedom of '{c.name}': otherwise the motion determines the efforts.",
                     key=key,
                     got=given,
                 )
         with at_times(self.t):
-            if names is None or len(names) > c._model.dof:
+            if names is None or len(names) > model_of(c).dof:
                 T = c.inverse_dynamics(self.motion.qd, self.motion.qdd, wrt=self.wrt, applied=self.applied)
                 if names is None:
                     return T
@@ -257,7 +257,7 @@ class SampledMotion(Tabular, Animated):
     def _acting(self, actuators: str | Iterable[str] | None) -> tuple[str, ...] | None:
         """Return the labels of given actuators, else those of this motion; None for the coordinates."""
         given = self.actuators if actuators is None else actuators
-        return None if given is None else self.configuration._model.actuators(given)
+        return None if given is None else model_of(self.configuration).actuators(given)
 
     def motor_demand(self) -> MotorDemand:
         """Return speeds, torques, currents and voltages (T, K) of the motors (eqs 2-238 to 2-240).
@@ -339,7 +339,7 @@ class SampledMotion(Tabular, Animated):
         array([1.5659, 1.6805, 1.8002, 1.9194, 2.0318])
         """
         c, (_, qd, qdd, _) = self.configuration, self.motion
-        axis = TableAxis("t", self.t, c._model.description.units.time)
+        axis = TableAxis("t", self.t, model_of(c).description.units.time)
         with at_times(self.t):
             return force_table(c, qd, qdd, of, self.wrt, self.applied, actuators, transmission, axis)
 
@@ -370,7 +370,7 @@ class SampledMotion(Tabular, Animated):
         Picture
             Its ``axes`` are a tuple, one for each panel.
         """
-        drawing = self.configuration._model.description
+        drawing = model_of(self.configuration).description
         panels: list[Panel] = []
         rows, labels, groups = self._rows_and_groups(of)
         shared: Any = {"actuators": actuators, "criterion": criterion, "effort_limits": effort_limits}
@@ -396,18 +396,18 @@ class SampledMotion(Tabular, Animated):
     def _acting_labels(self, actuators: Any = None) -> tuple[str, ...]:
         """Return the labels of the rows at which efforts act."""
         names = self._acting(actuators)
-        return self.configuration._model.transfer_for(self.wrt).labels if names is None else names
+        return model_of(self.configuration).transfer_for(self.wrt).labels if names is None else names
 
     def _rows_and_groups(self, names: Any) -> tuple[list[str], tuple[str, ...], list[str]]:
         """Return the names of rows, their labels, and the names of groups; by default the coordinates."""
         c = self.configuration
         given = self.wrt or c.coordinates if names is None else names_of(names, "of", 1)
-        rows = [name for name in given if name not in FORCE_GROUPS or name in c._model.description._parts]
+        rows = [name for name in given if name not in FORCE_GROUPS or name in model_of(c).description._parts]
         labels = c.coefficients(rows, order=1, wrt=self.wrt).rows if rows else ()
         return rows, labels, [name for name in given if name not in rows]
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        m = self.configuration._model.description
+        m = model_of(self.configuration).description
         rows, labels, groups = self._rows_and_groups(names)
         made: list[Variable] = motion_columns(m, labels, self.of(rows)) if rows else []
         for name in groups:
@@ -505,7 +505,7 @@ def at_speed(
         )
     speed = np.broadcast_to(rates, rows.values.shape)
     rest = np.zeros(rows.values.shape)
-    acting = None if actuators is None else path._model.actuators(actuators)
+    acting = None if actuators is None else model_of(path).actuators(actuators)
     motion = Motion(rows.values, speed, rest, rest)
     sharing = {"criterion": criterion, "effort_limits": effort_limits}
     return SampledMotion(t, path, motion, chosen, actuators=acting, applied=applied, **sharing)

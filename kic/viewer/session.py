@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.singularities import Singularities, Singularity
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.parts import Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
@@ -58,7 +58,7 @@ class Session:
     def __init__(self, configuration: Configuration) -> None:
         if configuration.batch:
             raise invalid("configuration", "must be one configuration", configuration.batch)
-        self.mechanism: Mechanism = configuration._model.description
+        self.mechanism: Mechanism = model_of(configuration).description
         self.configuration = configuration
         self.drivers = self.mechanism.coordinates
         self.message, self.blocked = "", False

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.validation import GROUND
 from kic.kinematics.tree import frame_axes
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks
@@ -321,7 +321,7 @@ class SolidScene:
 
 def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
     """Return the displacements (..., 4, 4) of ground and all bodies from the reference configuration."""
-    bodies = configuration._model.description.bodies
+    bodies = model_of(configuration).description.bodies
     ground = np.broadcast_to(np.eye(4), (*configuration.batch, 4, 4))
     return {GROUND: ground} | {body.name: configuration._displacement(body.name) for body in bodies}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.io.files import atomic_write, file_name
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
@@ -305,5 +305,5 @@ def view(
     if not isinstance(motion, Configuration) or motion.batch:
         frames, t = motion_frames(motion, fps, positive("speed", speed))
     for name in traces:
-        frames._model.description._part(name, *PLACED)
+        model_of(frames).description._part(name, *PLACED)
     return Viewer(frames, t, fps, traces, server or serve(host, port), visuals)
