@@ -70,3 +70,43 @@ def four_bar_pivots(
     foot = (coupler**2 - rocker**2 + span**2) / (2 * span)
     C = B + foot * u + side * np.sqrt(coupler**2 - foot**2) * np.array([-u[1], u[0], 0.0])
     return A, B, C, D
+
+
+def xy_table(**more) -> kic.Mechanism:
+    """Return two perpendicular slides of 1 and 2 kg that carry a pen."""
+    return kic.Mechanism(
+        "xy table",
+        [kic.Body(n, mass=k, com=(0, 0, 0), inertia=(0, 0, 0)) for n, k in (("x", 1.0), ("y", 2.0))],
+        [
+            kic.Joint("X", "prismatic", ("ground", "x"), at=(0, 0, 0), axis=(1, 0, 0)),
+            kic.Joint("Y", "prismatic", ("x", "y"), at=(0, 0, 0), axis=(0, 1, 0)),
+        ],
+        points=[kic.Point("pen", "y", at=(0, 0, 0))],
+        **more,
+    )
+
+
+def needle() -> kic.Mechanism:
+    """Return a rod with a massless tip, whose turning B moves no mass."""
+    return kic.Mechanism(
+        "needle",
+        [
+            kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)),
+            kic.Body("tip", mass=0, inertia=(0, 0, 0)),
+        ],
+        [
+            kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
+        ],
+    )
+
+
+def closed_gap() -> kic.Mechanism:
+    """Return an arm with a distance that is zero in the reference configuration."""
+    return kic.Mechanism(
+        "arm",
+        [kic.Body("a")],
+        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
+        points=[kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
+        distances=[kic.Distance("gap", ("p", "q"))],
+    )

@@ -177,6 +177,11 @@ def mismatch(a: np.ndarray, b: np.ndarray) -> float:
     )
 
 
+def agree(a: object, b: object, letters: str | tuple[str, ...] = "GHD", limit: float = 1e-12) -> bool:
+    """Return True if tensors of two results are alike, relative to their largest entries."""
+    return all(mismatch(getattr(a, x), getattr(b, x)) < limit for x in letters)
+
+
 def compose(G, H, D, A, B, C):
     """Return G, H and D of u(φ(q)) by the chain rule, from those of u (G, H, D) and of φ (A, B, C)."""
     e = np.einsum

@@ -13,7 +13,7 @@ from classic_arms import BATCHES, angle_distance
 from classic_arms import random_wrist_partitioned as random_arm
 from expressions import angles, evaluate, relative_difference
 from raising import raises
-from sampling import STEP, mismatch
+from sampling import STEP, agree, mismatch
 
 import kic
 from kic.classics.wrist_partitioned import WristPartitioned
@@ -60,9 +60,8 @@ def test_closed_form_agrees_with_the_general_inverse(batch: tuple[int, ...], see
     )
     assert (closed.rows, closed.columns) == (general.rows, general.columns)
     limit = max(1e-12, 100 * np.finfo(float).eps * forward.condition().max(initial=1.0))
-    for x in TENSORS:
-        assert mismatch(getattr(closed_form, x), getattr(forward, x)) < 1e-12
-        assert mismatch(getattr(closed, x), getattr(general, x)) < limit
+    assert agree(closed_form, forward, TENSORS)
+    assert agree(closed, general, TENSORS, limit)
     assert mismatch(closed_form.values, forward.values) < 1e-12
     np.testing.assert_array_equal(closed.values, theta)
     assert (closed.order, arm.inverse_coefficients(theta, order=1).order) == (3, 1)
@@ -380,12 +379,10 @@ def test_model_file_agrees_with_the_closed_form() -> None:
     assert w.columns[:3] == ARM.coordinates
     closed_form = ARM.wrist_coefficients(q[:, :3])
     first = w.columns_of(ARM.coordinates)
-    for x in ("values", *TENSORS):
-        assert mismatch(getattr(first, x), getattr(closed_form, x)) < 1e-12
+    assert agree(first, closed_form, ("values", *TENSORS))
     assert not w.G[..., 3:].any()
     closed, general = ARM.inverse_coefficients(q[:, :3]), first.inverse()
-    for x in TENSORS:
-        assert mismatch(getattr(closed, x), getattr(general, x)) < 1e-11
+    assert agree(closed, general, TENSORS, 1e-11)
     # the three wrist axes intersect in P
     centre = kic.Point("centre", "hand", m.points[1].at)
     other = replace(m, points=(*m.points, centre))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from closed_models import EVERY, configuration, displaced, every_configuration, ladder
 from raising import raises
-from sampling import mismatch
+from sampling import agree, mismatch
 
 import kic
 from kic.configuration import Configuration
@@ -51,10 +51,6 @@ def off(T: np.ndarray, exact: np.ndarray) -> float:
     rows = np.abs(exact).reshape(len(exact), -1).max(axis=1)
     left = np.abs(T - exact).reshape(len(exact), -1).max(axis=1)
     return float((left / np.maximum(rows, 1e-3 * rows.max())).max())
-
-
-def agree(a: object, b: object, letters: tuple[str, ...], limit: float) -> bool:
-    return all(mismatch(getattr(a, x), getattr(b, x)) < limit for x in letters)
 
 
 GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from raising import raises
-from sampling import check_inertia, check_orders, mismatch
+from sampling import agree, check_inertia, check_orders, mismatch
 
 import kic
 from kic.kinematics.closure_rows import all_closure_rows
@@ -34,14 +34,10 @@ def joint(
     return kic.Joint(name, kind, pair[::-1] if swap else pair, place, tuple(flip * np.array(axis)))
 
 
-def same(a: object, b: object, letters: str = "GHD", limit: float = 1e-12) -> bool:
-    return all(mismatch(getattr(a, x), getattr(b, x)) < limit for x in letters)
-
-
 def equal(a: kic.Dynamics, b: kic.Dynamics, limit: float = 1e-12) -> bool:
     """I*, P* and load alike; where P* vanishes, relative to I*."""
     size = max(np.abs(b.P).max(initial=0.0), np.abs(b.I).max(initial=0.0))
-    return same(a, b, ["I", "load"], limit) and bool(np.abs(a.P - b.P).max(initial=0.0) <= limit * size)
+    return agree(a, b, ("I", "load"), limit) and bool(np.abs(a.P - b.P).max(initial=0.0) <= limit * size)
 
 
 def linear(rows: list[str], columns: list[str], G: np.ndarray) -> kic.Coefficients:
@@ -111,7 +107,7 @@ def test_rack_and_pinion(way) -> None:
     # the same, written as a relation
     said = kic.Coupling("mesh", ("slide", "pinion"), ratios=(ratio, -1))
     e = replace(m, couplings=[said]).at({"slide": 0.4})
-    assert same(
+    assert agree(
         m.at({"slide": 0.4}).coefficients(["pinion", "on_wheel"], order=3),
         e.coefficients(["pinion", "on_wheel"], order=3),
     )
@@ -198,7 +194,7 @@ def test_planetary_gears_after_willis() -> None:
     # the planet's tooth, opened and composed by hand
     free = replace(m, couplings=(), coordinates=None).at({j.name: c.value(j.name) for j in m.joints})
     chosen = linear(["sun", "arm", "planet", "ring"], ["sun", "arm"], [[1, 0], [0, 1], *u.G[[1, 0]]])
-    assert same(free.coefficients("tooth", order=3) @ chosen, c.coefficients("tooth", order=3))
+    assert agree(free.coefficients("tooth", order=3) @ chosen, c.coefficients("tooth", order=3))
     assert equal(free.dynamics().transfer(chosen), c.dynamics())
 
 
@@ -217,7 +213,7 @@ def test_the_same_gear_with_its_sun_in_the_arm_and_in_the_ground() -> None:
     assert {"inside", "planet", "out"}.isdisjoint(twice.cuts)
     c, e = (x.at({"sun": 0.9, "arm": -0.4}) for x in (m, twice))
     of = ["ring", "planet", "tooth", "sun", "arm"]
-    assert same(e.coefficients(of, order=3), c.coefficients(of, order=3))
+    assert agree(e.coefficients(of, order=3), c.coefficients(of, order=3))
     assert equal(e.dynamics(), c.dynamics())
 
 
@@ -250,10 +246,10 @@ def test_an_arm_with_its_elbow_driven_by_a_belt_from_the_base() -> None:
     e = arm.at([0.4, k * 1.1])
     assert c.value("elbow") == pytest.approx(k * 1.1, abs=1e-14)
     chosen = linear(["shoulder", "elbow"], ["shoulder", "motor"], [[1, 0], [-k, k]])
-    assert same(e.coefficients(["tip", "fore"], order=3) @ chosen, c.coefficients(["tip", "fore"], order=3))
+    assert agree(e.coefficients(["tip", "fore"], order=3) @ chosen, c.coefficients(["tip", "fore"], order=3))
     by_hand, d = e.dynamics().transfer(chosen), c.dynamics()
     assert pytest.approx(np.diag([0, 0.2]) + by_hand.I, abs=1e-13) == d.I
-    assert same(d, by_hand, ["P", "load"])
+    assert agree(d, by_hand, ["P", "load"])
     qd, qdd = np.array([0.7, -1.1]), np.array([0.3, 0.2])
     # the belt does no work of its own: motors give what the arm's joints and the pulley take
     given = d.inverse_dynamics(qd, qdd) @ qd
@@ -290,13 +286,13 @@ def test_differential_wrist() -> None:
     assert (c.value("pitch"), c.value("roll")) == pytest.approx((0.3, 0.6), abs=1e-14)
     chosen = linear(["pitch", "roll"], ["a", "b"], [[0.5, 0.5], [0.5, -0.5]])
     wrist = kic.Mechanism("wrist", bodies, plain, points=m.points[:1], gravity=m.gravity).at([0.3, 0.6])
-    assert same(
+    assert agree(
         wrist.coefficients(["tip", "tool"], order=3) @ chosen, c.coefficients(["tip", "tool"], order=3)
     )
     by_hand = wrist.dynamics().transfer(chosen)
     # wheels about y: 0.7 of their spin
     assert pytest.approx(0.07 * np.eye(2) + by_hand.I, abs=1e-13) == c.dynamics().I
-    assert same(c.dynamics(), by_hand, ["P", "load"])
+    assert agree(c.dynamics(), by_hand, ["P", "load"])
 
 
 # ------------------------------------------------------------------------------------ geared five-bar
@@ -317,11 +313,11 @@ def test_a_five_bar_whose_cranks_are_geared(turn: float) -> None:
     chosen = linear(["A", "E"], ["A"], [[1], [-0.5]])
     composed, asked = e.coefficients(OF, order=3) @ chosen, c.coefficients(OF, order=3)
     assert e.value("tip") == pytest.approx(c.value("tip"), abs=1e-13)
-    assert same(composed, asked)
+    assert agree(composed, asked)
     assert equal(e.dynamics().transfer(chosen), c.dynamics())
     for wrt in ("E", "tip.x", "C"):
         map = c.coefficients("A", order=3, wrt=wrt)
-        assert same(asked @ map, c.coefficients(OF, order=3, wrt=wrt))
+        assert agree(asked @ map, c.coefficients(OF, order=3, wrt=wrt))
         assert equal(c.dynamics().transfer(map), c.dynamics(wrt=wrt))
 
 
@@ -349,7 +345,7 @@ def test_reference_configuration_is_arbitrary(other: dict) -> None:
     assert {"A", "E"}.isdisjoint(m.cuts)
     c, e = (x.at({"tip.x": 0.25}) for x in (GEARED, m))
     of = ["tip", "A", "D", "rod2"]
-    assert same(e.coefficients(of, order=3, wrt="A"), c.coefficients(of, order=3, wrt="A"))
+    assert agree(e.coefficients(of, order=3, wrt="A"), c.coefficients(of, order=3, wrt="A"))
     assert equal(e.dynamics(wrt="A"), c.dynamics(wrt="A"))
 
 
@@ -362,7 +358,7 @@ def test_named_coordinates_may_be_cut_in_favour_of_coupled_ones() -> None:
     two = replace(m, couplings=[kic.Coupling("k", ("D", "E"), ratios=(1, 2))])
     assert "D" not in two.cuts
     c, e = (x.at({"D": -0.2}) for x in (m, two))
-    assert same(c.coefficients(OF, order=3), e.coefficients(OF, order=3))
+    assert agree(c.coefficients(OF, order=3), e.coefficients(OF, order=3))
     assert equal(c.dynamics(), e.dynamics())
 
 
@@ -404,7 +400,7 @@ def test_a_rod_is_a_coupler_between_hinges(angle: float) -> None:
     assert c.value("rod") == pytest.approx(np.hypot(1.6, 0.5), abs=1e-13)
     of = ["tip", "rocker", "D", "B"]
     for wrt in ("A", "D", "tip.y"):
-        assert same(c.coefficients(of, order=3, wrt=wrt), e.coefficients(of, order=3, wrt=wrt))
+        assert agree(c.coefficients(of, order=3, wrt=wrt), e.coefficients(of, order=3, wrt=wrt))
         assert equal(c.dynamics(wrt=wrt), e.dynamics(wrt=wrt))
     u = c.coefficients("rod", order=3)
     assert max(np.abs(x).max() for x in u.tensors) < 1e-12
@@ -468,7 +464,7 @@ def test_rods_are_legs_with_a_ball_at_either_end(fixed: int) -> None:
     for k in range(fixed):
         assert c.value(f"d{k}") == pytest.approx(rods.at().value(f"d{k}"), abs=1e-13)
     assert e.value("eye") == pytest.approx(c.value("eye"), abs=1e-12)
-    assert same(e.coefficients(of, order=3, wrt=free), c.coefficients(of, order=3, wrt=free))
+    assert agree(e.coefficients(of, order=3, wrt=free), c.coefficients(of, order=3, wrt=free))
     assert equal(e.dynamics(wrt=free), c.dynamics(wrt=free))
 
 

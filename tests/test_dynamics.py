@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import needle
 from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
@@ -207,17 +208,7 @@ def test_jerk_along_a_motion() -> None:
 
 
 def test_acceleration_rejects_motions_without_mass() -> None:
-    m = kic.Mechanism(
-        "needle",
-        [
-            kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)),
-            kic.Body("tip", mass=0, inertia=(0, 0, 0)),
-        ],
-        [
-            kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
-        ],
-    )
+    m = needle()
     d = m.at().dynamics()
     assert d.inverse_dynamics([0, 0], [1, 1]) == pytest.approx([2, 0])
     with raises(kic.SingularError, coordinates=("B",)) as caught:

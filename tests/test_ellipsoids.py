@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import xy_table
 from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
@@ -144,16 +145,7 @@ def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
 
 def test_an_xy_table_shows_its_load() -> None:
     """Two slides: the masses along the axes, the accelerations that efforts within limits give."""
-    table = kic.Mechanism(
-        "xy table",
-        bodies=[kic.Body(n, mass=k, com=(0, 0, 0), inertia=(0, 0, 0)) for n, k in (("x", 1.0), ("y", 2.0))],
-        joints=[
-            kic.Joint("X", "prismatic", ("ground", "x"), at=(0, 0, 0), axis=(1, 0, 0)),
-            kic.Joint("Y", "prismatic", ("x", "y"), at=(0, 0, 0), axis=(0, 1, 0)),
-        ],
-        points=[kic.Point("pen", "y", at=(0, 0, 0))],
-        gravity=(0, -9.81, 0),
-    )
+    table = xy_table(gravity=(0, -9.81, 0))
     c, pen = table.at([0.1, 0.2]), ["pen.x", "pen.y"]
     inertia = c.ellipsoid("inertia", pen)
     assert np.abs(inertia.masses - [2, 3]).max() < 1e-13

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from linkages import parallelogram, rigid
+from linkages import closed_gap, parallelogram, rigid
 from raising import raises
 
 import kic
@@ -269,13 +269,7 @@ def test_bifurcations_have_no_set() -> None:
 
 
 def test_zero_distance_has_no_rates() -> None:
-    m = kic.Mechanism(
-        "arm",
-        [kic.Body("a")],
-        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
-        points=[kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
-        distances=[kic.Distance("gap", ("p", "q"))],
-    )
+    m = closed_gap()
     with raises(kic.InputError, names=("A", "gap")):
         m.independent_sets(of=["A", "gap"])
     assert len(m.independent_sets(m.at([0.4]), of=["A", "gap"])) == 2

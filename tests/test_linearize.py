@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import DATA, arm
+from linkages import needle
 from raising import raises
 from sampling import (
     STEP,
@@ -487,17 +488,7 @@ def test_invalid_arguments() -> None:
     sympy = pytest.importorskip("sympy")
     with raises(kic.InputError, key="configuration"):
         arm.at(np.array(sympy.symbols("a b"))).linearize()
-    massless = kic.Mechanism(
-        "needle",
-        [
-            kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)),
-            kic.Body("tip", mass=0, inertia=(0, 0, 0)),
-        ],
-        [
-            kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
-        ],
-    )
+    massless = needle()
     with raises(kic.SingularError, coordinates=("B",)):
         massless.at().linearize().modes()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import CONFIGURATIONS, configuration
+from linkages import xy_table
 from raising import raises
 from sampling import mismatch
 
@@ -156,15 +157,7 @@ def test_results_are_overwritten() -> None:
 
 def test_effective_mass() -> None:
     """Of a point mass it is the mass, whatever the direction; along a line it is 1/(dᵀΛ⁻¹d)."""
-    slide = kic.Mechanism(
-        "xy table",
-        bodies=[kic.Body(n, mass=k, com=(0, 0, 0), inertia=(0, 0, 0)) for n, k in (("x", 1.0), ("y", 2.0))],
-        joints=[
-            kic.Joint("X", "prismatic", ("ground", "x"), at=(0, 0, 0), axis=(1, 0, 0)),
-            kic.Joint("Y", "prismatic", ("x", "y"), at=(0, 0, 0), axis=(0, 1, 0)),
-        ],
-        points=[kic.Point("pen", "y", at=(0, 0, 0))],
-    )  # fmt: skip
+    slide = xy_table()
     s = slide.at([0.0, 0.0]).operational_space(["pen.x", "pen.y"])
     assert s.mass([[1, 0], [0, 2], [1, 1]]).round(12).tolist() == [3.0, 2.0, 2.4]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linkages import parallelogram, rigid
+from linkages import closed_gap, parallelogram, rigid
 from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -390,13 +390,7 @@ def test_neighbours_of_different_assemblies_are_not_joined() -> None:
 
 
 def test_zero_distance_has_no_measure() -> None:
-    m = kic.Mechanism(
-        "arm",
-        [kic.Body("a")],
-        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
-        points=[kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
-        distances=[kic.Distance("gap", ("p", "q"))],
-    )
+    m = closed_gap()
     s = m.at([[-0.5], [0.0], [0.5]]).singularities(of="gap")
     assert np.isnan(s.measures["outputs"]).tolist() == [False, True, False]
     found = m.at([[3.0], [3.5]]).singularities(of="gap")  # the points are farthest apart at π
