@@ -18,7 +18,7 @@ LAYERS = (
     ("configuration", "Configurations and evaluators", ("configuration", "position", "evaluator")),
     ("coefficients", "Influence coefficients", ("kinematics",)),
     ("dynamics", "Dynamics", ("dynamics",)),
-    ("analysis", "Mobility, assembly modes, singularities", ("analysis",)),
+    ("analysis", "Mobility, assembly modes, singularities", ("transfer", "analysis")),
     ("forces", "Joint forces and actuation", ("joint_forces", "actuation")),
     ("operational_space", "Operational space and redundancy", ("operational_space",)),
     ("grasp", "Grasps and contacts", ("grasp",)),

@@ -131,6 +131,17 @@ def test_everything_by_hand(tab: Tab, tmp_path: Path) -> None:
         assert session.blocked
         assert "dead centre" in session.message
         until(tab, lambda: "dead centre" in tab.run("document.body.innerText"))
+        # singular configurations: the two dead centres of the rocker
+        press(tab, "Other configurations")
+        press(tab, "Singular nearby")
+        until(tab, lambda: len(panels.mode.options) == 3)
+        until(tab, lambda: "D can be at rest" in tab.run("document.body.innerText"))
+        # a load counts in the static effort
+        press(tab, "Load")
+        choose(tab, "On", "tip")
+        enter(tab, "Force", "7")
+        until(tab, lambda: session.load[1][0] == 7)
+        assert session.load[0] == "tip"
         # a second page shows the same and leaves no trace
         target = tab.ask("Target.createTarget", url=viewer.url)["targetId"]
         until(tab, lambda: len(viewer.server.get_clients()) == 2)
