@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ import kic
 
 # rounding errors of central differences: eps^(2/3) of the size, times a margin and the pivots
 DIFFERENCE, DIFFERENCE_RTOL = 6e-6, 1e-7
+GUIDE = Path(kic.__file__).parent.parent / "notebooks" / "guides" / "export.md"
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 MODELS = ("four-bar", "five-bar", "puma560", "three-rps", "rssr", "scara")
 
@@ -230,6 +232,24 @@ def test_jax() -> None:
             same(np.asarray(found[key]), known[key], 1e-10)
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not GUIDE.exists(), reason="guides are not part of an installed package")
+def test_synthesis_of_the_guide() -> None:
+    """The program finds the dimensions of the linkage whose curve is given."""
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install -e '.[jax]'")
+    text = GUIDE.read_text(encoding="utf-8")
+    (program,) = (
+        p for p in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "slope" in p
+    )
+    before, names = jax.config.jax_enable_x64, dict[str, Any]()
+    try:
+        exec(program, names)
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert names["found"].nfev < 20
+    assert np.allclose(names["found"].x, [0.12, 0.36, 0.30, 0.25], rtol=1e-9)
 
 
 def test_sympy_gives_the_closure_equations_of_a_four_bar() -> None:

@@ -73,9 +73,9 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     least = casadi.fmin(least, answer("guard", [guard])[0])
     results = [*kept, residual, radius, branch, least]
     names = [[identifier(a.name) for a in group] for group in (export.inputs, export.outputs)]
-    options = _differentiable(export.inputs, export.outputs)
-    options["always_inline"] = True  # callers leave out the proofs that they do not use
-    return casadi.Function(name, list(given.values()), results, *names, options)
+    # callers leave out the proofs that they do not use
+    whole: dict[str, Any] = {**_differentiable(export.inputs, export.outputs), "always_inline": True}
+    return casadi.Function(name, list(given.values()), results, *names, whole)
 
 
 def _function(
