@@ -103,12 +103,12 @@ def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
             pose = visual.find("pose")
             if pose is not None and pose.get("relative_to", "") not in ("", link.get("name")):
                 mesh = f"relative to {pose.get('relative_to')}"
-            material = visual.find("material")
-            diffuse = None if material is None else material.find("diffuse")
+            diffuse = visual.find("material", "diffuse")
             colour = rgba(STEEL)
-            if material is not None and diffuse is not None:
-                numbers = (*map(float, diffuse.text.split()), 1.0)
-                colour = (numbers[0], numbers[1], numbers[2], numbers[3])
+            if diffuse is not None:
+                count = 4 if len(diffuse.text.split()) == 4 else 3
+                red, green, blue, alpha = (*diffuse.numbers(diffuse.text, count, "<diffuse>"), 1.0)[:4]
+                colour = (red, green, blue, alpha)
             yield Shape(link.get("name"), own_pose(visual), shape.word("uri") or shape.tag, mesh, colour)
 
 
