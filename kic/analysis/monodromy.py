@@ -36,12 +36,14 @@ PATHS_AT_ONCE, PATH_US = 128, 500.0
 FLIP_ATOL = 1e-9
 # largest difference of equal solutions; steps from random states to closed ones, and such states
 SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
+# smallest difference of regular solutions that two attempts find
+OTHER_ATOL = 1e-4
 # imaginary parts of real solutions, and of real singular ones (rad, lengths); condition of regular ones
 REAL_ATOL, SINGULAR_REAL_ATOL, REGULAR_CONDITION_MAX = 1e-7, 1e-4, 1e7
 # circle of the endgame as a share of the path; its corners; turns, the largest multiplicity that is resolved
 ENDGAME_RADIUS, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 0.01, 8, 8
 # ways to given values that are tried: the straight one, and detours
-ATTEMPTS = 4
+ATTEMPTS = 8
 # solutions for whose loops more corners are worth their time
 FEW_STATES_MAX = 18
 # trace test: points on a line, and states at most; degree; errors of the trace, and of that of all but one
@@ -125,7 +127,8 @@ class Parameters:
         p = like + far
         p[:, self.angles] = 1.5 * far[:, self.angles]  # real ones are on the unit circle
         for row, turn, at in self.poses:
-            p[:, at + turn - row : at + turn - row + 4] = z[:, at + turn - row : at + turn - row + 4]
+            k = slice(at + turn - row, at + turn - row + 4)
+            p[:, k] = x[:, k] + 1j * min(1.0, 2 * spread) * y[:, k]
         return p
 
     def real(self, p: np.ndarray) -> np.ndarray:
@@ -650,7 +653,11 @@ class GenericSolutions:
                 finally:
                     tracker.deadline, tracker.bar = np.inf, None
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
-            ends[members[better]], share[members[better]] = found[0][better], found[1][better]
+            for b, is_better, *other in zip(members, better, *found, strict=True):
+                own = ends[b], share[b]
+                if is_better:
+                    own, other = other, [own[0].copy(), own[1].copy()]
+                ends[b], share[b] = self._filled(*own, *other)
             members = np.flatnonzero((share == 0).any(axis=1))
         finite = share == 1
         owner, k = np.nonzero(finite)
@@ -667,9 +674,23 @@ class GenericSolutions:
             times * (share == 0).sum(axis=1),
         )
 
+    def _filled(
+        self, ends: np.ndarray, code: np.ndarray, others: np.ndarray, other_code: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ends (N, S) and codes (N,) with regular ends of another attempt in place of lost ones."""
+        from scipy.spatial import cKDTree
+
+        free, k, whole = np.flatnonzero(code == 0), np.flatnonzero(other_code == 1), code == 1
+        if free.size and k.size and whole.any():
+            k = k[self.tracker.is_regular(others[k])]
+            known = cKDTree(self.tracker.embedded(ends[whole]))
+            new = k[known.query(self.tracker.embedded(others[k]))[0] > OTHER_ATOL][: len(free)]
+            ends[free[: len(new)]], code[free[: len(new)]] = others[new], 1.0
+        return ends, code
+
     def _detour(self) -> np.ndarray:
         """Return other random parameters (1, n)."""
-        return self.tracker.parameters.random(self.like, self.rng, 1)
+        return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
 
     def _ends(self, target: np.ndarray, by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (B, N, S) of all paths by way of parameters (1, n) to targets (B, n), and codes.

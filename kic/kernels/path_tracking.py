@@ -26,8 +26,8 @@ HERE, SLOPE, BEFORE, SLOPE_BEFORE, NEXT, NODES = 0, 1, 2, 3, 4, 5
 
 # largest first Newton step of a corrector (rad, lengths), and ratio of its second step to the first
 PATH_CORRECTION_MAX, PATH_CONTRACTION_MAX = 0.05, 0.07
-# size of a step that is rounding, at least and at most, and corrections at the end of a path
-PATH_STEP_ATOL, ROUNDING_MAX, CORRECTIONS = 1e-8, 3e-7, 3
+# size of a step that is rounding, at least and at most, by the way and at the end; corrections at the end
+PATH_STEP_ATOL, ROUNDING_MAX, FINAL_ROUNDING_MAX, CORRECTIONS = 1e-8, 1e-5, 3e-7, 3
 # first and shortest step as a share of a path, largest growth, and steps of a path
 FIRST_PATH_STEP, PATH_STEP_MIN, STEP_GROWTH_MAX, PATH_STEPS_MAX = 0.02, 1e-7, 2.5, 1500
 # imaginary part of a turn (rad), slide in lengths and quaternion, beyond which a path is at infinity
@@ -188,19 +188,20 @@ def normalize(cols, nodes, b):
 def extent(cols, rest, nodes, b):
     """Return the rounding error of steps at a node, and True if the node is near infinity.
 
-    Cosines grow with imaginary turns.
+    Cosines grow with imaginary turns, and their products along a chain with the sum of these.
     """
-    turned, far = 0.0, False
+    turned, all_turns, far = 0.0, 0.0, False
     for n in range(cols.shape[0]):
         k = cols[n, lay.STATE]
         if cols[n, lay.KIND] == lay.REVOLUTE:
             turned = max(turned, abs(nodes[b, k].imag))
+            all_turns += abs(nodes[b, k].imag)
         elif cols[n, lay.KIND] == lay.PRISMATIC:
             far = far or abs(nodes[b, k]) > SLIDE_MAX * rest[n, lay.COLUMN_SCALE].real
         elif cols[n, lay.GROUP] == n:
             for c in range(4):
                 far = far or abs(nodes[b, k + c]) > QUATERNION_MAX
-    noise = 1e-15 * math.exp(2 * min(turned, 20.0))
+    noise = 1e-15 * math.exp(min(max(2 * turned, all_turns), 40.0))
     return min(max(noise, PATH_STEP_ATOL), ROUNDING_MAX), far or turned > IMAGINARY_TURN_MAX
 
 
@@ -307,7 +308,7 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
                 move_node(cols, R, 0, nodes, HERE, HERE)
                 normalize(cols, nodes, HERE)
             noise, _ = extent(cols, rest, nodes, HERE)
-            if not last <= noise:
+            if not last <= min(noise, FINAL_ROUNDING_MAX):
                 done = ALMOST
         copy_range(states[b], 0, nodes[HERE], 0, width)
         shares[b] = done
