@@ -126,7 +126,7 @@ def test_reports_tell_the_efforts_of_actuators() -> None:
         ({"actuators": ["A", "A"]}, "actuators[1]", "coordinate 'A' is named twice in `actuators`"),
         ({"actuators": ["tip.w"]}, "actuators[0]", "'tip.w'"),
         ({"actuators": "A"}, "actuators", "must be a list of names"),
-        ({"coordinates": ["tip"]}, "coordinates[0]", "No joint or distance 'tip'"),
+        ({"coordinates": ["tip"]}, "coordinates[0]", "'tip' names rows of a part: give it to at("),
         ({"distances": [FIXED], "actuators": ["ram"], "coordinates": []}, "actuators[0]",
             "distance 'ram' in `actuators` is fixed and has none; leave it out"),
     ],

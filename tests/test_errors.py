@@ -422,8 +422,8 @@ def test_names_of_rows() -> None:
     arm = kic.load("puma560")
     text = "'puma560' is not planar, so 'link2' has no `.angle`. Request 'link2.wx', 'link2.wy', 'link2.wz'."
     refuses(kic.InputError, lambda: arm.at().value("link2.angle"), None, text)
-    rule = "includes angular velocities, which have no value. Name a point, or use the pose() of a body."
-    text = f"'link2' {rule}"
+    rule = "includes angular velocities, which have no value. Name a point or rows such as"
+    text = f"'link2' {rule} 'link2.x', or use the pose() of a body."
     refuses(kic.InputError, lambda: arm.at().value("link2"), None, text)
     text = f"'link2.wx' {rule}"
     refuses(kic.InputError, lambda: arm.at().value("link2.wx"), None, text)

@@ -390,6 +390,8 @@ class MechanismDescription:
                 kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
                 error = unknown(either(kinds), name, self.name, there)
                 message = f"`{key}`: {error}"
+                if isinstance(name, str) and not rows and self._components(name, True):
+                    message += f" '{name}' names rows of a part: give it to at({{…}}) or as `wrt` instead."
                 raise ModelError(message, key=place, name=name, candidates=error.numbers["candidates"])
             if not components:
                 raise ModelError(
