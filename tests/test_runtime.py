@@ -20,6 +20,7 @@ import kic
 from kic.io.library import models_directory
 from kic.kernels import compiler as compiled
 from kic.kernels import threads as pool
+from kic.numerics.linalg import pivoted_qr
 
 ROOT = Path(kic.__file__).parent.parent
 BIG = 3000  # configurations: enough work for several threads
@@ -272,6 +273,31 @@ def test_importing_is_light() -> None:
     heavy = ("numba", "scipy", "tomlkit", "click")
     code = f"from kic import *; import sys; print([m for m in {heavy} if m in sys.modules])"
     assert python(code).stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_lapack_is_light() -> None:
+    """The functions are loaded without the package, which is then imported as usual."""
+    code = (
+        "import sys, numpy as np; from kic.numerics.linalg import pivoted_qr as qr; x = qr(np.eye(2))[1]\n"
+        "print('scipy.linalg' in sys.modules); import scipy.linalg; print(scipy.linalg.qr(np.eye(2))[1])"
+    )
+    assert python(code).stdout.split() == ["False", "[[1.", "0.]", "[0.", "1.]]"]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (3, 7), (7, 3), (40, 35)])
+def test_pivoted_qr_is_that_of_scipy(shape: tuple[int, int]) -> None:
+    from scipy.linalg import qr
+
+    rng = np.random.default_rng(0)
+    for a in (rng.normal(size=shape), rng.integers(-2, 3, size=shape[::-1]).astype(float).T):
+        (R, order), (diagonal, pivot) = qr(a, mode="r", pivoting=True), pivoted_qr(a)
+        assert np.array_equal(order, pivot)
+        assert np.array_equal(np.diag(R), diagonal)
+    if a.size:
+        a[0, 0] = np.nan
+        with pytest.raises(ValueError, match="infs or NaNs"):
+            pivoted_qr(a)
 
 
 def test_kernels_keep_nothing() -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 
@@ -28,6 +35,40 @@ def null_space(rows: np.ndarray, dimension: int) -> np.ndarray:
     return np.swapaxes(V[..., size - dimension :, :], -1, -2)
 
 
+@cache
+def lapack() -> Any:
+    """Return the module of SciPy's LAPACK functions.
+
+    The package `scipy.linalg` takes longer to import than NumPy, mainly for modules that kic does not use.
+    """
+    with suppress(ImportError):
+        import scipy
+
+        for suffix in EXTENSION_SUFFIXES:
+            file = Path(scipy.__file__).with_name("linalg") / f"_flapack{suffix}"
+            spec = spec_from_file_location("scipy.linalg._flapack", file) if file.exists() else None
+            if spec is not None and spec.loader is not None:
+                module = module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+    from scipy.linalg import lapack as found
+
+    return found
+
+
+def pivoted_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonal (min(P, M),) of R and the order (M,) of the columns of a pivoted QR decomposition.
+
+    They are those of `scipy.linalg.qr` for one matrix (P, M).
+    """
+    a = np.asarray_chkfinite(a)
+    if not a.size:
+        return np.empty(0), np.arange(a.shape[1])
+    geqp3 = lapack().dgeqp3
+    R, pivot = geqp3(a, lwork=int(geqp3(a, lwork=-1)[-2][0]))[:2]
+    return np.diag(R), pivot - 1
+
+
 def decomposition(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the singular value decomposition (U, σ, Vᵀ) of one matrix (P, M); Vᵀ is square.
 
@@ -35,9 +76,7 @@ def decomposition(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     if not a.size:
         return np.linalg.svd(a)
-    from scipy.linalg.lapack import dgesdd
-
-    U, sigma, V, failed = dgesdd(a, full_matrices=a.shape[0] < a.shape[1])
+    U, sigma, V, failed = lapack().dgesdd(a, full_matrices=a.shape[0] < a.shape[1])
     if failed:
         raise np.linalg.LinAlgError("SVD did not converge")
     return U, sigma, V

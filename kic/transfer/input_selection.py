@@ -17,7 +17,7 @@ import numpy as np
 
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
-from kic.numerics.linalg import min_singular_value, null_space
+from kic.numerics.linalg import min_singular_value, null_space, pivoted_qr
 
 # a set of coordinates is accepted if its measure is larger than this
 GOOD = 1e-3
@@ -150,12 +150,10 @@ def _exchanged(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]], most: in
 
 def _pivots(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]]) -> tuple[int, ...]:
     """Return the rows that pivoted QR selects at one configuration, group by group."""
-    from scipy.linalg import qr
-
     rest, pick = J.copy(), list[int]()
     for rows, count in groups:
         if count:
-            taken = rows[qr(rest[rows].T, mode="r", pivoting=True)[1][:count]]
+            taken = rows[pivoted_qr(rest[rows].T)[1][:count]]
             pick += taken.tolist()
             Q = np.linalg.qr(J[pick].T)[0]
             rest = J - (J @ Q) @ Q.T

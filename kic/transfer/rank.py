@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kic.numerics.linalg import pivoted_qr
+
 if TYPE_CHECKING:
     from kic.kinematics.tree import Tree
     from kic.transfer.closure import Closure
@@ -41,10 +43,8 @@ def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     closing = closing.real
     if not len(closing):
         return np.empty(0), np.empty(0, dtype=np.intp)
-    from scipy.linalg import qr
-
-    R, pivot = qr(closing.T, mode="r", pivoting=True)
-    diagonal = np.abs(np.diag(R))
+    diagonal, pivot = pivoted_qr(closing.T)
+    diagonal = np.abs(diagonal)
     largest = diagonal[0] if diagonal.size else 0.0
     return diagonal / largest if largest > RANK_SHARE else 0 * diagonal, pivot
 
