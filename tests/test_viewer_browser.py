@@ -154,6 +154,13 @@ def test_everything_by_hand(tab: Tab, tmp_path: Path) -> None:
         enter(tab, "At", "0.3")
         until(tab, lambda: abs(session.mechanism["C"].at[0] - 0.3) < 1e-12)
         assert closure(viewer) < 1e-12
+        choose(tab, "Part", "none")  # its gizmo would cover that of the pivot
+        until(tab, lambda: not panels.gizmo.visible)
+        before = np.array(session.mechanism["C"].at)
+        drag(tab, viewer, panels.handle, np.array([0.03, 0.02, 0.0]))
+        until(tab, lambda: np.linalg.norm(session.mechanism["C"].at - before) > 0.02)
+        assert session.mechanism["C"].at[2] == pytest.approx(0.0, abs=1e-9)
+        assert closure(viewer) < 1e-12
         assert tab.errors() == []
         file = viewer.save(tmp_path / "replay.html")
         tab.open(file)  # a page of a server that stops would complain
@@ -167,16 +174,20 @@ def test_everything_by_hand(tab: Tab, tmp_path: Path) -> None:
 
 
 def drag_tip(tab: Tab, viewer: kic.Viewer) -> None:
-    """Drag the gizmo of the tip by its square, in the direction that decreases the driver."""
+    """Drag the gizmo of the tip in the direction that decreases the driver."""
     session = viewer._session
-    at = session.pose("tip")[:3, 3]
     toward = session.configuration.coefficients("tip", order=1, wrt=session.drivers).G[:, 0]
-    start = at + 0.28 * viewer._panels.gizmo.scale * np.array([1.0, 1.0, 0.0])
-    one, other = pixel(viewer, start), pixel(viewer, start - 0.15 * toward / np.linalg.norm(toward))
+    drag(tab, viewer, viewer._panels.gizmo, -0.15 * toward / np.linalg.norm(toward))
+    until(tab, lambda: not viewer._panels._dragged)
+
+
+def drag(tab: Tab, viewer: kic.Viewer, gizmo: Any, by: np.ndarray) -> None:
+    """Drag a gizmo by its square in the plane."""
+    start = gizmo.position + 0.28 * gizmo.scale * np.array([1.0, 1.0, 0.0])
+    one, other = pixel(viewer, start), pixel(viewer, start + by)
     tab.mouse("mouseMoved", *one)
     tab.mouse("mousePressed", *one)
     for share in np.linspace(0, 1, 8):
         tab.mouse("mouseMoved", *(one + share * (other - one)))
         tab.run("new Promise(done => setTimeout(done, 60))")
     tab.mouse("mouseReleased", *other)
-    until(tab, lambda: not viewer._panels._dragged)
