@@ -540,24 +540,24 @@ class _ResolutionProblem:
         return self._resolve(self.c, self.given, 0.0, self._ahead)
 
     def _resolve(self, c: Any, given: dict[str, np.ndarray], step: complex, ahead: Any) -> np.ndarray:
-        f, null_motion = self.f, self.null_motion
+        f, null_motion, states = self.f, self.null_motion, flat_states(c)
         qd = z = given.get("qd")
         zd = None
         if qd is None and null_motion:
             z = null_motion.rates(c, self.wrt, self.names, step)
         ud, udd = given.get("ud"), given.get("udd")
-        dtype = np.result_type(flat_states(c), *(a for a in (ud, udd, z) if a is not None))
+        dtype = np.result_type(states, *[a for a in (ud, udd, z) if a is not None])
         if null_motion and udd is not None:
             rates = qd
             if rates is None:  # ż depends on the rates
-                first = f.packed_motion([ud, udd, z, None], len(flat_states(c)), dtype)
-                table = f.table(_contiguous(flat_states(c), dtype), first, False, self.members)
+                first = f.packed_motion([ud, udd, z, None], len(states), dtype)
+                table = f.table(_contiguous(states, dtype), first, False, self.members)
                 rates = f.results(table, (len(first),)).qd
             moved = ahead and (lambda: ahead(rates))
             zd = null_motion.derivative(c, self.wrt, self.names, rates, moved, step)
             dtype = np.result_type(dtype, zd)
-        motion = f.packed_motion([ud, udd, z, zd], len(flat_states(c)), dtype)
-        return f.table(_contiguous(flat_states(c), dtype), motion, qd is not None, self.members)
+        motion = f.packed_motion([ud, udd, z, zd], len(states), dtype)
+        return f.table(_contiguous(states, dtype), motion, qd is not None, self.members)
 
     def _ahead(self, qd: np.ndarray) -> tuple[Any, float]:
         """Return the configurations a complex time step ahead along rates, and the step."""

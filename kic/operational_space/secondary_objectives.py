@@ -250,6 +250,8 @@ class NullSpaceMotion:
 
     def part(self, batch: tuple[int, ...], members: Any) -> NullSpaceMotion:
         """Return the motion for some members of a batch, with a flat batch."""
+        if not self.parts:
+            return self
         made = NullSpaceMotion(None, self.size)
         made._projected = self._projected
         for one in self.parts:
