@@ -797,7 +797,7 @@ class Mechanism(Printable, MechanismDescription):
         derivatives: Literal[0, 1, 2] = 0,
         **options: Any,
     ) -> Any:
-        """Return a question in another language or library: C, FMU, CasADi, JAX, SymPy or NumPy.
+        """Return a question in another language or library: C, FMU, CasADi, JAX, PyTorch, SymPy, NumPy.
 
         The kernels are recorded once, at one configuration, as a list of operations without branches. It
         holds wherever the recorded pivots serve. The output "guard" is the smallest ratio of a pivot, or
@@ -813,9 +813,9 @@ class Mechanism(Printable, MechanismDescription):
             motors, and efforts at joints. Its results are the joints' values, their derivative J by the
             motors, the rate of J, motor efforts, and the reflected inertia, which ``inertia=False`` leaves
             out.
-        to : {"c", "casadi", "fmu", "jax", "sympy", "numpy"}
-            Target. The extras `casadi` and `jax` install these packages. "fmu" is for "forward_dynamics", and
-            closes the loops in any case.
+        to : {"c", "casadi", "fmu", "jax", "sympy", "torch", "numpy"}
+            Target. The extras `casadi`, `jax` and `torch` install these packages. "fmu" is for
+            "forward_dynamics", and closes the loops in any case.
         near : Configuration, optional
             One configuration, which selects pivots, by default the reference configuration.
         parameters : str or list of str, optional
@@ -846,10 +846,10 @@ class Mechanism(Printable, MechanismDescription):
         CSource, casadi.Function, FMU, callable, dict or ExportedFunction
             For C, the text of a header, a source file and a test program. For FMI 3.0, an object whose method
             `save` writes the FMU; efforts are inputs, and coordinates and rates are states. For CasADi, a
-            function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX, a function that
-            returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are named "tip.G",
-            "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots by
-            underscores.
+            function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX and PyTorch, a
+            function that returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are
+            named "tip.G", "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots
+            by underscores.
 
         Raises
         ------
@@ -858,7 +858,7 @@ class Mechanism(Printable, MechanismDescription):
         SingularError
             If the coordinates cannot drive the mechanism at `near`.
         MissingExtraError
-            If CasADi, JAX or SymPy is not installed.
+            If CasADi, JAX, PyTorch or SymPy is not installed.
 
         Examples
         --------

@@ -416,6 +416,35 @@ def test_jax() -> None:
         jax.config.update("jax_enable_x64", before)
 
 
+def test_torch() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install -e '.[torch]'")
+    for name in ("four-bar", "puma560", "three-rps"):
+        m = kic.load(name)
+        states, x = (
+            torch.as_tensor(sampled(m, 3)),
+            torch.full((len(m.coordinates),), 0.3, dtype=torch.float64),
+        )
+        f, known = (m.export("inverse_dynamics", to=to) for to in ("torch", "numpy"))
+        for key, y in known(states.numpy(), x.numpy(), x.numpy()).items():
+            same(f(states, x, x)[key].numpy(), y)
+    m = kic.load("four-bar")
+    f, c = (
+        m.export("coefficients", of="tip", to="torch", close=True),
+        m.at({"A": 0.7}).coefficients("tip", order=3),
+    )
+    q = torch.tensor([0.7], dtype=torch.float64)
+    value = torch.func.jacfwd(torch.func.jacrev(lambda q: f(q)["tip.value"]))(q)
+    same(value.numpy(), c.H)
+    third = torch.func.jacrev(torch.func.jacfwd(lambda q: f(q)["tip.G"]))(q)
+    same(third.numpy(), c.D)
+    assert f(q.float())["tip.G"].dtype == torch.float32
+    batch = torch.linspace(0.4, 1.0, 5, dtype=torch.float64)[:, None]
+    mapped = torch.func.vmap(lambda q: f(q)["tip.G"])(batch)
+    same(f(batch)["tip.G"].numpy(), mapped.numpy())
+    with raises(kic.InputError, key="q"):
+        f(torch.zeros(2))
+
+
 def test_sympy_gives_the_equations_of_a_double_pendulum() -> None:
     sympy = pytest.importorskip("sympy")
     m = kic.load("horn-two-link")

@@ -17,6 +17,7 @@ TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "fmu": ("fmu", "fmu", ()),
     "jax": ("jax_function", "jax_function", ()),
     "numpy": ("numpy_function", "ExportedFunction", ()),
+    "torch": ("torch_function", "torch_function", ()),
     "sympy": ("sympy_expressions", "sympy_expressions", ()),
 }
 
