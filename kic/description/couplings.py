@@ -15,7 +15,7 @@ import numpy as np
 from kic.description import validation as valid
 from kic.description.parts import Joint
 from kic.description.validation import Vector, assign, check_part
-from kic.errors import ModelError, short_repr, unknown
+from kic.errors import ModelError, invalid_part, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 from kic.numerics.display import Summary
 
@@ -85,7 +85,7 @@ class Coupling:
 
     def __post_init__(self) -> None:
         label = check_part(self, "coupling")
-        joints = valid.joint_names(label, self.joints, 2, " Use a fixed joint for one that must not move.")
+        joints = valid.joint_names(label, self.joints, 2, "Use a fixed joint for one that must not move.")
         assign(self, joints=joints)
         given = [way for way in DEFINITIONS if getattr(self, way) is not None]
         if len(given) != 1:
@@ -111,18 +111,12 @@ class Coupling:
         given, count = reals(getattr(self, way)), len(self.joints)
         a = np.zeros(0) if given is None else given.real
         if given is None or a.shape != (count,) or not a.all():
-            raise ModelError(
-                f"{label}: `{way}` must be {count} nonzero finite numbers, one for each joint, "
-                f"got {short_repr(getattr(self, way))}.",
-                key=way,
-            )
+            rule = f"must be {count} nonzero finite numbers, one for each joint"
+            raise invalid_part(label, way, rule, getattr(self, way))
         valid.check_size(label, way, a)
         if way == "belt" and (a < 0).any():
-            raise ModelError(
-                f"{label}: `belt` must be positive radii, got {short_repr(self.belt)}. Write a crossed belt, "
-                "which reverses the rotation, as `gears`.",
-                key=way,
-            )
+            remedy = "Write a crossed belt, which reverses the rotation, as `gears`."
+            raise invalid_part(label, way, "must be positive radii", self.belt, remedy)
         if way == "gears" and (a < 0).any() and not a.max() > 0:
             raise ModelError(
                 f"{label}: two ring gears cannot mesh, got {short_repr(self.gears)}. Only the number of the "

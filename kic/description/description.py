@@ -27,7 +27,16 @@ from kic.description.parts import (
 )
 from kic.description.units import Units
 from kic.description.validation import GROUND, Vector, assign, listed
-from kic.errors import InputError, ModelError, UnknownNameError, either, invalid, short_repr, unknown
+from kic.errors import (
+    InputError,
+    ModelError,
+    UnknownNameError,
+    either,
+    invalid,
+    invalid_part,
+    short_repr,
+    unknown,
+)
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
@@ -139,15 +148,15 @@ class MechanismDescription:
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
                 if not isinstance(part, part_type):
-                    raise ModelError(
-                        f"{label}: `{kind}` must contain {part_type.__name__} parts, got {short_repr(part)}.",
-                        key=f"{kind}[{i}]",
+                    rule = (
+                        f"{label}: `{kind}` must contain {part_type.__name__} parts, got {short_repr(part)}."
                     )
+                    raise ModelError(rule, key=f"{kind}[{i}]")
             assign(self, **{kind: parts})
         remarks = listed(label, "remarks", self.remarks, "texts")
         assign(self, remarks=tuple(valid.text(label, "remarks", x) for x in remarks))
         if not isinstance(self.units, Units):
-            raise ModelError(f"{label}: `units` must be Units, got {short_repr(self.units)}.", key="units")
+            raise invalid_part(label, "units", "must be Units", self.units)
         self._check_names()
         self._check_references()
         self._check_attached()

@@ -10,7 +10,7 @@ from kic.description import validation as valid
 from kic.description.couplings import coordinate_of
 from kic.description.parts import Joint
 from kic.description.validation import assign, check_part
-from kic.errors import ModelError, invalid_part, short_repr
+from kic.errors import ModelError, invalid_part
 from kic.numerics.arrays import reals, strip_complex_step
 from kic.numerics.display import Summary
 
@@ -94,11 +94,10 @@ class Motor:
         assign(self, joints=joints)
         given = reals((1.0,) if self.ratios is None and len(joints) == 1 else self.ratios)
         if given is None or given.shape != (len(joints),) or not given.real.all():
-            raise ModelError(
-                f"{label}: `ratios` must be {len(joints)} finite numbers other than zero, the angle of "
-                f"the shaft per unit of each joint, got {short_repr(self.ratios)}.",
-                key="ratios",
+            rule = (
+                f"must be {len(joints)} finite numbers other than zero, the angle of the shaft per unit of "
             )
+            raise invalid_part(label, "ratios", f"{rule}each joint", self.ratios)
         assign(self, ratios=tuple(valid.check_size(label, "ratios", given).tolist()))
         self._check_circuit(label)
 

@@ -12,7 +12,7 @@ import numpy as np
 from kic.description import validation as valid
 from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES, JOINT_DOF, JointType
 from kic.description.validation import GROUND, Vector, assign, check_part
-from kic.errors import ModelError, invalid_part, short_repr
+from kic.errors import ModelError, counted, invalid_part
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
 Six = tuple[float, float, float, float, float, float]
@@ -29,11 +29,8 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
     if a is not None and a.shape == ():
         a = np.full(3, a)
     if a is None or a.shape not in ((3,), (6,), (3, 3)):
-        raise ModelError(
-            f"{label}: `inertia` must be one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or "
-            f"a 3×3 matrix, all finite, got {short_repr(given)}.",
-            key="inertia",
-        )
+        forms = "one moment, 3 moments (xx yy zz), 6 numbers (xx yy zz xy xz yz) or a 3×3 matrix, all finite"
+        raise invalid_part(label, "inertia", f"must be {forms}", given)
     valid.check_size(label, "inertia", a)
     if a.shape == (3, 3):
         difference = float(np.abs(a - a.T).max())
@@ -251,9 +248,8 @@ class Joint:
             return
         several = valid.listed(label, key, given, f"{count} limits")
         if len(several) != count or not count:
-            where = f" Give one for each of {', '.join(self.components)}." if count else " Leave it out."
-            message = f"{label}: `{key}` must have {count} entries, got {short_repr(given)}.{where}"
-            raise ModelError(message, key=key)
+            remedy = f"Give one for each of {', '.join(self.components)}." if count else "Leave it out."
+            raise invalid_part(label, key, f"must have {count} entries", given, remedy)
         assign(self, **{key: tuple(valid.bounds(label, key, one) for one in several)})
 
     def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
@@ -274,12 +270,9 @@ class Joint:
                 assign(self, limits=valid.interval(label, "limits", self.limits))
             else:
                 pairs = valid.listed(label, "limits", self.limits, f"{count} pairs")
-                remedy = f" Give one pair for each of {', '.join(self.valued)}."
+                remedy = f"Give one pair for each of {', '.join(self.valued)}."
                 if len(pairs) != count:
-                    raise ModelError(
-                        f"{label}: `limits` must have {count} pairs, got {short_repr(self.limits)}.{remedy}",
-                        key="limits",
-                    )
+                    raise invalid_part(label, "limits", f"must have {count} pairs", self.limits, remedy)
                 assign(self, limits=tuple(valid.interval(label, "limits", pair, remedy) for pair in pairs))
         if self.swing is None and self.swing_axis is None:
             return
@@ -357,14 +350,11 @@ class Joint:
         if a.ndim == 0 and (count == 1 or not a or key in _PER_JOINT):
             a = np.full(count, a)
         if a.shape != (count,):
-            raise ModelError(
-                f"{label}: `{key}` must have {count} number{'s' if count > 1 else ''}, one for each "
-                f"coordinate, got {short_repr(given)}.",
-                key=key,
-            )
+            rule = f"must have {counted(count, 'number')}, one for each coordinate"
+            raise invalid_part(label, key, rule, given)
         valid.check_size(label, key, a)
         if key in _PER_JOINT and (a.real < 0).any():
-            raise ModelError(f"{label}: `{key}` must not be negative, got {short_repr(given)}.", key=key)
+            raise invalid_part(label, key, "must not be negative", given)
         return tuple(a.tolist())
 
     def _no_angles(self, label: str) -> None:
@@ -529,11 +519,11 @@ def _right_handed(name: str, given: Any) -> Axes:
     product = a @ a.T
     error = float(np.abs(product - np.eye(3)).max())
     if not error <= AXES_ATOL or np.linalg.det(a.real) < 0:
-        message = (
-            f"{label}: `axes` must be right-handed orthogonal unit vectors, got {short_repr(given)}. "
-            "Rotation.from_euler of SciPy makes them from angles."
+        rule, remedy = (
+            "right-handed orthogonal unit vectors",
+            "Rotation.from_euler of SciPy makes them from angles.",
         )
-        raise ModelError(message, key="axes", error=error)
+        raise invalid_part(label, "axes", f"must be {rule}", given, remedy, error=error)
     if not step_vanishes(product, a):
         raise ModelError(
             f"{label}: `axes` must stay orthogonal unit vectors. Rotate them together, by '{name}.axes.rx'.",
@@ -576,7 +566,7 @@ class Distance:
     rate_limits: float | tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        remedy = " Use True to keep the length of the reference configuration."
+        remedy = "Use True to keep the length of the reference configuration."
         label = check_part(self, "distance", points=valid.two_names, fixed=partial(valid.flag, remedy=remedy))
         for key, check in (
             ("limits", valid.interval),

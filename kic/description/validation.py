@@ -22,11 +22,8 @@ def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
     """Return numbers of a description, or raise an error if products of them could overflow."""
     size = float(np.abs(a).max(initial=0.0))
     if size > SIZE_MAX:
-        message = (
-            f"{owner}: `{key}` must not exceed {SIZE_MAX:g}, got {size:g}. Products of larger numbers "
-            "overflow; use larger units."
-        )
-        raise ModelError(message, key=key, got=size)
+        remedy = "Products of larger numbers overflow; use larger units."
+        raise invalid_part(owner, key, f"must not exceed {SIZE_MAX:g}", size, remedy, shown=f"{size:g}")
     return a
 
 
@@ -34,7 +31,7 @@ def vector(owner: str, key: str, value: Any) -> Vector:
     """Return three finite numbers."""
     a = reals(value)
     if a is None or a.shape != (3,):
-        raise ModelError(f"{owner}: `{key}` must be three finite numbers, got {short_repr(value)}.", key=key)
+        raise invalid_part(owner, key, "must be three finite numbers", value)
     x, y, z = check_size(owner, key, a).tolist()
     return (x, y, z)
 
@@ -81,10 +78,7 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
     except (TypeError, ValueError):
         pair = ()
     if len(pair) != 2 or not pair[0] < pair[1]:
-        raise ModelError(
-            f"{owner}: `{key}` must be two numbers, the lower one first, got {short_repr(value)}.{remedy}",
-            key=key,
-        )
+        raise invalid_part(owner, key, "must be two numbers, the lower one first", value, remedy)
     return (pair[0], pair[1])
 
 
@@ -96,26 +90,21 @@ def bounds(owner: str, key: str, value: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         pair = interval(owner, key, value)
     if not (pair[0] <= 0 <= pair[1] and pair[0] < pair[1]):
-        raise ModelError(
-            f"{owner}: `{key}` must be a positive number, or two with 0 between them, got "
-            f"{short_repr(value)}.",
-            key=key,
-            got=value,
-        )
+        raise invalid_part(owner, key, "must be a positive number, or two with 0 between them", value)
     return pair
 
 
 def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
     """Return a bool; raise for other types."""
     if value is not True and value is not False:
-        raise ModelError(f"{owner}: `{key}` must be True or False, got {short_repr(value)}.{remedy}", key=key)
+        raise invalid_part(owner, key, "must be True or False", value, remedy)
     return value
 
 
 def text(owner: str, key: str, value: Any) -> str:
     """Return a string."""
     if not isinstance(value, str):
-        raise ModelError(f"{owner}: `{key}` must be text, got {short_repr(value)}.", key=key)
+        raise invalid_part(owner, key, "must be text", value)
     return str(value)
 
 
@@ -123,8 +112,7 @@ def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
     """Return one of several words."""
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
-        listed = ", ".join(map(repr, words))
-        raise ModelError(f"{owner}: `{key}` must be one of {listed}, got {short_repr(value)}.", key=key)
+        raise invalid_part(owner, key, f"must be one of {', '.join(map(repr, words))}", value)
     return str(value)
 
 
@@ -147,7 +135,7 @@ def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
             return tuple(value)
     except TypeError:
         pass
-    raise ModelError(f"{owner}: `{key}` must be a list of {what}, got {short_repr(value)}.", key=key)
+    raise invalid_part(owner, key, f"must be a list of {what}", value)
 
 
 def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[str, ...]:
@@ -155,8 +143,7 @@ def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[s
     names = listed(owner, "joints", given, "joint names")
     if len(names) < least or not all(isinstance(name, str) for name in names):
         count = "one joint" if least == 1 else "two joints"
-        message = f"{owner}: `joints` must name {count} or more, got {short_repr(given)}.{remedy}"
-        raise ModelError(message, key="joints")
+        raise invalid_part(owner, "joints", f"must name {count} or more", given, remedy)
     check_distinct(owner, names, given)
     return tuple(map(str, names))
 
@@ -164,14 +151,14 @@ def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[s
 def check_distinct(owner: str, names: Sequence[str], given: Any) -> None:
     """Raise an error if `joints` names a joint or a coordinate twice."""
     if len(set(names)) < len(names):
-        raise ModelError(f"{owner}: `joints` must not repeat a joint, got {short_repr(given)}.", key="joints")
+        raise invalid_part(owner, "joints", "must not repeat a joint", given)
 
 
 def two_names(owner: str, key: str, value: Any) -> tuple[str, str]:
     """Return two different names."""
     pair = listed(owner, key, value, f"two {key}")
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
-        raise ModelError(f"{owner}: `{key}` must name two different {key}, got {short_repr(value)}.", key=key)
+        raise invalid_part(owner, key, f"must name two different {key}", value)
     return (str(pair[0]), str(pair[1]))
 
 
