@@ -177,11 +177,7 @@ class Leg:
 
         gx, gy, gz = self.gravity
         g_in_plane, g_normal = c1 * gx + s1 * gy, c1 * gy - s1 * gx
-        load = [
-            X * g_normal - d * g_in_plane,
-            Z * g_in_plane - X * gz,
-            v * c23 * g_in_plane - v * s23 * gz,
-        ]
+        load = [X * g_normal - d * g_in_plane, Z * g_in_plane - X * gz, v * c23 * g_in_plane - v * s23 * gz]
         return Dynamics(
             self.coordinates,
             m[:, None, None] * I,

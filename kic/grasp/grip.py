@@ -617,15 +617,7 @@ def largest_load(
     np.float64(5.0)
     """
     problem = GripProblem(
-        contacts,
-        wrench,
-        direction,
-        normal_force_min,
-        safety,
-        jacobian,
-        effort_limits,
-        offset,
-        joints,
+        contacts, wrench, direction, normal_force_min, safety, jacobian, effort_limits, offset, joints
     )
 
     def solve_member(i: int) -> dict[str, Any]:

@@ -103,10 +103,7 @@ def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) 
     # the rocker's angle is measured from the ground line continued beyond its pivot
     low, high = _angles(g, r, p, c)
     # the diagonal from the crank's end to the ground pivot of the rocker is shortest and longest there
-    transmission = (
-        _corner(p, r, max(abs(g - c), abs(p - r))),
-        _corner(p, r, min(g + c, p + r)),
-    )
+    transmission = (_corner(p, r, max(abs(g - c), abs(p - r))), _corner(p, r, min(g + c, p + r)))
     return FourBarMotion(type_, grashof, margin, _angles(g, c, p, r), (pi - high, pi - low), transmission)
 
 

@@ -77,10 +77,7 @@ def write_error(path: str | os.PathLike[str], error: OSError) -> FileError:
     remedy = _REMEDIES.get(error.errno or 0, "Choose a place where you may write.")
     reason = error.strerror or str(error)
     return FileError(
-        f"{path}: cannot be written: {reason}. {remedy}",
-        path=Path(path),
-        errno=error.errno,
-        strerror=reason,
+        f"{path}: cannot be written: {reason}. {remedy}", path=Path(path), errno=error.errno, strerror=reason
     )
 
 

@@ -558,10 +558,7 @@ class _Reader:
 
     def _check_options(self) -> None:
         """Add a remark about flags that are not known."""
-        flags = (
-            ("disable", self.mj.mjtDisableBit, "mjDSBL"),
-            ("enable", self.mj.mjtEnableBit, "mjENBL"),
-        )
+        flags = (("disable", self.mj.mjtDisableBit, "mjDSBL"), ("enable", self.mj.mjtEnableBit, "mjENBL"))
         for word, bits, prefix in flags:
             left = int(getattr(self.m.opt, f"{word}flags"))
             for key in _FLAGS:

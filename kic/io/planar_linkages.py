@@ -26,11 +26,7 @@ KLANN = {
 
 
 def klann(
-    scale: float = 1.0,
-    *,
-    masses: Mapping[str, float] | None = None,
-    name: str = "klann",
-    **rest: Any,
+    scale: float = 1.0, *, masses: Mapping[str, float] | None = None, name: str = "klann", **rest: Any
 ) -> Mechanism:
     """Make the walking leg of J. Klann, a Stephenson six-bar, with the proportions of its patent.
 
@@ -235,11 +231,7 @@ def watt(
 
 
 def chebyshev(
-    coupler: float,
-    *,
-    masses: Mapping[str, float] | None = None,
-    name: str = "chebyshev",
-    **rest: Any,
+    coupler: float, *, masses: Mapping[str, float] | None = None, name: str = "chebyshev", **rest: Any
 ) -> Mechanism:
     """Make Chebyshev's linkage, whose coupler's middle nearly moves on a straight line.
 

@@ -637,7 +637,6 @@ class _Builder:
             self.robot.remark(0, f"the default coordinates {how}: {', '.join(names)}.")
         elif names is None:
             self.robot.remark(
-                0,
-                "no coordinates drive this configuration, which is singular. Give `near` or `coordinates`.",
+                0, "no coordinates drive this configuration, which is singular. Give `near` or `coordinates`."
             )
         return names

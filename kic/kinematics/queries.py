@@ -248,11 +248,7 @@ class Query:
             work(0, 1)
 
     def run(
-        self,
-        states: np.ndarray,
-        *others: np.ndarray | None,
-        out: np.ndarray | None = None,
-        entry: str = "",
+        self, states: np.ndarray, *others: np.ndarray | None, out: np.ndarray | None = None, entry: str = ""
     ) -> np.ndarray:
         """Return the table (B, width) of a kernel of the tree at states (B, S).
 

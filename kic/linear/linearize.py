@@ -39,11 +39,7 @@ class OutputDerivatives:
     """Rows to some order, at states, in the coordinates of a transfer."""
 
     def __init__(
-        self,
-        model: CompiledModel,
-        transfer: Transfer,
-        of: list[Item] | tuple[str, ...],
-        order: int,
+        self, model: CompiledModel, transfer: Transfer, of: list[Item] | tuple[str, ...], order: int
     ) -> None:
         tree = model.tree
         self.rows: Rows = make_rows(tree, of) if isinstance(of, tuple) else plain_rows(tree, of)

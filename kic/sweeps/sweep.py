@@ -189,9 +189,7 @@ def _metrics(metric: Any, parts: Mapping[str, Any]) -> dict[str, Callable[..., A
             name = UNNAMED if name == "<lambda>" else name
             if name in found:
                 raise InputError(
-                    f"The name '{name}' is used by two metrics. Name them in a dict.",
-                    key="of",
-                    name=name,
+                    f"The name '{name}' is used by two metrics. Name them in a dict.", key="of", name=name
                 )
             found[name] = function
     if not found:

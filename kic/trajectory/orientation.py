@@ -90,12 +90,7 @@ class OrientationTrajectory:
         start, across = self.arms
         along = np.cos(h) * start + np.sin(h) * across
         ahead = np.cos(h) * across - np.sin(h) * start
-        return [
-            along,
-            hd * ahead,
-            hdd * ahead - hd**2 * along,
-            (hddd - hd**3) * ahead - 3 * hd * hdd * along,
-        ]
+        return [along, hd * ahead, hdd * ahead - hd**2 * along, (hddd - hd**3) * ahead - 3 * hd * hdd * along]
 
     def scaled(self, factor: float) -> OrientationTrajectory:
         """Return the same rotations in `factor` times the duration."""
