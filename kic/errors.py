@@ -209,9 +209,9 @@ def either(words: Iterable[str], conjunction: str = "or") -> str:
     return f"{', '.join(most)} {conjunction} {last}" if most else last
 
 
-def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, as in "1 row" or "2 rows"."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+def counted(n: int, noun: str, several: str = "") -> str:
+    """Return a number with its noun, as in "1 row", "2 rows" or "2 bodies"."""
+    return f"{n} {noun if n == 1 else several or noun + 's'}"
 
 
 def coordinates_named(n: int) -> str:

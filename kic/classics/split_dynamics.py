@@ -20,7 +20,7 @@ import numpy as np
 
 from kic.configuration import Configuration, model_of
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, SingularError, invalid, unknown
+from kic.errors import InputError, SingularError, counted, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, entries, instance, integer
@@ -478,7 +478,7 @@ class EffortDeviation(Printable):
         sheet = Summary(f"dropped: {'; '.join(self.dropped) or 'nothing'}")
         columns = ["max error", "RMS error", "max effort", "max error / max effort"]
         values = np.stack([self.max_error, self.rms_error, self.max_effort, self.relative], axis=-1)
-        caption = f"efforts and their errors over {_counted(self.n_configurations)}"
+        caption = f"efforts and their errors over {counted(self.n_configurations, 'configuration')}"
         # largest=0.0: columns differ in units, so small entries are not rounded to 0
         sheet.matrix(caption, self.coordinates, columns, values, largest=0.0)
         return sheet
@@ -510,7 +510,9 @@ class PartComparison(Printable):
     def summary(self) -> Summary:
         """Return a table of relative errors."""
         first = self.deviations[0]
-        sheet = Summary(f"one part dropped at a time, over {_counted(first.n_configurations)}")
+        sheet = Summary(
+            f"one part dropped at a time, over {counted(first.n_configurations, 'configuration')}"
+        )
         labels = ["; ".join(deviation.dropped) or "nothing" for deviation in self.deviations]
         sheet.matrix("max error / max effort", labels, first.coordinates, self.relative, "dropped", 0.0)
         sheet.matrix("max effort", [""], first.coordinates, first.max_effort[None], largest=0.0)
@@ -523,7 +525,3 @@ def _described(word: str, names: tuple[Any, ...] | None) -> str:
         return ""
     listed = ("·".join(name) if isinstance(name, tuple) else name for name in names)
     return f" {word} {', '.join(listed) or 'no joint'}"
-
-
-def _counted(n_configurations: int) -> str:
-    return f"{n_configurations} configuration{'' if n_configurations == 1 else 's'}"

@@ -35,7 +35,7 @@ from kic.numerics.limits import bounds
 # only to the root of its tolerance
 IDLE_FORCE_RTOL = 1e-4
 # smallest multiplier of an active limit, relative to the largest
-MULTIPLIER_RTOL = 1e-6
+GRIP_MULTIPLIER_RTOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class GripProgram:
                 return active, program
             if deepest.margin < -CONE_TIGHTENING_MAX:
                 multiplier = deepest.z[program.starts]
-                binding = multiplier > MULTIPLIER_RTOL * multiplier.max()
+                binding = multiplier > GRIP_MULTIPLIER_RTOL * multiplier.max()
                 names = [name for name, at in zip(names, binding, strict=True) if at]
                 raise self._infeasibility(active, names)
             idle = self._idle_contacts(program, names)

@@ -150,10 +150,8 @@ def tricept(
 
     Parameters
     ----------
-    base_radius, platform_radius : float
-        Radii of the circles of joints.
-    height : float
-        Height of the platform in the level reference configuration.
+    base_radius, platform_radius, height : float
+        As in `three_rps`.
     masses : dict of str to float, optional
         Masses of the bodies "platform", a uniform disc, "guide", and "cylinder1" …, "piston1" …, bars of half
         a leg.

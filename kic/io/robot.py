@@ -163,16 +163,13 @@ class Robot:
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
         """Add a remark, on a part with an effect on motion if it is `lost`."""
-        if lost:
-            self.remark_lost(line, what)
-        else:
-            self.remarks.append(f"{self.source.location(line)}: {what}")
+        if lost and self.strict:
+            raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
+        self.remarks.append(f"{self.source.location(line)}: {what}")
 
     def remark_lost(self, line: int, what: str) -> None:
         """Add a remark on a part that is lost; a strict reader raises instead."""
-        if self.strict:
-            raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
-        self.remark(line, what)
+        self.remark(line, what, lost=True)
 
     def remark_limits(self, line: int) -> None:
         """Add a remark, once, that some limits of efforts and velocities are ignored."""

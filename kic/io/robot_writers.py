@@ -31,8 +31,6 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
 # laws of coordinates; `rest` acts by the stiffness
-# limit of effort and velocity in URDF where there is none
-UNLIMITED = 1e16
 LAWS = ("stiffness", "damping", "armature", "friction")
 # smallest mass and moment of inertia of MuJoCo (mjMINVAL)
 MUJOCO_MIN = 1e-15
@@ -464,10 +462,10 @@ def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
     if limits is None and own.get("type") == "revolute":
         own.set("type", "continuous")
         if most:
-            _add(own, "limit", **{word: most.get(word, UNLIMITED) for word, _ in keys})
+            _add(own, "limit", **{word: most.get(word, NO_LIMIT) for word, _ in keys})
     else:
         lower, upper = np.clip(limits or (-np.inf, np.inf), -NO_LIMIT, NO_LIMIT)
-        _add(own, "limit", lower=lower, upper=upper, **{word: most.get(word, UNLIMITED) for word, _ in keys})
+        _add(own, "limit", lower=lower, upper=upper, **{word: most.get(word, NO_LIMIT) for word, _ in keys})
 
 
 def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:

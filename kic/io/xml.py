@@ -159,10 +159,12 @@ def parse(source: Source) -> Element:
     """Return the root element; raise an error for document types, entities and texts beyond the bounds."""
     if not source.data.strip():
         raise source.error(0, "is empty.")
-    if source.data.count(b"=") > ATTRIBUTES_MAX:
-        raise source.error(
-            0, f"must have at most {ATTRIBUTES_MAX:,} equals signs, got more.", limit=ATTRIBUTES_MAX
-        )
+
+    def check(count: int, limit: int, rule: str, line: int = 0) -> None:
+        if count > limit:
+            raise source.error(line, f"must {rule}.", limit=limit)
+
+    check(source.data.count(b"="), ATTRIBUTES_MAX, f"have at most {ATTRIBUTES_MAX:,} equals signs, got more")
     parser = expat.ParserCreate()
     top = Element(source, "", {}, 0)
     open_elements, count = [top], 0
@@ -176,19 +178,11 @@ def parse(source: Source) -> Element:
         nonlocal count
         count += 1
         line = parser.CurrentLineNumber
-        if count > ELEMENTS_MAX:
-            raise source.error(
-                line, f"must have at most {ELEMENTS_MAX:,} elements, got more. Split it.", limit=ELEMENTS_MAX
-            )
-        if len(open_elements) > DEPTH_MAX:
-            raise source.error(
-                line,
-                f"must be nested at most {DEPTH_MAX} levels deep, got more. Flatten it.",
-                limit=DEPTH_MAX,
-            )
-        if len(attributes) > ELEMENT_ATTRIBUTES_MAX:
-            rule = f"must have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, got more."
-            raise source.error(line, rule, limit=ELEMENT_ATTRIBUTES_MAX)
+        check(count, ELEMENTS_MAX, f"have at most {ELEMENTS_MAX:,} elements, got more. Split it", line)
+        deep = f"be nested at most {DEPTH_MAX} levels deep, got more. Flatten it"
+        check(len(open_elements), DEPTH_MAX, deep, line)
+        rule = f"have at most {ELEMENT_ATTRIBUTES_MAX} attributes in an element, got more"
+        check(len(attributes), ELEMENT_ATTRIBUTES_MAX, rule, line)
         element = Element(source, tag.rpartition(":")[2], attributes, line)
         open_elements[-1].children.append(element)
         open_elements.append(element)

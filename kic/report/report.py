@@ -16,7 +16,7 @@ from kic.description.parts import Distance, Frame, Joint, Point
 from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import InputError, KicError, SingularError
+from kic.errors import InputError, KicError, SingularError, counted
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of
@@ -397,18 +397,14 @@ def report_data(
 def summary(mechanism: Mechanism) -> str:
     """Return the numbers of degrees of freedom, parts and loops in one sentence."""
     at_most = "at most " if mechanism.mobility().finite is None else ""
-    counts = [at_most + _count(mechanism.dof, "degree of freedom", "degrees of freedom")]
-    counts += [_count(len(mechanism.bodies), "body", "bodies"), _count(len(mechanism.joints), "joint")]
+    counts = [at_most + counted(mechanism.dof, "degree of freedom", "degrees of freedom")]
+    counts += [counted(len(mechanism.bodies), "body", "bodies"), counted(len(mechanism.joints), "joint")]
     for kind in ("points", "frames", "couplings", "_fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
-            counts.append(_count(len(parts), kind[:-1].replace("_", " ").strip()))
+            counts.append(counted(len(parts), kind[:-1].replace("_", " ").strip()))
     cuts = mechanism.cuts
-    counts.append(f"{_count(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
+    counts.append(f"{counted(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
-
-
-def _count(n: int, one: str, several: str = "") -> str:
-    return f"{n} {one if n == 1 else several or one + 's'}"
 
 
 def plain_lists(a: np.ndarray | None) -> Any:

@@ -145,7 +145,7 @@ class Sweep(Printable, Tabular):
         """
         if of is None:
             if len(self.values) != 1:
-                raise InputError(f"`name` must be one of the metrics: {', '.join(self.values)}.", key="name")
+                raise InputError(f"`of` must be one of the metrics: {', '.join(self.values)}.", key="of")
             of = next(iter(self.values))
         values = self[of]
         if values.ndim != len(self.shape):

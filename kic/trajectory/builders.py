@@ -184,11 +184,10 @@ def _profiled(start: Any, end: Any, given: dict[str, Any], together: str) -> Tra
         k: p if p.knots[-1] == longest else Piecewise(p.knots / p.knots[-1] * longest, p.coefficients)
         for k, p in made.items()
     }
-    knots = np.unique(np.concatenate([p.knots for p in made.values()]))
-    shares = {k: p.refined(knots).coefficients for k, p in made.items()}
-    c = np.concatenate([shares.get(k, shares[int(moves[0])]) for k in range(of.size)], axis=2) * displacement
+    shares = piecewise.beside([made.get(k, made[int(moves[0])]) for k in range(of.size)])
+    c = shares.coefficients * displacement
     c[:, 0] += ends[0]
-    return Trajectory(Piecewise(knots, c), of)
+    return Trajectory(Piecewise(shares.knots, c), of)
 
 
 def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise:

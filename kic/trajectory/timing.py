@@ -195,8 +195,8 @@ def grid_points(path: Trajectory, count: int, clustered: bool) -> np.ndarray:
     return np.unique(np.concatenate([knots, base[off > np.gradient(base) / 4]]))
 
 
-# coefficients of s̈ below this share of the largest of their row are rounding
-COEFFICIENT_RTOL = 1e-13
+# coefficients of s̈ and speeds below this share of the largest are rounding
+TIMING_RTOL = 1e-13
 # rate of the path, as a share of its largest, below which it is at rest
 STANDSTILL_RTOL = 1e-4
 # iterations on terms with the speed at the end of an interval, and their relative tolerance
@@ -445,7 +445,7 @@ class _Phase:
         constant[-1] += r.C[-1, 1] * self.end
         square = r.B[:, 1] + square
         A = np.stack([r.A[:, 0], r.A[:, 1] + 2 * self.step[:, None] * square], axis=1)
-        small = np.abs(A) <= COEFFICIENT_RTOL * np.abs(A).max(axis=(0, 1), initial=0.0)
+        small = np.abs(A) <= TIMING_RTOL * np.abs(A).max(axis=(0, 1), initial=0.0)
         self.A = np.where(small, 0.0, A)
         first = np.stack([r.D[:, 0], r.C[:, 0], r.B[:, 0]], axis=-1)
         last = np.stack([constant, np.broadcast_to(slope, constant.shape), square], axis=-1)
@@ -454,7 +454,7 @@ class _Phase:
     def _linearize(self, v: np.ndarray) -> None:
         """Replace the speed w at the ends of intervals by the tangent of √w² at speeds (L + 1,)."""
         w = v[1:, None]
-        moves = w > COEFFICIENT_RTOL * v.max()  # at rest the term vanishes
+        moves = w > TIMING_RTOL * v.max()  # at rest the term vanishes
         C, at = np.where(moves, self.late, 0.0) / 2, np.where(moves, w, 1.0)
         self._set(0.0, C * at, C / at)
 

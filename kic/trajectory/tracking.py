@@ -30,7 +30,7 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits, MotionLimits
 
 # largest scaled error of a corrected configuration, and the error that rounding permits
-TRACKING_ERROR_MAX, ERROR_GOOD = 1e-11, 1e-14
+TRACKING_ERROR_MAX, TRACKING_ERROR_GOOD = 1e-11, 1e-14
 # most Newton steps, and most damped ones
 TRACKING_NEWTON_STEPS_MAX, DAMPED_STEPS_MAX = 60, 3
 # smallest share of a Newton step that is tried if a whole one increases the error
@@ -366,7 +366,9 @@ class _PathFollower:
         left = np.abs(error / scale).max(axis=1, initial=0.0)
         damped, share = np.zeros(len(states), dtype=bool), np.ones(len(states))
         for k in range(TRACKING_NEWTON_STEPS_MAX):
-            going = (left > ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
+            going = (
+                (left > TRACKING_ERROR_GOOD) & ~(damped & (k >= DAMPED_STEPS_MAX)) & (share > STEP_SHARE_MIN)
+            )
             if not going.any():
                 break
             step, damped = self.rates(states, error, secondary=False)

@@ -450,12 +450,8 @@ def at_speed(
         Constant rates; one number for one degree of freedom.
     wrt : str or list of str, optional
         The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
-    applied : dict of str to (T, 3) or (3,) array_like, optional
-        Components of named forces and moments along the path, in the axes that each has.
-    actuators : str or list of str, optional
-        Rows at which efforts act, in any number not below the degrees of freedom; by default the coordinates.
-    criterion, effort_limits
-        Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
+    applied, actuators, criterion, effort_limits
+        Loads along the path, and rows at which efforts act, as in `Trajectory.on`.
 
     Returns
     -------
