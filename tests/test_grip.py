@@ -549,7 +549,6 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong solutions of a solver raise an error."""
-    from kic.grasp import grip
     from kic.numerics import conic_programs as conic
 
     c, _ = arms()
@@ -563,7 +562,7 @@ def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     with raises(kic.SingularError, failed=[()]):
         kic.grip_forces(c, [0, -6, 0])
     monkeypatch.undo()
-    monkeypatch.setattr(grip, "solve_feasible", lambda p: np.ones(len(p.cost)))
+    monkeypatch.setattr(conic, "solve_feasible", lambda p: np.ones(len(p.cost)))
     with raises(kic.SingularError, contacts=("1", "2")) as caught:
         kic.grip_forces(c, [0, -6, 0])
     assert caught.value.residual > 0.1

@@ -17,16 +17,9 @@ import numpy as np
 
 from kic.errors import MemberError, SingularError
 from kic.grasp.contacts import NORMAL, ContactSet
+from kic.numerics import conic_programs as conic
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
-from kic.numerics.conic_programs import (
-    CONE_TIGHTENING_MAX,
-    EQUALITY_RTOL,
-    Program,
-    cone_margins,
-    deepest_point,
-    orthonormal_rows,
-)
 from kic.numerics.display import Printable, Summary
 
 # components of a direction below this share of the size of the grasp are shown as 0
@@ -381,11 +374,11 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
     pinned = contacts.pinned[contacts.owner[counted]]
     G = grasp.map[:, counted]
     U, sigma, _ = np.linalg.svd(G)
-    rank = int((sigma > EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
+    rank = int((sigma > conic.EQUALITY_RTOL * sigma.max(initial=0.0)).sum())
     if rank < len(G):
         return _open_result(grasp, _simplest_direction(U[:, rank:]), True, counted)
     # pins resist in both senses; the other contacts must span the remaining wrenches
-    rest, press = null_space(G[:, pinned].T, rcond=EQUALITY_RTOL), G[:, ~pinned]
+    rest, press = null_space(G[:, pinned].T, rcond=conic.EQUALITY_RTOL), G[:, ~pinned]
     sizes = tuple(np.unique(contacts.owner[counted][~pinned], return_counts=True)[1].tolist())
     if not sizes:
         return _closed_result(grasp, counted, np.zeros(0), 1.0)
@@ -393,7 +386,7 @@ def _test_closure(grasp: SingleGrasp, counted: np.ndarray, edges: int | None) ->
         x, y, t = _deepest_balanced(rest.T @ press, np.eye(press.shape[1]), sizes)
     else:
         x, y, t = _deepest_in_pyramids(rest.T @ press, sizes, edges)
-    if t > CONE_TIGHTENING_MAX:
+    if t > conic.CONE_TIGHTENING_MAX:
         return _closed_result(grasp, counted, x * len(sizes), t * len(sizes))
     return _open_result(grasp, rest @ y, False, counted)
 
@@ -406,9 +399,9 @@ def _deepest_balanced(
     The forces are combinations of `generators`, whose coefficients lie in cones of these sizes.
     """
     N = generators.shape[1]
-    _, T = orthonormal_rows(E @ generators, np.zeros(len(E)))
-    program = Program(np.zeros(N), T @ E @ generators, np.zeros(len(T)), -np.eye(N), np.zeros(N), sizes)
-    found = deepest_point(program, bound=1.0)
+    _, T = conic.orthonormal_rows(E @ generators, np.zeros(len(E)))
+    program = conic.Program(np.zeros(N), T @ E @ generators, np.zeros(len(T)), -np.eye(N), np.zeros(N), sizes)
+    found = conic.deepest_point(program, bound=1.0)
     return generators @ found.x, T.T @ found.y, found.margin
 
 
@@ -419,8 +412,8 @@ def _deepest_in_pyramids(
     for around in (False, True):
         generators = _pyramids(sizes, edges, around)
         x, y, t = _deepest_balanced(E, generators, (1,) * generators.shape[1])
-        if around == (t <= CONE_TIGHTENING_MAX):
-            return x, y, t if around else float(cone_margins(x, sizes).min())
+        if around == (t <= conic.CONE_TIGHTENING_MAX):
+            return x, y, t if around else float(conic.cone_margins(x, sizes).min())
     raise SingularError(
         f"Pyramids of {edges} edges inside and around the cones disagree on force closure. Increase `edges`, "
         "or use method='cones'.",

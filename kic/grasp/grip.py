@@ -17,17 +17,9 @@ import numpy as np
 from kic.errors import InputError, LimitError, MemberError, SingularError, invalid
 from kic.grasp.contacts import ContactSet
 from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_grasps
+from kic.numerics import conic_programs as conic
 from kic.numerics.arguments import at_least, choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
-from kic.numerics.conic_programs import (
-    CONE_TIGHTENING_MAX,
-    EQUALITY_RTOL,
-    Program,
-    deepest_point,
-    orthonormal_rows,
-    solve,
-    solve_feasible,
-)
 from kic.numerics.display import Printable, Summary
 from kic.numerics.limits import bounds
 
@@ -103,7 +95,7 @@ class GripProgram:
 
     def program(
         self, active: np.ndarray, extras: bool = True
-    ) -> tuple[Program, list[tuple[str, str]], np.ndarray]:
+    ) -> tuple[conic.Program, list[tuple[str, str]], np.ndarray]:
         """Build the program of feasible forces, without cost; return it, its blocks, and T of its equalities.
 
         Raise `SingularError` if the equalities are inconsistent.
@@ -113,8 +105,8 @@ class GripProgram:
         extra = [] if self.added is None else [self.added[:, None] / self._added_size]
         G = np.concatenate([G, *extra], axis=1)
         N = G.shape[1]
-        remainder, T = orthonormal_rows(G, -self.load)
-        if np.linalg.norm(remainder) > EQUALITY_RTOL:
+        remainder, T = conic.orthonormal_rows(G, -self.load)
+        if np.linalg.norm(remainder) > conic.EQUALITY_RTOL:
             y = -remainder / np.linalg.norm(remainder)
             raise self.unresisted(y, "in either sense, ")
         rows = np.zeros((len(self._rows), N))
@@ -123,8 +115,8 @@ class GripProgram:
         level = (low == high) if extras else np.zeros(len(low), dtype=bool)
         if level.any():
             both = np.concatenate([G, rows[level]])
-            remainder, T = orthonormal_rows(both, np.concatenate([-self.load, high[level]]))
-            if np.linalg.norm(remainder) > EQUALITY_RTOL * (1 + np.abs(high[level]).max()):
+            remainder, T = conic.orthonormal_rows(both, np.concatenate([-self.load, high[level]]))
+            if np.linalg.norm(remainder) > conic.EQUALITY_RTOL * (1 + np.abs(high[level]).max()):
                 fixed = [("limit", n) for n, at in zip(self.joints, level, strict=True) if at]
                 raise self._infeasibility(active, fixed)
         E, e = np.concatenate([G, rows[level]]), np.concatenate([-self.load, high[level]])
@@ -149,9 +141,9 @@ class GripProgram:
         A = np.concatenate([np.zeros((0, N)), *(a for a, _, _ in blocks)])
         h = np.concatenate([np.zeros(0), *(bound for _, bound, _ in blocks)])
         sizes = tuple(len(a) for a, _, _ in blocks)
-        return Program(np.zeros(N), T @ E, T @ e, A, h, sizes), [name for _, _, name in blocks], T
+        return conic.Program(np.zeros(N), T @ E, T @ e, A, h, sizes), [name for _, _, name in blocks], T
 
-    def interior(self) -> tuple[np.ndarray, Program]:
+    def interior(self) -> tuple[np.ndarray, conic.Program]:
         """Return the contacts that can carry load, and their program, which has points inside all cones.
 
         Raise `SingularError` if there is no such program.
@@ -161,10 +153,10 @@ class GripProgram:
             program, names, _ = self.program(active)
             if not program.sizes:
                 return active, program
-            deepest = deepest_point(program)
-            if deepest.margin > CONE_TIGHTENING_MAX:
+            deepest = conic.deepest_point(program)
+            if deepest.margin > conic.CONE_TIGHTENING_MAX:
                 return active, program
-            if deepest.margin < -CONE_TIGHTENING_MAX:
+            if deepest.margin < -conic.CONE_TIGHTENING_MAX:
                 multiplier = deepest.z[program.starts]
                 binding = multiplier > GRIP_MULTIPLIER_RTOL * multiplier.max()
                 names = [name for name, at in zip(names, binding, strict=True) if at]
@@ -172,18 +164,18 @@ class GripProgram:
             idle = self._idle_contacts(program, names)
             active = active & ~np.isin(np.array(self.grasp.contacts.names), idle)
 
-    def _idle_contacts(self, program: Program, names: list[tuple[str, str]]) -> list[str]:
+    def _idle_contacts(self, program: conic.Program, names: list[tuple[str, str]]) -> list[str]:
         """Return contacts that cannot carry load; raise an error if limits allow no margin."""
         blocks = range(len(names))
-        margins = [deepest_point(program, np.array([b])).margin for b in blocks]
-        stuck = [b for b in blocks if margins[b] <= CONE_TIGHTENING_MAX]
+        margins = [conic.deepest_point(program, np.array([b])).margin for b in blocks]
+        stuck = [b for b in blocks if margins[b] <= conic.CONE_TIGHTENING_MAX]
         idle = [names[b][1] for b in stuck]
         if stuck and all(names[b][0] == "contact" for b in stuck):
             # largest sum of their normal forces, bounded by 1
             total = -program.A[program.starts[stuck]].sum(axis=0)
             A, h = np.concatenate([program.A, [total]]), np.append(program.h, 1.0)
             largest = replace(program, cost=-total, A=A, h=h, sizes=(*program.sizes, 1))
-            if total @ solve(largest)[0] <= IDLE_FORCE_RTOL:
+            if total @ conic.solve(largest)[0] <= IDLE_FORCE_RTOL:
                 return idle
         what = ", ".join(dict.fromkeys(f"{kind} {name}".strip() for kind, name in (names[b] for b in stuck)))
         message = (
@@ -195,8 +187,8 @@ class GripProgram:
     def _infeasibility(self, active: np.ndarray, names: list[tuple[str, str]]) -> MemberError:
         """Return the error for a load that the contacts, or the named limits, do not allow."""
         program, _, T = self.program(active, extras=False)
-        unlimited = deepest_point(program)
-        if unlimited.margin < -CONE_TIGHTENING_MAX:
+        unlimited = conic.deepest_point(program)
+        if unlimited.margin < -conic.CONE_TIGHTENING_MAX:
             return self.unresisted(T.T @ unlimited.y, "")
         joints, pressed = (
             tuple(dict.fromkeys(name for kind, name in names if kind == what)) for what in ("limit", "least")
@@ -248,14 +240,18 @@ class GripProgram:
         keep, contacts = self.columns(active), self.grasp.contacts
         whole = np.zeros(len(keep))
         if keep.any():
-            whole[keep] = solve_feasible(self._with_cost(program, active, criterion))[: keep.sum()]
+            whole[keep] = conic.solve_feasible(self._with_cost(program, active, criterion))[: keep.sum()]
         residual = float(np.linalg.norm(self.grasp.map @ whole + self.load))
         f = self.force * self.grasp.unit * whole
         margin = self.grasp.friction_margins(f)
         effort = self.fingers.own + self.fingers.J.T @ f
         within = np.clip(effort, self.fingers.low, self.fingers.high)
         off = float(np.abs(effort - within).max(initial=0.0)) / (1 + float(np.abs(effort).max(initial=0.0)))
-        if residual > EQUALITY_RTOL * (1 + np.abs(whole).max()) or margin.min() < 0 or off > EQUALITY_RTOL:
+        if (
+            residual > conic.EQUALITY_RTOL * (1 + np.abs(whole).max())
+            or margin.min() < 0
+            or off > conic.EQUALITY_RTOL
+        ):
             message = (
                 f"The solution has a relative residual of {residual:.1e} and a smallest margin of "
                 f"{float(margin.min()):.1e}, which is not accurate enough. Change contacts or limits."
@@ -263,7 +259,7 @@ class GripProgram:
             raise SingularError(message, residual=residual, contacts=contacts.names)
         return {"force": f, "margin": margin, "effort": within}
 
-    def _with_cost(self, p: Program, active: np.ndarray, criterion: str) -> Program:
+    def _with_cost(self, p: conic.Program, active: np.ndarray, criterion: str) -> conic.Program:
         """Return the program with the cost of a criterion."""
         keep, contacts = self.columns(active), self.grasp.contacts
         if criterion == "minimum norm":
@@ -286,23 +282,26 @@ class GripProgram:
         A = np.concatenate(blocks)
         h = np.append(p.h, np.zeros(len(A) - len(p.h)))
         E = np.concatenate([p.E, np.zeros((len(p.e), 1))], axis=1)
-        return Program(np.append(np.zeros(N), 1.0), E, p.e, A, h, tuple(sizes))
+        return conic.Program(np.append(np.zeros(N), 1.0), E, p.e, A, h, tuple(sizes))
 
     def largest_amount(self) -> float:
         """Return the largest multiple of the direction that can be added to a feasible load."""
         program, _, _ = self.program(np.ones(len(self.pinned), dtype=bool))
-        if deepest_point(program, np.array([len(program.sizes) - 1])).margin <= CONE_TIGHTENING_MAX:
+        if (
+            conic.deepest_point(program, np.array([len(program.sizes) - 1])).margin
+            <= conic.CONE_TIGHTENING_MAX
+        ):
             return 0.0
         _, program = self.interior()
         last = np.eye(len(program.cost))[-1]
         # a feasible direction of recession that increases the amount makes it unbounded
         E, e = np.concatenate([program.E, [last]]), np.append(np.zeros(len(program.e)), 1.0)
-        remainder, T = orthonormal_rows(E, e)
-        if np.linalg.norm(remainder) <= EQUALITY_RTOL:
+        remainder, T = conic.orthonormal_rows(E, e)
+        if np.linalg.norm(remainder) <= conic.EQUALITY_RTOL:
             onward = replace(program, E=T @ E, e=T @ e, h=np.zeros(len(program.h)))
-            if deepest_point(onward).margin >= -CONE_TIGHTENING_MAX:
+            if conic.deepest_point(onward).margin >= -conic.CONE_TIGHTENING_MAX:
                 return np.inf
-        return float(solve_feasible(replace(program, cost=-last))[-1]) * self.force / self._added_size
+        return float(conic.solve_feasible(replace(program, cost=-last))[-1]) * self.force / self._added_size
 
 
 class GripProblem:

@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError
-from kic.plotting.figures import (
-    BLUE,
-    INK,
-    ORANGE,
-    VERMILION,
-    Picture,
-    axis_label,
-    check_width,
-    literal,
-    matplotlib_part,
-    new_figure,
-    style,
-)
+from kic.plotting import figures
+from kic.plotting.figures import INK, Picture, axis_label, literal, style
 
 # percentage at either end that may be outliers; they are cut off if the range of all values exceeds this
 # multiple of the range of the others
@@ -29,7 +18,7 @@ OUTLIER_PERCENT, OUTLIER_RANGE_FACTOR = 2.0, 2.0
 COLOUR_MAP = "viridis"
 # cells that are not reached; colours and dashes of singular curves
 _HATCHED = {"facecolor": "#ececec", "edgecolor": "#b4b4b4", "hatch": "/////", "linewidth": 0}
-_SINGULAR_STYLES = ((VERMILION, "-"), (ORANGE, "--"))
+_SINGULAR_STYLES = ((figures.VERMILION, "-"), (figures.ORANGE, "--"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +61,9 @@ def draw_map(
     colours, `contours` is the approximate number of contour lines and `width` is in inches.
     """
     with style():
-        Patch = matplotlib_part("patches").Patch
+        Patch = figures.matplotlib_part("patches").Patch
         equal_scales = x.unit == y.unit and x.unit != "rad"
-        figure = new_figure(check_width(width), width * 0.95)
+        figure = figures.new_figure(figures.check_width(width), width * 0.95)
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=y.label, title=literal(title))
         # hatch the background; reached cells cover it
@@ -84,7 +73,7 @@ def draw_map(
         low, high, extend = colour_limits(values[known], bounds)
         empty = reached & ~known
         if empty.any():
-            white = matplotlib_part("colors").ListedColormap(["#ffffff"])
+            white = figures.matplotlib_part("colors").ListedColormap(["#ffffff"])
             _cells(axes, x, y, np.where(empty, 0.0, np.nan), cmap=white)
             i, j = np.nonzero(empty)
             axes.plot(x.values[i], y.values[j], ".", color=INK, ms=1.2, mew=0, zorder=3)
@@ -92,7 +81,7 @@ def draw_map(
         mesh = _cells(axes, x, y, np.where(known, values, np.nan), cmap=COLOUR_MAP, vmin=low, vmax=high)
         bar = figure.colorbar(mesh, ax=axes, label=label, extend=extend, shrink=0.9 if equal_scales else 1.0)
         if contours and min(values.shape) > 1 and high > low:
-            ticker = matplotlib_part("ticker")
+            ticker = figures.matplotlib_part("ticker")
             levels = ticker.MaxNLocator(contours).tick_values(low, high)
             levels = levels[(levels > low) & (levels < high)]
             if len(levels):
@@ -103,7 +92,7 @@ def draw_map(
             if has_both_signs(side):
                 line = {"linewidths": 1.6, "linestyles": dash, "colors": colour}
                 axes.contour(x.values, y.values, np.ma.masked_invalid(side).T, [0.0], **line)
-                handle = matplotlib_part("lines").Line2D([], [], color=colour, lw=1.6, ls=dash)
+                handle = figures.matplotlib_part("lines").Line2D([], [], color=colour, lw=1.6, ls=dash)
                 handle.set_label(literal(name))
                 legend.append(handle)
         axes.set_xlim(np.sort(x.edges[[0, -1]]))
@@ -125,10 +114,10 @@ def draw_line(
 ) -> Picture:
     """Plot values over one axis (n,); unreached intervals are hatched and singular positions marked."""
     with style():
-        figure = new_figure(check_width(width), width * 0.7)
+        figure = figures.new_figure(figures.check_width(width), width * 0.7)
         axes = figure.add_subplot()
         axes.set(xlabel=x.label, ylabel=label, title=literal(title))
-        axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=BLUE)
+        axes.plot(x.values, np.where(np.isfinite(values), values, np.nan), color=figures.BLUE)
         legend: list[Any] = []
         edges = x.edges
         for first, last in true_runs(~reached):

@@ -7,27 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.plotting import symbols as sym
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import INK
-from kic.plotting.symbols import (
-    BOLD,
-    DRIVEN,
-    FINE,
-    FLOOR,
-    INK_RGBA,
-    LINE,
-    WHITE,
-    Shape,
-    Symbols,
-    arrow_head,
-    belt_outline,
-    circle,
-    gear_outline,
-    perpendicular,
-    rgba,
-    rim_radius,
-    zigzag,
-)
+from kic.plotting.symbols import BOLD, DRIVEN, FINE, FLOOR, LINE, Shape, Symbols, circle, rgba
 from kic.plotting.view import View
 
 # layers in painting order; faces hide no ground, and joints cover the links that they connect
@@ -114,14 +97,14 @@ class PlanarSymbols(Symbols):
     def _rod(self, mark: Mark, p: np.ndarray) -> None:
         self._line(mark, p, _ROD, BOLD)
         for end in p:
-            self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
+            self._put(mark, end + 0.55 * self.size * circle(), _JOINT, rgba(sym.WHITE), width=LINE)
 
     def _ram(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a cylinder with its piston rod between two pins."""
         shortest = float(np.linalg.norm(p[1] - p[0])) + min(0.0, *mark.travel)
         self._barrel(mark, p, 0.1 * shortest, 0.62 * shortest)
         for pin in p:
-            self._put(mark, pin + 0.55 * self.size * circle(), _JOINT, rgba(WHITE), width=LINE)
+            self._put(mark, pin + 0.55 * self.size * circle(), _JOINT, rgba(sym.WHITE), width=LINE)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
         """Draw the rod of a sliding block; that of a yoke extends to both sides."""
@@ -153,7 +136,7 @@ class PlanarSymbols(Symbols):
 
     def _strip(self, a: np.ndarray, b: np.ndarray, half: float) -> np.ndarray:
         d = (b - a) / np.linalg.norm(b - a)
-        across = half * self.size * perpendicular(d)
+        across = half * self.size * sym.perpendicular(d)
         return np.stack([a + across, b + across, b - across, a - across])
 
     def _along(self, mark: Mark) -> np.ndarray:
@@ -163,7 +146,7 @@ class PlanarSymbols(Symbols):
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
         r = self.size
         stand = [self._pedestal(mark, p[0])] if mark.grounded else []
-        face = rgba(DRIVEN) if mark.driven else rgba(WHITE)
+        face = rgba(DRIVEN) if mark.driven else rgba(sym.WHITE)
         self._put(mark, p[0] + r * circle(), _BODY, face, named=True, sub=_ON_BLOCK)
         if mark.driven:
             self._turn(mark, p[0], float(np.sign(mark.directions[0] @ self.view.toward)), stand)
@@ -178,14 +161,14 @@ class PlanarSymbols(Symbols):
 
     def _fixed(self, mark: Mark, p: np.ndarray) -> None:
         square = 0.6 * self.size * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        self._put(mark, p[0] + square, _BODY, INK_RGBA, named=True, sub=_ON_BLOCK)
+        self._put(mark, p[0] + square, _BODY, sym.INK_RGBA, named=True, sub=_ON_BLOCK)
         if mark.grounded:
             self._hatch(mark, p[0], np.array([0.0, -1.0]), 2.0)
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a block; on ground it slides along a rail."""
         axis, r = self._along(mark), self.size
-        across = perpendicular(axis)
+        across = sym.perpendicular(axis)
         if mark.grounded:
             if across[1] > 1e-9 or (abs(across[1]) <= 1e-9 and across[0] < 0):
                 across = -across
@@ -205,7 +188,7 @@ class PlanarSymbols(Symbols):
     def _arrow(self, mark: Mark, line: np.ndarray) -> None:
         length = 1.5 * self.size
         colour = rgba(DRIVEN)
-        tip = arrow_head(line[-1], line[-1] - line[-2], length)
+        tip = sym.arrow_head(line[-1], line[-1] - line[-2], length)
         self._put(mark, tip, _SIGN, colour, None, closed=True)
         shaft = line[:-1] if len(line) > 2 else np.stack([line[0], tip[2]])
         self._line(mark, shaft, _SIGN, BOLD, colour)
@@ -247,12 +230,12 @@ class PlanarSymbols(Symbols):
                     _DOWN[0] if stands else _freest_direction(_DOWN, taken, _FREE_COS_MAX)
                 )
             down = self._pedestal_directions[key]
-        across = perpendicular(down)
+        across = sym.perpendicular(down)
         foot = p + 2.6 * r * down
         corners = np.stack(
             [p + 0.7 * r * across, foot + 1.5 * r * across, foot - 1.5 * r * across, p - 0.7 * r * across]
         )
-        self._put(mark, corners, _GROUND + 0.5, rgba(WHITE))
+        self._put(mark, corners, _GROUND + 0.5, rgba(sym.WHITE))
         self._hatch(mark, foot, down, 2.3)
         return down
 
@@ -265,7 +248,7 @@ class PlanarSymbols(Symbols):
         self, mark: Mark, middle: np.ndarray, down: np.ndarray, half: float, line: bool = True
     ) -> None:
         """Draw hatching below a ground line."""
-        r, across = self.size, perpendicular(down)
+        r, across = self.size, sym.perpendicular(down)
         if line:
             ends = middle + np.outer([-half * r, half * r], across)
             self._line(mark, ends, _GROUND + 0.6, BOLD)
@@ -276,12 +259,12 @@ class PlanarSymbols(Symbols):
             self._line(mark, np.stack([a, b]), _GROUND, FINE)
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
-        self._line(mark, zigzag(p[0], p[1], 1.2 * self.size), _ROD)
+        self._line(mark, sym.zigzag(p[0], p[1], 1.2 * self.size), _ROD)
 
     def _dashpot(self, mark: Mark, p: np.ndarray) -> None:
         a, b = p[0] + 0.4 * (p[1] - p[0]), p[0] + 0.6 * (p[1] - p[0])
         self._line(mark, np.stack([p[0], p[1]]), _ROD)
-        self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(WHITE))
+        self._put(mark, self._strip(a, b, 0.9), _ROD + 0.5, rgba(sym.WHITE))
 
     def _wheel(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a pulley with its rim, or a gear with teeth and its pitch circle as a chain line."""
@@ -291,10 +274,12 @@ class PlanarSymbols(Symbols):
             return
         teeth = int(mark.sizes[1])
         along = self.view.project(mark.directions[1])
-        outline = gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, perpendicular(along)])
+        outline = sym.gear_outline(radius, teeth, mark.sizes[2]) @ np.stack([along, sym.perpendicular(along)])
         if teeth < 0:
-            self._put(mark, p[0] + rim_radius(radius, teeth) * circle(96), _WHEEL, face, rim, FINE, sub=-1)
-        self._put(mark, p[0] + outline, _WHEEL, face if teeth > 0 else rgba(WHITE), rim, FINE)
+            self._put(
+                mark, p[0] + sym.rim_radius(radius, teeth) * circle(96), _WHEEL, face, rim, FINE, sub=-1
+            )
+        self._put(mark, p[0] + outline, _WHEEL, face if teeth > 0 else rgba(sym.WHITE), rim, FINE)
         count = max(8, round(2 * np.pi * radius * self.points / _CHAIN_PERIOD_PT))
         for k in range(count):
             for start, span in ((0.0, 0.6), (0.77, 0.06)):
@@ -305,7 +290,7 @@ class PlanarSymbols(Symbols):
         """Draw an open belt around both pulleys."""
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
-        path = belt_outline(mark.sizes, between) @ np.stack([d / between, perpendicular(d / between)])
+        path = sym.belt_outline(mark.sizes, between) @ np.stack([d / between, sym.perpendicular(d / between)])
         self._put(mark, p[0] + path, _ROD, None, rgba(INK), BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
@@ -318,15 +303,15 @@ class PlanarSymbols(Symbols):
             # rounded ends of bodies stay above the ground line
             self._hatch(mark, p[0] + 0.6 * self.size * n, n, 2.6)
         else:
-            tangent = 1.8 * self.size * np.outer([-1, 1], perpendicular(n))
+            tangent = 1.8 * self.size * np.outer([-1, 1], sym.perpendicular(n))
             self._line(mark, p[0] + tangent, _JOINT, BOLD)
-        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, INK_RGBA, named=True)
+        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, sym.INK_RGBA, named=True)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, rgba(WHITE), named=True)
+        self._put(mark, p[0] + 0.6 * self.size * circle(), _JOINT, rgba(sym.WHITE), named=True)
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
-        self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, INK_RGBA, None, named=True)
+        self._put(mark, p[0] + 0.5 * self.size * circle(32), _DOT, sym.INK_RGBA, None, named=True)
 
     def _frame(self, mark: Mark, p: np.ndarray) -> None:
         self._axes(mark, p[0], _SIGN)

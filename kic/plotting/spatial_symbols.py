@@ -8,32 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from kic.plotting import symbols as sym
 from kic.plotting.depth_sort import depth_sorted
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import INK
 from kic.plotting.link_shapes import hull
-from kic.plotting.symbols import (
-    BOLD,
-    DRIVEN,
-    FINE,
-    FLOOR,
-    INK_RGBA,
-    LINE,
-    STEEL,
-    WHITE,
-    Colour,
-    Shape,
-    Symbols,
-    arrow_head,
-    belt_outline,
-    circle,
-    gear_outline,
-    perpendicular,
-    perpendicular_axes,
-    rgba,
-    rim_radius,
-    zigzag,
-)
+from kic.plotting.symbols import DRIVEN, FLOOR, STEEL, Colour, Shape, Symbols, circle, rgba
 from kic.plotting.view import View
 
 _RIM_WIDTH = 0.6  # points
@@ -88,10 +68,10 @@ class SpatialSymbols(Symbols):
         length, radius = float(np.linalg.norm(d)), half * self.size
         near = self.view.depth(np.stack([a, b]))
         if length < 0.05 * self.size:
-            self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=FINE)
+            self._put(mark, flat[0] + radius * circle(24), float(near.max()), colour, width=sym.FINE)
             return
         along = d / length
-        across = radius * perpendicular(along)
+        across = radius * sym.perpendicular(along)
         pieces = int(np.clip(np.ceil(length / (3 * self.size)), 1, _BAR_PIECES_MAX))
         t = np.linspace(0, 1, pieces + 1)
         over = 0.02 * length / pieces * along
@@ -121,7 +101,7 @@ class SpatialSymbols(Symbols):
         near = float(self.view.depth(centre)) + _FRONT_OFFSET * self.size
         self._put(mark, flat + r * circle(), near, rgba(STEEL), named=named)
         highlight = flat + r * (0.42 * circle(24) + np.array([-0.3, 0.32]))
-        self._put(mark, highlight, near, rgba(WHITE), None, sub=1)
+        self._put(mark, highlight, near, rgba(sym.WHITE), None, sub=1)
 
     def _cylinder(
         self,
@@ -134,7 +114,7 @@ class SpatialSymbols(Symbols):
         named: bool = True,
     ) -> None:
         r = self.size
-        ring = radius * r * circle(40) @ perpendicular_axes(axis)
+        ring = radius * r * circle(40) @ sym.perpendicular_axes(axis)
         ends = [centre - half * r * axis, centre + half * r * axis]
         if axis @ self.view.toward < 0:
             ends = ends[::-1]
@@ -175,10 +155,10 @@ class SpatialSymbols(Symbols):
         foot = p + (1.3 if upright else reach) * r * down
         if not upright:
             self._bar(mark, p, foot, 0.5, rgba(STEEL))
-        sides = 1.9 * r * perpendicular_axes(down)
+        sides = 1.9 * r * sym.perpendicular_axes(down)
         plate = foot + _SQUARE @ sides
         depth = float(self.view.depth(foot)) - 1.5 * r
-        self._put(mark, plate, depth, rgba(FLOOR), width=LINE)
+        self._put(mark, plate, depth, rgba(FLOOR), width=sym.LINE)
         self._strokes(mark, foot, sides, depth)
 
     def _ground(self, mark: Mark, p: np.ndarray, axis: np.ndarray | None = None) -> None:
@@ -192,7 +172,7 @@ class SpatialSymbols(Symbols):
             start = max(-1.0, x - 1), max(-1.0, -x - 1)
             end = min(1.0, x + 1), min(1.0, 1 - x)
             stroke = middle + np.array([start, end]) @ sides
-            self._line(mark, stroke, near, FINE, sub=1)
+            self._line(mark, stroke, near, sym.FINE, sub=1)
 
     def draw(self, marks: Sequence[Mark]) -> list[Shape]:
         """Return shapes of all marks of one configuration in painting order."""
@@ -246,7 +226,7 @@ class SpatialSymbols(Symbols):
         colour = rgba(DRIVEN, 0.25) if mark.driven else self._colour(mark) if mark.body else rgba(FLOOR)
         self._bar(mark, start, middle, 0.75, colour)
         near, far = (start, middle) if self.view.depth(start) > self.view.depth(middle) else (middle, start)
-        ring = 0.75 * self.size * circle(32) @ perpendicular_axes(u)
+        ring = 0.75 * self.size * circle(32) @ sym.perpendicular_axes(u)
         for end in (far, near):
             depth = float(self.view.depth(end)) + 0.3 * self.size
             face = rgba(DRIVEN, 0.5) if mark.driven else rgba(FLOOR)
@@ -274,7 +254,7 @@ class SpatialSymbols(Symbols):
                     continue
                 edge = p[[c for m, c in enumerate(corners) if m != n]]
                 seen = max(facing[k], facing[other]) > 0
-                style = (LINE, INK_RGBA) if seen else (FINE, rgba(INK, 0.6))
+                style = (sym.LINE, sym.INK_RGBA) if seen else (sym.FINE, rgba(INK, 0.6))
                 self._line(mark, edge, None, *style)
 
     def _revolute(self, mark: Mark, p: np.ndarray) -> None:
@@ -289,7 +269,7 @@ class SpatialSymbols(Symbols):
         """Draw the axis of a joint slightly beyond both ends."""
         for side in (1.3, -1.3):
             line = p + self.size * np.outer([side, 2.1 * side], axis)
-            self._line(mark, line, None, FINE)
+            self._line(mark, line, None, sym.FINE)
 
     def _turn(self, mark: Mark, p: np.ndarray, axis: np.ndarray) -> None:
         """Draw an arrow around the axis, at the visible end or at the end away from ground."""
@@ -303,15 +283,15 @@ class SpatialSymbols(Symbols):
         # a circle seen edge-on would be a line
         open_ = float(axis @ self.view.toward)
         open_ = np.copysign(max(abs(open_), _ARROW_ASPECT_MIN), open_)
-        turn = np.stack([-perpendicular(along), open_ * along])
+        turn = np.stack([-sym.perpendicular(along), open_ * along])
         centre = p + side * 2.0 * r * axis
         middle, depth = self.view.project(centre), float(self.view.depth(centre))
         # open to the front, since it has the colour of the joint; half of it is behind the joint
         for start, span, near in ((-0.5, 0.5, 2.2 * r), (0.0, np.pi, -0.5 * r), (np.pi, 0.8, 2.2 * r)):
             flat = middle + 1.6 * r * circle(24, start, span) @ turn
-            self._line(mark, flat, depth + near, LINE + 0.1, rgba(DRIVEN))
+            self._line(mark, flat, depth + near, sym.LINE + 0.1, rgba(DRIVEN))
         tip = middle + 1.6 * r * circle(2, np.pi + 0.8, 0.35) @ turn
-        self._put(mark, arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
+        self._put(mark, sym.arrow_head(tip[1], tip[1] - tip[0], r), depth + 2.2 * r, rgba(DRIVEN), None)
 
     def _cylindrical(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.directions[0]
@@ -338,7 +318,7 @@ class SpatialSymbols(Symbols):
 
     def _prismatic(self, mark: Mark, p: np.ndarray) -> None:
         axis = mark.directions[0]
-        one, two = perpendicular_axes(axis)
+        one, two = sym.perpendicular_axes(axis)
         r = self.size
         if mark.grounded:
             ends = p[0] + np.outer([-6 * r, 6 * r], axis)
@@ -355,8 +335,8 @@ class SpatialSymbols(Symbols):
             line = p[0] + 2.3 * r * across + np.outer([-2.2 * r, 2.2 * r], axis)
             depth = float(self.view.depth(p[0])) + 2 * r
             flat = self.view.project(line)
-            self._line(mark, flat, depth, LINE + 0.1, rgba(DRIVEN))
-            self._put(mark, arrow_head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
+            self._line(mark, flat, depth, sym.LINE + 0.1, rgba(DRIVEN))
+            self._put(mark, sym.arrow_head(flat[1], flat[1] - flat[0], 1.2 * r), depth, rgba(DRIVEN), None)
 
     def _anchor(self, mark: Mark, p: np.ndarray) -> None:
         """Draw ground at the end of a spring or a rod, away from its other end."""
@@ -366,7 +346,7 @@ class SpatialSymbols(Symbols):
 
     def _coil(self, mark: Mark, p: np.ndarray) -> None:
         flat, depth = self.view.project(p), self.view.depth(p)
-        wire = zigzag(flat[0], flat[1], 1.2 * self.size)
+        wire = sym.zigzag(flat[0], flat[1], 1.2 * self.size)
         # windings are sorted independently, since they may pass other shapes on both sides
         for one, other in pairwise(wire):
             share = np.linalg.norm((one + other) / 2 - flat[0]) / np.linalg.norm(flat[1] - flat[0])
@@ -381,17 +361,17 @@ class SpatialSymbols(Symbols):
         """Draw a pulley as a disc, a gear with teeth."""
         colour = self._colour(mark, 0.45)
         if len(mark.sizes) == 1:
-            ring = mark.sizes[0] * circle(96) @ perpendicular_axes(mark.directions[0])
+            ring = mark.sizes[0] * circle(96) @ sym.perpendicular_axes(mark.directions[0])
         else:
             axis, along = mark.directions
             radius, teeth, phase = mark.sizes
             axes = np.stack([along, np.cross(axis, along)])
-            ring = gear_outline(radius, int(teeth), phase) @ axes
+            ring = sym.gear_outline(radius, int(teeth), phase) @ axes
             if teeth < 0:  # a ring is a polygon with a slit, and outlines without it
-                rim = rim_radius(radius, int(teeth)) * circle(97, 0.0, 2 * np.pi - 1e-9) @ axes
+                rim = sym.rim_radius(radius, int(teeth)) * circle(97, 0.0, 2 * np.pi - 1e-9) @ axes
                 self._face(mark, p[0] + np.concatenate([rim, ring[::-1], ring[-1:]]), colour, None)
                 for line in (np.concatenate([ring, ring[:1]]), rim):
-                    self._line(mark, p[0] + line, None, FINE, rgba(INK, 0.3))
+                    self._line(mark, p[0] + line, None, sym.FINE, rgba(INK, 0.3))
                 return
         self._face(mark, p[0] + ring, colour, rgba(INK, 0.3))
 
@@ -400,9 +380,9 @@ class SpatialSymbols(Symbols):
         d = p[1] - p[0]
         between = float(np.linalg.norm(d))
         axes = np.stack([d / between, np.cross(mark.directions[0], d / between)])
-        path = p[0] + belt_outline(mark.sizes, between) @ axes
+        path = p[0] + sym.belt_outline(mark.sizes, between) @ axes
         for one, other in zip(path, np.roll(path, -1, axis=0), strict=True):
-            self._line(mark, np.stack([one, other]), None, BOLD)
+            self._line(mark, np.stack([one, other]), None, sym.BOLD)
 
     def _tie(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a coupling with general ratios in front of the joints."""
@@ -411,19 +391,21 @@ class SpatialSymbols(Symbols):
     def _touch(self, mark: Mark, p: np.ndarray) -> None:
         """Draw a contact with its tangent plane, hatched on ground."""
         normal = mark.directions[0]
-        sides = 1.7 * self.size * perpendicular_axes(normal)
+        sides = 1.7 * self.size * sym.perpendicular_axes(normal)
         plane = p[0] + _SQUARE @ sides
         depth = float(self.view.depth(p[0]))
-        self._put(mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=FINE)
+        self._put(
+            mark, plane, depth - self.size if mark.grounded else depth, rgba(FLOOR, 0, 0.8), width=sym.FINE
+        )
         if mark.grounded:
             self._strokes(mark, p[0], sides, depth - self.size)
-        self._disc(mark, p[0], 1.0, INK_RGBA)
+        self._disc(mark, p[0], 1.0, sym.INK_RGBA)
 
     def _lifted(self, mark: Mark, p: np.ndarray) -> None:
-        self._disc(mark, p[0], 1.0, rgba(WHITE))
+        self._disc(mark, p[0], 1.0, rgba(sym.WHITE))
 
     def _dot(self, mark: Mark, p: np.ndarray) -> None:
-        self._disc(mark, p[0], 1.2, INK_RGBA, None, 32)
+        self._disc(mark, p[0], 1.2, sym.INK_RGBA, None, 32)
 
     def _disc(
         self,
@@ -431,7 +413,7 @@ class SpatialSymbols(Symbols):
         centre: np.ndarray,
         toward: float,
         face: Colour,
-        edge: Colour | None = INK_RGBA,
+        edge: Colour | None = sym.INK_RGBA,
         count: int = 48,
     ) -> None:
         """Add a small disc, moved by `toward` radii of a joint toward the viewer."""

@@ -27,19 +27,8 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import at_least, instance, integer
 from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.polynomials import allowed, united
-from kic.trajectory.path_constraints import (
-    ConstraintFactory,
-    PathConstraints,
-    PathSamples,
-    constraint_factories,
-    intersection,
-    named,
-    path_constraints,
-    sample_path,
-    static_violation,
-    voltage_rows,
-    voltage_speed_intervals,
-)
+from kic.trajectory import path_constraints as pc
+from kic.trajectory.path_constraints import ConstraintFactory, PathConstraints, PathSamples
 from kic.trajectory.trajectory import Trajectory
 
 
@@ -96,7 +85,7 @@ def uniform(
     1.0
     """
     check_duration(trajectory)
-    highest, of = np.inf, named(trajectory, mechanism)
+    highest, of = np.inf, pc.named(trajectory, mechanism)
     given = (
         ("rate_limits", rate_limits),
         ("acceleration_limits", acceleration_limits),
@@ -113,10 +102,10 @@ def uniform(
     s = grid_points(trajectory, integer("samples", samples, 3), clustered=False)
     made = PathConstraints(())
     allowed_speeds = np.array([[0.0, np.inf]])
-    hooks = constraint_factories(rows)
+    hooks = pc.constraint_factories(rows)
     if effort_limits is not None or actuators is not None or hooks or any(others.values()):
-        made = path_constraints(
-            sample_path(trajectory, mechanism, near, s),
+        made = pc.path_constraints(
+            pc.sample_path(trajectory, mechanism, near, s),
             others.get("rate_limits"),
             others.get("acceleration_limits"),
             effort_limits,
@@ -125,8 +114,8 @@ def uniform(
         )
         allowed_speeds = allowed(*(np.concatenate(c) for c in zip(*_quadratics(made), strict=True)))
     if voltage_limits is not None:
-        allowed_speeds = intersection(
-            allowed_speeds, voltage_speed_intervals(trajectory, mechanism, near, s, voltage_limits)
+        allowed_speeds = pc.intersection(
+            allowed_speeds, pc.voltage_speed_intervals(trajectory, mechanism, near, s, voltage_limits)
         )
     allowed_speeds = allowed_speeds[allowed_speeds[:, 0] <= highest]
     speed = min(float(allowed_speeds[-1, 1]), highest) if len(allowed_speeds) else 0.0
@@ -135,7 +124,7 @@ def uniform(
             "No limit restricts this motion. Give limits for coordinates that move.", key="limits"
         )
     if not speed > 0:
-        why = static_violation(made, s, "t")
+        why = pc.static_violation(made, s, "t")
         if voltage_limits is not None and why is None:
             why = "the motors cannot hold the static load"
         raise InputError(
@@ -344,13 +333,13 @@ def fastest(
     check_duration(path)
     ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
     s = grid_points(path, integer("grid", grid, 3), clustered=True)
-    of = sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
+    of = pc.sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))
     _check_moving(of)
-    factories = constraint_factories(rows)
+    factories = pc.constraint_factories(rows)
     if voltage_limits is not None:
-        factories.append(voltage_rows(mechanism, voltage_limits))
+        factories.append(pc.voltage_rows(mechanism, voltage_limits))
     limits, middle = _ends_and_middles(
-        path_constraints(of, rate_limits, acceleration_limits, effort_limits, actuators, factories)
+        pc.path_constraints(of, rate_limits, acceleration_limits, effort_limits, actuators, factories)
     )
     if not (np.abs(limits.A) > 0).any():
         raise InputError(
@@ -540,7 +529,7 @@ class _Phase:
         return np.array(v)
 
     def _raise_infeasible(self, k: int) -> None:
-        why = static_violation(self._at(slice(k, k + 1)), self.s[k : k + 2], "s")
+        why = pc.static_violation(self._at(slice(k, k + 1)), self.s[k : k + 2], "s")
         if why is None:
             why = f"from s = {self.s[k]:.4g} no speed reaches the end with ṡ = {self.end:g}"
         raise InputError(
@@ -550,7 +539,7 @@ class _Phase:
         )
 
     def _raise_at_start(self, start: float, ranges: np.ndarray) -> None:
-        why = static_violation(self._at(slice(0, 1)), self.s[:2], "s")
+        why = pc.static_violation(self._at(slice(0, 1)), self.s[:2], "s")
         can = " or ".join(f"{low:.5g} to {high:.5g}" for low, high in ranges.tolist())
         raise InputError(
             f"The path cannot start with ṡ = {start:.5g}"
