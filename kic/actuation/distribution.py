@@ -19,7 +19,7 @@ from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arguments import by_name
 from kic.numerics.arrays import as_array, broadcast_batches, map_valid_members, numbers, real_array, scatter
 from kic.numerics.convex_programs import largest_feasible_share, minimize_largest_share, nearest
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.numerics.limits import bounds
 from kic.transfer.compiled_model import CompiledModel
 
@@ -123,7 +123,7 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class Distribution(Printable):
+class Distribution(Batched):
     """Efforts of actuators that produce a generalized effort: GᵀT = T_u.
 
     Attributes
@@ -155,6 +155,7 @@ class Distribution(Printable):
     """
 
     _one_line = ("actuators", "coordinates", "criterion", "batch")
+    _per_member = ("effort", 1)
 
     actuators: tuple[str, ...]
     coordinates: tuple[str, ...]
@@ -175,11 +176,6 @@ class Distribution(Printable):
             self.share = np.where(np.isnan(self.effort), np.nan, 0.0)
             np.divide(self.effort, limit, out=self.share, where=some)
             self.at_limit = (self.effort == bounds.lower) | (self.effort == bounds.upper)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.effort.shape[:-1]
 
     @property
     def stiffness(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from kic.errors import SingularError
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
-from kic.numerics.display import ROUNDOFF, Printable, Summary
+from kic.numerics.display import ROUNDOFF, Batched, Summary
 from kic.numerics.tolerances import EPS
 
 # rows of the basis below this, times the condition, are round-off
@@ -135,7 +135,7 @@ def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class InternalLoads(Printable):
+class InternalLoads(Batched):
     """Efforts of actuators that do no work in any motion: GᵀT = 0 with their coefficients G.
 
     Attributes
@@ -160,6 +160,7 @@ class InternalLoads(Printable):
     """
 
     _one_line = ("actuators", "coordinates", "criterion", "batch")
+    _per_member = ("basis", 2)
 
     actuators: tuple[str, ...]
     coordinates: tuple[str, ...]
@@ -168,11 +169,6 @@ class InternalLoads(Printable):
     G: np.ndarray
     H: np.ndarray
     _dual: np.ndarray
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.basis.shape[:-2]
 
     @property
     def dimension(self) -> int:

@@ -25,7 +25,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.products import form
 from kic.numerics.arguments import choice, entries, instance, integer
 from kic.numerics.arrays import as_array, broadcast_batches
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
 
 # parts of the dynamics, and the attributes that hold their tensors
@@ -101,7 +101,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitDynamics(Printable):
+class SplitDynamics(Batched):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
     `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones.
@@ -132,6 +132,7 @@ class SplitDynamics(Printable):
     """
 
     _one_line = ("coordinates", "dropped", "batch")
+    _per_member = ("G", 1)
 
     coordinates: tuple[str, ...]
     D_tran: np.ndarray
@@ -148,11 +149,6 @@ class SplitDynamics(Printable):
     def full_model(self) -> SplitDynamics:
         """Model before parts were dropped."""
         return self if self._full_model is None else self._full_model
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.G.shape[:-1]
 
     def H_tran(self, qd: Any) -> np.ndarray:
         """Return the translational Coriolis and centrifugal efforts (..., M) (31).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def add_rotors(
     ]
 
 
+@dataclass(eq=False, repr=False)
 class Contributions(Printable):
     """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
 
@@ -50,21 +52,12 @@ class Contributions(Printable):
 
     _one_line = ("bodies", "coordinates")
 
-    def __init__(
-        self,
-        bodies: tuple[str, ...],
-        coordinates: tuple[str, ...],
-        I_linear: np.ndarray,
-        I_angular: np.ndarray,
-        P_linear: np.ndarray,
-        P_angular: np.ndarray,
-    ) -> None:
-        self.bodies = bodies
-        self.coordinates = coordinates
-        self.I_linear = I_linear
-        self.I_angular = I_angular
-        self.P_linear = P_linear
-        self.P_angular = P_angular
+    bodies: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    I_linear: np.ndarray
+    I_angular: np.ndarray
+    P_linear: np.ndarray
+    P_angular: np.ndarray
 
     def summary(self) -> Summary:
         """Return a table of the contributions of each body to the diagonal of I*."""

@@ -12,7 +12,7 @@ from kic.errors import InputError, SingularError
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.products import contract, evaluate_form
 from kic.kinematics.scaling import composed
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 
 # largest effort without a motor, relative to the largest effort of the motion
 UNDRIVEN_RTOL = 1e-9
@@ -203,7 +203,7 @@ class DriveTrain:
         return MotorDemand(self.names, speed, torque, current, rate, voltage)
 
 
-class MotorDemand(Printable):
+class MotorDemand(Batched):
     """Speeds, torques, currents and voltages of the motors of a mechanism in a motion.
 
     Attributes
@@ -233,6 +233,7 @@ class MotorDemand(Printable):
     """
 
     _one_line = ("motors", "batch")
+    _per_member = ("torque", 1)
 
     def __init__(
         self,
@@ -247,11 +248,6 @@ class MotorDemand(Printable):
         self.speed, self.torque, self.current, self.current_rate, self.voltage = np.broadcast_arrays(
             speed, torque, current, current_rate, voltage
         )
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.torque.shape[:-1]
 
     @property
     def power(self) -> np.ndarray:

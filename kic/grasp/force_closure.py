@@ -20,7 +20,7 @@ from kic.grasp.contacts import NORMAL, ContactSet
 from kic.numerics import conic_programs as conic
 from kic.numerics.arguments import choice, instance, integer
 from kic.numerics.arrays import check_failures
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 
 # components of a direction below this share of the size of the grasp are shown as 0
 SHOWN_RTOL = 1e-6
@@ -197,7 +197,7 @@ def format_vector(a: np.ndarray, size: float) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class GraspClosure(Printable):
+class GraspClosure(Batched):
     """Closure of a grasp and its proof; made by `form_closure` and `force_closure`.
 
     Attributes
@@ -226,6 +226,7 @@ class GraspClosure(Printable):
     """
 
     _one_line = ("kind", "batch")
+    _per_member = ("ok", 0)
 
     kind: str
     contacts: ContactSet
@@ -236,11 +237,6 @@ class GraspClosure(Printable):
     twist: np.ndarray
     both: np.ndarray
     missing: tuple[str, ...]
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.ok.shape
 
     def __bool__(self) -> bool:
         """Return True if all members are closed; inconclusive members are not."""

@@ -34,11 +34,11 @@ from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
 from kic.numerics.arguments import is_function, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order, one_batch_axis
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.numerics.tolerances import RANK_RTOL
 
 
-class GraspMotion(Printable):
+class GraspMotion(Batched):
     """Motion of the fingers, contact loads and efforts for a motion of a held body.
 
     Attributes
@@ -80,6 +80,7 @@ class GraspMotion(Printable):
     """
 
     _one_line = ("body", "contacts", "coordinates", "batch")
+    _per_member = ("effort", 1)
 
     def __init__(
         self,
@@ -108,11 +109,6 @@ class GraspMotion(Printable):
         self.pulling, self.slipping = classify_contacts(
             self.normal_force, across, moment, bounds, pinned, small
         )
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.effort.shape[:-1]
 
     @property
     def feasible(self) -> np.ndarray:
@@ -155,7 +151,7 @@ _ROWS = CONTACT_ROWS["soft"]
 Choice = str | np.ndarray | Callable[["Grasp", np.ndarray], Any]
 
 
-class Grasp(Printable):
+class Grasp(Batched):
     """A body held by contacts: an object by fingers, or a trunk by legs on the ground.
 
     ``G f`` is the wrench of contact loads f on the object. The loads are those of the first body of each
@@ -208,6 +204,7 @@ class Grasp(Printable):
     """
 
     _one_line = ("body", "fingers", "coordinates", "batch")
+    _per_member = ("G", 2)
 
     def __init__(
         self,
@@ -338,11 +335,6 @@ class Grasp(Printable):
         wrench = np.concatenate([d * is_force, np.where(is_force, np.cross(arm, d), d)], axis=-1)
         sign = np.where(self._back, -1.0, 1.0)
         return np.swapaxes(wrench * sign[self._owner, None], -1, -2)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.G.shape[:-2]
 
     @property
     def _angular(self) -> np.ndarray:

@@ -20,7 +20,7 @@ from kic.grasp.force_closure import SingleGrasp, gather, map_members, single_gra
 from kic.numerics import conic_programs as conic
 from kic.numerics.arguments import at_least, choice, instance, names_of
 from kic.numerics.arrays import broadcast_batches, numbers, real_array
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.numerics.limits import bounds
 
 # sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
@@ -401,7 +401,7 @@ ACTIVE_LIMIT_RTOL = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class GripForces(Printable):
+class GripForces(Batched):
     """Contact forces that hold a load; made by `grip_forces`.
 
     Attributes
@@ -428,6 +428,7 @@ class GripForces(Printable):
     """
 
     _one_line = ("criterion", "joints", "batch")
+    _per_member = ("ok", 0)
 
     contacts: ContactSet
     criterion: str
@@ -439,11 +440,6 @@ class GripForces(Printable):
     effort_min: np.ndarray
     effort_max: np.ndarray
     joints: tuple[str, ...]
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.ok.shape
 
     @property
     def normal(self) -> np.ndarray:

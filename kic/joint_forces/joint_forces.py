@@ -14,7 +14,7 @@ from kic.description.table_columns import effort_columns, motion_columns
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import UnknownNameError, unknown
 from kic.numerics.arrays import as_array, broadcast_batches, directions
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -117,7 +117,7 @@ def exceeds(variations: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.sqrt((variations**2).sum(axis=-1)) > limit
 
 
-class JointForces(Printable, Tabular):
+class JointForces(Batched, Tabular):
     """Forces and moments in all joints for a motion, and the efforts that the motion requires.
 
     ``f["C"].force`` and ``f["C"].moment`` are exerted by the first body of joint C on the second, in world
@@ -163,6 +163,7 @@ class JointForces(Printable, Tabular):
     """
 
     _one_line = ("joints", "actuators", "batch")
+    _per_member = ("effort", 1)
 
     def __init__(
         self,
@@ -238,11 +239,6 @@ class JointForces(Printable, Tabular):
     def moment(self) -> np.ndarray:
         """Array (..., J, 3) of the moments in all joints, each about its point."""
         return np.stack([self[name].moment for name in self.joints], axis=-2)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.effort.shape[:-1]
 
     @property
     def feasible(self) -> np.ndarray:

@@ -27,7 +27,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program, Transfer
 
@@ -340,7 +340,7 @@ def load_gains(
     return made
 
 
-class Linearization(Printable):
+class Linearization(Batched):
     """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
     K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
@@ -385,6 +385,7 @@ class Linearization(Printable):
     """
 
     _one_line = ("coordinates", "batch")
+    _per_member = ("T", 1)
 
     def __init__(
         self,
@@ -426,11 +427,6 @@ class Linearization(Printable):
     def C(self) -> np.ndarray:
         """∂T/∂q̇ (..., M, M)."""
         return self.C_inertia + self.C_load
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.T.shape[:-1]
 
     def inverse_dynamics(self, dq: Any = None, dqd: Any = None, dqdd: Any = None) -> np.ndarray:
         """Compute the change of the efforts for small deviations: δT = K δq + C δq̇ + I* δq̈ (eq 2-201).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 
 # real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
 # eigenvalues, which are accurate to the root of the rounding
@@ -15,7 +15,7 @@ _SYMMETRY_RTOL = 1e-9
 _SHOWN_SHARE_MIN = 0.1
 
 
-class Modes(Printable):
+class Modes(Batched):
     """Small motions δq = Re x e^{λt} about a configuration or motion, for constant efforts.
 
     Attributes
@@ -48,6 +48,7 @@ class Modes(Printable):
     """
 
     _one_line = ("coordinates", "batch")
+    _per_member = ("natural", 1)
 
     def __init__(
         self,
@@ -95,11 +96,6 @@ class Modes(Printable):
             vectors = np.where(plain[..., None, None], vectors, states)
         self.eigenvalues = np.where(known[..., None], pairs, np.nan)
         self.shapes = np.where(safe, _normalized(vectors), np.nan)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.natural.shape[:-1]
 
     @property
     def damping(self) -> np.ndarray:

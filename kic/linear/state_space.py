@@ -18,7 +18,7 @@ from kic.kinematics.jets import invert
 from kic.linear.linearize import Linearization, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, reals, scatter
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Batched, Summary
 from kic.numerics.optional import import_optional
 
 # name of an output and its row (..., X), None for a current
@@ -194,7 +194,7 @@ class StateSpaceBuilder:
 METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
 
 
-class StateSpace(Printable):
+class StateSpace(Batched):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
@@ -230,6 +230,7 @@ class StateSpace(Printable):
     """
 
     _one_line = ("states", "inputs", "outputs", "batch")
+    _per_member = ("A", 2)
     _counterparts: ClassVar[dict[str, str]] = {
         "bode": "frequency_response(omega), or to_control()",
         "transfer_function": "frequency_response(omega), or to_control()",
@@ -269,11 +270,6 @@ class StateSpace(Printable):
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
         self.dt = None if dt is None else positive("dt", dt)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-        return self.A.shape[:-2]
 
     @property
     def eigenvalues(self) -> np.ndarray:

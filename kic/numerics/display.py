@@ -305,6 +305,20 @@ class Printable(OneLine, ABC):
         return self.summary().html()
 
 
+class Batched(Printable):
+    """Base class of results with batch axes, which are the first ones of their arrays."""
+
+    # an array, and the number of its axes for one member
+    _per_member: ClassVar[tuple[str, int]]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        name, rank = self._per_member
+        shape = getattr(self, name).shape
+        return shape[: len(shape) - rank]
+
+
 def _brief(x: Any) -> str:
     """Return names, a number or the shape of an array as text; '' for none."""
     if isinstance(x, np.ndarray) and x.shape:
