@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import SingularError
+from kic.errors import SingularError, counted
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arrays import as_array, broadcast_batches
@@ -256,11 +256,10 @@ class InternalLoads(Batched):
 
     def summary(self) -> Summary:
         """Return a labelled table of the basis with an explanation."""
-        plural = "load" if self.dimension == 1 else "loads"
         count, dof = len(self.actuators), len(self.coordinates)
         sheet = Summary(
-            f"{self.dimension} internal {plural} of {count} actuators on {dof} coordinates, orthonormal by "
-            f"{self.criterion}"
+            f"{counted(self.dimension, 'internal load')} of {count} actuators on {dof} coordinates, "
+            f"orthonormal by {self.criterion}"
         )
         index = sheet.member(self.batch)
         if index is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.classics.common import check_fields, real_array, sin_cos, wrap_to_pi
 from kic.classics.planar_chain import PlanarChain
-from kic.errors import ConfigurationError, InputError, ModelError, SingularError, invalid
+from kic.errors import ConfigurationError, InputError, SingularError, invalid, invalid_part
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, reals
 from kic.numerics.tolerances import EPS
 
@@ -45,10 +45,8 @@ class Annulus:
     def __post_init__(self) -> None:
         check_fields(self, nonnegative=["inner", "outer"])
         if self.inner > self.outer:
-            raise ModelError(
-                f"Annulus: `inner` must not exceed `outer` = {self.outer:g}, got {self.inner:g}. Swap them.",
-                key="inner",
-            )
+            rule = f"must not exceed `outer` = {self.outer:g}"
+            raise invalid_part("Annulus", "inner", rule, self.inner, "Swap them.", shown=f"{self.inner:g}")
 
     @property
     def width(self) -> float:

@@ -278,10 +278,8 @@ def _single_state(mechanism: Mechanism, at: Any) -> np.ndarray:
     elif at.batch or at.state.dtype.kind != "f":
         problem = f"the batch {at.batch} of {at.state.dtype}"
     if problem:
-        message = (
-            f"`at` must be one real Configuration of '{mechanism.name}', got {problem}. Use its `at` method."
-        )
-        raise InputError(message, key="at", got=problem)
+        rule = f"must be one real Configuration of '{mechanism.name}'"
+        raise invalid("at", rule, problem, "Use its `at` method.", shown=problem)
     return at.state
 
 

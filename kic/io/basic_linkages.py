@@ -130,11 +130,8 @@ def _check_closing(**lengths: float) -> None:
     name = max(lengths, key=lambda key: lengths[key])
     rest = sum(lengths.values()) - lengths[name]
     if lengths[name] >= rest:
-        message = (
-            f"`{name}` must be shorter than the other lengths together, got {lengths[name]:g} and {rest:g}. "
-            "The links do not close."
-        )
-        raise InputError(message, key=name, got=lengths[name])
+        rule, shown = "must be shorter than the other lengths together", f"{lengths[name]:g} and {rest:g}"
+        raise invalid(name, rule, lengths[name], "The links do not close.", shown=shown)
 
 
 def four_bar(
@@ -256,11 +253,8 @@ def slider_crank(
     A, B = np.zeros(3), polar(c, theta)
     square = p * p - (B[1] - e) ** 2
     if not square > 0:
-        message = (
-            f"`rod` must be longer than the distance {abs(B[1] - e):g} from the crank pin to the line of the "
-            f"slider, got {p:g}."
-        )
-        raise InputError(message, key="rod", got=p)
+        rule = f"must exceed the distance {abs(B[1] - e):g} from the crank pin to the line of the slider"
+        raise invalid("rod", rule, p, shown=f"{p:g}")
     C = np.array([B[0] + sqrt(square), e, 0.0])
     parts = Parts(name, masses)
     for body, a, b in (("crank", A, B), ("rod", B, C), ("slider", C, C)):

@@ -262,11 +262,8 @@ class StateSpace(Batched):
             tensor("D", D, Y, U),
         )
         if self.states[: 2 * M] != (*self.coordinates, *(f"{c}.rate" for c in self.coordinates)):
-            message = (
-                f"`states` must begin with the coordinates ({', '.join(self.coordinates)}) and their rates, "
-                f"got {', '.join(self.states)}."
-            )
-            raise InputError(message, key="states", got=self.states)
+            rule = f"must begin with the coordinates ({', '.join(self.coordinates)}) and their rates"
+            raise invalid("states", rule, self.states, shown=", ".join(self.states))
         self.qd = np.zeros(M) if qd is None else tensor("qd", qd, M)
         self.qdd = np.zeros(M) if qdd is None else tensor("qdd", qdd, M)
         self.dt = None if dt is None else positive("dt", dt)
@@ -318,11 +315,9 @@ class StateSpace(Batched):
                 finite = False
             if not finite:
                 largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
-                message = (
-                    f"`dt` must suit eigenvalues of size {largest:.3g}, got {h:g}. Choose a shorter step or "
-                    "another `method`."
-                )
-                raise InputError(message, key="dt", got=h)
+                rule = f"must suit eigenvalues of size {largest:.3g}"
+                remedy = "Choose a shorter step or another `method`."
+                raise invalid("dt", rule, h, remedy, shown=f"{h:g}")
             A[index], B[index], C[index], D[index] = made
         return self._like(A, B, C, D, dt=h)
 

@@ -149,8 +149,8 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
     """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
     if size > ARGUMENT_MAX:
-        message = f"`{name}` must not exceed {ARGUMENT_MAX:g}, got {size:g}. Choose larger units."
-        raise InputError(message, key=name, got=size)
+        rule = f"must not exceed {ARGUMENT_MAX:g}"
+        raise invalid(name, rule, size, "Choose larger units.", shown=f"{size:g}")
     return a
 
 

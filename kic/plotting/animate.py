@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration, flat_states, model_of
-from kic.errors import FileError, InputError, MissingExtraError, invalid
+from kic.errors import FileError, MissingExtraError, invalid
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of, positive
 from kic.numerics.optional import import_optional
@@ -220,7 +220,5 @@ def motion_frames(motion: Any, fps: float, speed: float) -> tuple[Configuration,
 
 def _check_count(count: int) -> None:
     if count > FRAMES_MAX:
-        message = (
-            f"A motion must have at most {FRAMES_MAX} frames, got {count}. Reduce `fps` or increase `speed`."
-        )
-        raise InputError(message, key="configuration", frames=count)
+        rule = f"must have at most {FRAMES_MAX} frames"
+        raise invalid("configuration", rule, count, "Reduce `fps` or increase `speed`.", frames=count)

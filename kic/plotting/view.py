@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, invalid
+from kic.errors import invalid
 from kic.numerics.arrays import reals
 
 # azimuth and elevation of the viewer in degrees
@@ -71,11 +71,8 @@ def view_of(
         return _best(vertical, places)
     if isinstance(requested, str):
         if requested not in NAMED_VIEWS:
-            message = (
-                f"`view` must be one of {', '.join(map(repr, NAMED_VIEWS))} or (azimuth, elevation) in "
-                f"degrees, got {requested!r}."
-            )
-            raise InputError(message, key="view", got=requested, views=tuple(NAMED_VIEWS))
+            rule = f"must be one of {', '.join(map(repr, NAMED_VIEWS))} or (azimuth, elevation) in degrees"
+            raise invalid("view", rule, requested, views=tuple(NAMED_VIEWS))
         angles = NAMED_VIEWS[requested]
     else:
         pair = reals(requested)

@@ -194,11 +194,8 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
     """Return the fastest profile from 0 to 1 within limits of its derivatives."""
     for key, limit in zip(keys, limits.tolist(), strict=True):
         if not limit > 0 or (key == keys[-1] and limit == np.inf):
-            raise InputError(
-                f"`{key}` must be finite and let {label} move, got {limit:g} in shares of the displacement.",
-                key=key,
-                got=limit,
-            )
+            shown = f"{limit:g} in shares of the displacement"
+            raise invalid(key, f"must be finite and let {label} move", limit, shown=shown)
     made = (profiles.trapezoid if len(keys) == 2 else profiles.s_curve)(*limits.tolist())
     if made is None:
         values = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))

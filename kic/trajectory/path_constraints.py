@@ -300,12 +300,8 @@ def _checked(factory: Any, samples: PathSamples) -> PathConstraints:
     for key in ("A", "B", "C", "D", "lower", "upper"):
         a = as_numbers(getattr(made, key))
         if a is None or a.dtype != np.float64 or not _fits(a, shape, finite=key in "ABCD"):
-            raise InputError(
-                f"`{key}` of the rows {', '.join(made.names)} must be numbers that broadcast to "
-                f"{shape}, got {short_repr(getattr(made, key)) if a is None else a.shape}.",
-                key=key,
-                got=getattr(made, key) if a is None else a.shape,
-            )
+            rule = f"of the rows {', '.join(made.names)} must be numbers that broadcast to {shape}"
+            raise invalid(key, rule, getattr(made, key) if a is None else a.shape)
     if not (np.asarray(made.lower) <= np.asarray(made.upper)).all():
         raise InputError(f"`lower` of the rows {', '.join(made.names)} must be at most `upper`.", key="lower")
     return made

@@ -67,12 +67,8 @@ class Naming:
             if not self.names:
                 raise invalid(key, "must be an array, like the other arguments", value)
             if set(value) != set(self.names):
-                raise InputError(
-                    f"`{key}` must name the same coordinates as the other arguments "
-                    f"({', '.join(self.names)}), got {', '.join(map(str, value))}.",
-                    key=key,
-                    got=tuple(value),
-                )
+                rule = f"must name the same coordinates as the other arguments ({', '.join(self.names)})"
+                raise invalid(key, rule, tuple(value), shown=", ".join(map(str, value)))
             parts = []
             for name, width, _ in self._places():
                 shape = (*front, width) if width else front
@@ -98,11 +94,7 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
             a = as_numbers(given)
             if a is None or a.ndim not in (rank, rank + 1) or 0 in a.shape:
                 shapes = ("a number", "a list of numbers") if rank == 0 else ("(K,)", "(K, w) numbers")
-                raise InputError(
-                    f"`{key}[{name!r}]` must be {shapes[0]} or {shapes[1]}, got {short_repr(given)}.",
-                    key=f"{key}[{name!r}]",
-                    got=given,
-                )
+                raise invalid(f"{key}[{name!r}]", f"must be {shapes[0]} or {shapes[1]}", given)
             widths.append(0 if a.ndim == rank else a.shape[-1])
         return Naming(tuple(value), tuple(widths), sum(max(w, 1) for w in widths))
     a = as_numbers(value)
@@ -115,12 +107,7 @@ def naming(key: str, value: Any, rank: int = 0) -> Naming:
 def _finite(key: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     a = reals(value)
     if a is None or a.shape != shape or a.dtype != np.float64:
-        raise InputError(
-            f"`{key}` must be finite numbers of shape {shape}, got "
-            f"{short_repr(value) if a is None else a.shape}.",
-            key=key,
-            got=value if a is None else a.shape,
-        )
+        raise invalid(key, f"must be finite numbers of shape {shape}", value if a is None else a.shape)
     return a
 
 
@@ -622,9 +609,8 @@ class Trajectory(Printable):
             t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
         if times.ndim != 1 or times.dtype == complex:
-            raise InputError(
-                f"`t` must be real times (T,), got {times.dtype} {times.shape}.", key="t", got=times.dtype
-            )
+            shown = f"{times.dtype} {times.shape}"
+            raise invalid("t", "must be real times (T,)", times.dtype, shown=shown)
         return times
 
     def inputs(self, q: Any) -> Any:
