@@ -22,7 +22,6 @@ MOTION_SAMPLES = 49
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @click.option("-o", "--output", "file", required=True, metavar="FILE",
               type=parsing.OutputFile(dir_okay=False),
@@ -40,10 +39,7 @@ MOTION_SAMPLES = 49
 @click.option("--dpi", type=click.IntRange(20, 2000), default=200, show_default=True,
               help="Set the resolution of a png, gif or mp4 in dots per inch.")  # fmt: skip
 def draw(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     file: str,
     move: str | None,
     trace: tuple[str, ...],
@@ -67,13 +63,13 @@ def draw(
     from kic.plotting.animate import FORMATS, animate
     from kic.plotting.draw import draw as drawn
 
-    mechanism = parsing.load_model(model)
+    mechanism = request.mechanism
     view_angles, traced = _view(view), parsing.split_names(trace, "--trace")
-    configuration = parsing.configuration_of(mechanism, given, near, limits)
+    configuration = request.configuration()
     if traced and not move:
         raise usage_error("--trace requires a motion. Give --move NAME=FROM..TO.", "--trace")
     if move:
-        configuration = _moved(mechanism, configuration, move, limits)
+        configuration = _moved(mechanism, configuration, move, request.limits)
     made: Any
     if file.lower().endswith(tuple(f".{kind}" for kind in FORMATS)):
         if not move:

@@ -10,7 +10,6 @@ from kic.cli import parsing
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @click.option("--c", "directory", metavar="DIR", type=click.Path(file_okay=False),
               help="Write NAME.h, NAME.c and NAME_test.c into DIR.")  # fmt: skip
@@ -30,10 +29,7 @@ from kic.cli import parsing
 @click.option("--precision", type=click.Choice(["double", "float"]),
               help="Set the type of numbers in C, by default double.")  # fmt: skip
 def export(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     directory: str | None,
     file: str | None,
     no_binary: bool,
@@ -62,7 +58,7 @@ def export(
         raise click.UsageError("Give one of --c DIR and --fmu FILE.")
     if no_binary and file is None:
         raise click.UsageError("--no-binary is an option of --fmu.")
-    mechanism = parsing.load_model(model)
+    mechanism = request.mechanism
     names = {"of": of, "wrt": wrt}
     options: dict[str, Any] = {key: parsing.split_names(words, f"--{key}") for key, words in names.items()}
     options |= {"order": order, "steps": steps, "precision": precision}
@@ -71,7 +67,7 @@ def export(
             (question or ("forward_dynamics" if file else "inverse_dynamics"),), "--question"
         ),
         to="fmu" if file else "c",
-        near=parsing.configuration_of(mechanism, given, near, limits),
+        near=request.configuration(),
         parameters=parsing.split_names(parameters, "--parameter"),
         close=close,
         **{key: value for key, value in options.items() if value},

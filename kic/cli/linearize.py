@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @parsing.names_option("--wrt", "wrt", "Use these coordinates: joints, points or their rows; repeatable.")
 @click.option("--qd", "rates", multiple=True, metavar="NAME=NUMBER",
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
               help="Find an equilibrium nearby under zero effort and linearize there.")  # fmt: skip
 @parsing.json_option
 def linearize(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     wrt: tuple[str, ...],
     rates: tuple[str, ...],
     equilibrium: bool,
@@ -54,14 +50,14 @@ def linearize(
     [real, imaginary], natural (null if a motion grows or K is not symmetric), descriptions; state_space
     with A, B, C, D, states, inputs, outputs; stability (null unless --equilibrium). Floats are exact.
     """
-    mechanism = parsing.load_model(model)
+    mechanism = request.mechanism
     names = parsing.split_names(wrt, "--wrt") or None
-    configuration = parsing.configuration_of(mechanism, given, near, limits)
+    configuration = request.configuration()
     found = None
     if equilibrium:
         if rates:
             raise usage_error("an equilibrium is at rest; leave --qd out.", "--qd")
-        found = mechanism.find_equilibrium(near=configuration, wrt=names, limits=limits)
+        found = mechanism.find_equilibrium(near=configuration, wrt=names, limits=request.limits)
         configuration = found.configuration
     qd = None
     if rates:

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @parsing.json_option
-def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, as_json: bool) -> None:
+def mobility(request: parsing.Request, as_json: bool) -> None:
     """Print the degrees of freedom of MODEL and their derivation.
 
     List the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
@@ -34,8 +33,8 @@ def mobility(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: 
     in descending order); regular, finite (null if undecided), extends (null if not applicable);
     passive_freedoms, each with bodies, coordinates, summary.
     """
-    mechanism = parsing.load_model(model)
-    at = parsing.configuration_of(mechanism, given, near, limits) if given or near or limits else None
+    mechanism = request.mechanism
+    at = request.configuration() if request.given or request.near or request.limits else None
     account = mechanism.mobility(at)
     if as_json:
         click.echo(json.dumps({"name": mechanism.name, **_data(account)}, allow_nan=False))

@@ -7,6 +7,8 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +37,41 @@ model_argument = click.argument("model", shell_complete=completing.models)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, described above.")
 
 
-def configuration_options(command: Any) -> Any:
-    """Add the options ``--at``, ``--near`` and ``--limits`` to a command."""
+@dataclass(frozen=True)
+class Request:
+    """Argument MODEL of a command, with its options ``--at``, ``--near`` and ``--limits``."""
+
+    model: str
+    given: tuple[str, ...]
+    near: tuple[str, ...]
+    limits: bool
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """Mechanism of the model."""
+        return load_model(self.model)
+
+    def configuration(self) -> Configuration:
+        """Return the configuration of ``--at``, reached from that of ``--near``, within ``--limits``.
+
+        Without options this is the reference configuration.
+        """
+        m, given = self.mechanism, self.given
+        if not self.near:
+            return m.at(_inputs(m, given, None, "--at") if given else None, limits=self.limits)
+        if not given:
+            raise usage_error("--near requires --at.", "--near")
+        start = m.at(_inputs(m, self.near, None, "--near"))
+        return m.at(_inputs(m, given, start, "--at"), near=start, limits=self.limits)
+
+
+def configuration_options(command: Callable[..., None]) -> Any:
+    """Add MODEL, ``--at``, ``--near`` and ``--limits`` to a command, which receives them as a `Request`."""
+
+    @wraps(command)
+    def run(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, **options: Any) -> None:
+        command(Request(model, given, near, limits), **options)
+
     shared: dict[str, Any] = {"multiple": True, "metavar": "VALUES", "shell_complete": completing.coordinates}
     text = "Set the coordinates, in order or by name; repeatable. Default: the reference configuration."
     at = click.option("--at", "given", help=text, **shared)
@@ -44,7 +79,7 @@ def configuration_options(command: Any) -> Any:
     near = click.option("--near", "near", help=text, **shared)
     text = "Enforce the joint and distance limits of the model; exceeding them is an error."
     limits = click.option("--limits", "limits", is_flag=True, help=text)
-    return at(near(limits(command)))
+    return model_argument(at(near(limits(run))))
 
 
 class OutputFile(click.Path):
@@ -91,21 +126,6 @@ def width() -> int:
     """Return the line length for printed tables."""
     columns = shutil.get_terminal_size((100, 24)).columns
     return min(max(columns, LINE_LENGTH_MIN), LINE_LENGTH_MAX)
-
-
-def configuration_of(
-    mechanism: Mechanism, given: tuple[str, ...], near: tuple[str, ...] = (), limits: bool = False
-) -> Configuration:
-    """Return the configuration of ``--at``, reached from that of ``--near``, within ``--limits``.
-
-    Without options this is the reference configuration.
-    """
-    if not near:
-        return mechanism.at(_inputs(mechanism, given, None, "--at") if given else None, limits=limits)
-    if not given:
-        raise usage_error("--near requires --at.", "--near")
-    start = mechanism.at(_inputs(mechanism, near, None, "--near"))
-    return mechanism.at(_inputs(mechanism, given, start, "--at"), near=start, limits=limits)
 
 
 def inputs_of(mechanism: Mechanism, given: tuple[str, ...]) -> np.ndarray | dict[str, float]:

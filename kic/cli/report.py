@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @parsing.names_option("--of", "of", "Select points, bodies, joints, distances or their rows (tool.x); "
                                     "repeatable. Default: the last moving point, "
@@ -35,10 +34,7 @@ if TYPE_CHECKING:
 @click.option("--replay", is_flag=True, help="Show each coordinate moving in the page of --html, in space.")
 @parsing.json_option
 def report(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     of: tuple[str, ...],
     wrt: tuple[str, ...],
     order: int,
@@ -81,13 +77,13 @@ def report(
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")
     if replay and page is None:
         raise usage_error("--replay belongs to the page of --html FILE; give both.", "--replay")
-    mechanism = parsing.load_model(model)
+    mechanism = request.mechanism
     outputs, chosen = parsing.split_names(of, "--of"), parsing.split_names(wrt, "--wrt") or None
     from kic.report.report import default_outputs, report_data
     from kic.report.report import report as full_report
 
     outputs_shown = outputs or default_outputs(mechanism)
-    configuration = parsing.configuration_of(mechanism, given, near, limits)
+    configuration = request.configuration()
     if as_json:
         data = report_data(mechanism, configuration, outputs_shown, order, chosen)
         click.echo(json.dumps(data, allow_nan=False))
@@ -95,16 +91,12 @@ def report(
     if page is not None:
         from kic.report.page import report_page
 
-        options = [("--at", given), ("--near", near), ("--of", of), ("--wrt", wrt)]
+        options = [("--at", request.given), ("--near", request.near), ("--of", of), ("--wrt", wrt)]
         words = [word for option, texts in options for text in texts for word in (option, text)]
-        words += (
-            ["--limits"] * limits
-            + ["--replay"] * replay
-            + ["--order", str(order)] * (order > 1)
-            + ["--html", Path(page).name]
-        )
-        source = parsing.model_file(model).read_text(encoding="utf-8-sig")
-        repeat = shlex.join(["kic", "report", model, *words])
+        words += ["--limits"] * request.limits + ["--replay"] * replay
+        words += ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
+        source = parsing.model_file(request.model).read_text(encoding="utf-8-sig")
+        repeat = shlex.join(["kic", "report", request.model, *words])
         shown = _replay(configuration) if replay else ""
         made = report_page(
             configuration, outputs_shown, order=order, wrt=chosen, source=source, repeat=repeat, replay=shown

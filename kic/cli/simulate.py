@@ -19,7 +19,6 @@ GROUPS = {"rates": ".rate", "efforts": ".effort", "powers": ".power"}
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @click.option("--for", "duration", type=float, default=1.0, show_default=True, metavar="TIME",
               help="Set the duration in the model's unit of time.")  # fmt: skip
@@ -61,10 +60,7 @@ GROUPS = {"rates": ".rate", "efforts": ".effort", "powers": ".power"}
 @click.option("--save", "file", type=parsing.OutputFile(dir_okay=False), help="Save the run to FILE (.npz).")
 @parsing.json_option
 def simulate(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     duration: float,
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
@@ -123,13 +119,13 @@ def simulate(
     from kic.errors import InputError, SimulationError
     from kic.simulation.simulate import simulate as run_simulation
 
-    mechanism = parsing.load_model(model)
+    mechanism = request.mechanism
     if not 0 < duration < float("inf"):
         message = f"--for must be a finite time larger than 0, got {duration:g}."
         raise InputError(message, key="--for", got=duration)
     names = parsing.split_names(wrt, "--wrt") or None
     outputs = parsing.split_names(of, "--of")
-    start = parsing.configuration_of(mechanism, given, near, limits)
+    start = request.configuration()
     coordinates = mechanism.coordinates if names is None else start.dynamics(wrt=names).coordinates
     motors = tuple(motor.name for motor in mechanism.motors)
     for name in outputs:
@@ -157,7 +153,7 @@ def simulate(
             current=parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None,
             contacts=contacts,
             on_change_point=on_change_point,
-            limits=limits,
+            limits=request.limits,
         )
     except SimulationError as error:
         if file is not None and (kept := error.numbers.get("simulation")) is not None:

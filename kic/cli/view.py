@@ -8,7 +8,6 @@ from kic.cli import parsing
 
 
 @click.command()
-@parsing.model_argument
 @parsing.configuration_options
 @parsing.names_option("--trace", "trace", "Show the curves of these points and bodies; repeatable.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Serve the page at this address; "
@@ -16,10 +15,7 @@ from kic.cli import parsing
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True,
               help="Serve the page at this port, or at the next free one.")  # fmt: skip
 def view(
-    model: str,
-    given: tuple[str, ...],
-    near: tuple[str, ...],
-    limits: bool,
+    request: parsing.Request,
     trace: tuple[str, ...],
     host: str,
     port: int,
@@ -39,15 +35,15 @@ def view(
     """
     from kic.viewer.server import address, serve, stop
 
-    mechanism = parsing.load_model(model)
+    request.mechanism  # noqa: B018 (its errors come before the server)
     server = serve(host, port)
     click.echo(f"The page is at {address(server)}; end with Ctrl-C.")
     try:  # the page loads during slow imports
         from kic.io.library import SUFFIXES, find
         from kic.viewer.viewer import view as view_on
 
-        configuration = parsing.configuration_of(mechanism, given, near, limits)
-        visuals = model if find(model).suffix.lower() in SUFFIXES[1:] else None
+        configuration = request.configuration()
+        visuals = request.model if find(request.model).suffix.lower() in SUFFIXES[1:] else None
         names = parsing.split_names(trace, "--trace")
         view_on(configuration, trace=names, visuals=visuals, server=server).wait()
     finally:
