@@ -248,12 +248,8 @@ class _Files:
         for key in found:
             if (element.tag, key) not in self.unknown:
                 self.unknown.add((element.tag, key))
-                text = (
-                    f"attribute `{key}` of <{element.tag}> is ignored."
-                    if key
-                    else f"<{element.tag}> is ignored."
-                )
-                self.remarks.append((element.line, text, True))
+                what = f"attribute `{key}` of <{element.tag}>" if key else f"<{element.tag}>"
+                self.remarks.append((element.line, f"{what} is ignored.", True))
         return known or {ANY: ""}
 
     def _walk(
@@ -290,22 +286,14 @@ class _Files:
             if child.tag == "attach":
                 document.attached.append((child, copies))
             elif child.tag == "include":
-                self._include(child, document, copies, level, depth, section, above)
+                inside = self._included(child, document, depth)
+                self._walk(inside, document, copies, level, depth + 1, section, above)
             elif child.tag == "model" and "file" in child.attributes:
                 self._model(child, document, level)
             self._walk(child, document, copies * count, level + 1, depth, section or child.tag, inner)
 
-    def _include(
-        self,
-        element: Element,
-        document: _Document,
-        copies: int,
-        level: int,
-        depth: int,
-        section: str,
-        above: Mapping[str, str],
-    ) -> None:
-        """Count the parts of an included file."""
+    def _included(self, element: Element, document: _Document, depth: int) -> Element:
+        """Return the root of an included file."""
         source = self._read(element, document)
         path = Path(source.path or "").resolve()
         if path in document.paths:
@@ -315,7 +303,7 @@ class _Files:
             element.fail(rule, limit=FILES_DEPTH_MAX)
         document.paths.add(path)
         document.add(element, {"bytes": len(source.data)})
-        self._walk(parse(source), document, copies, level, depth + 1, section, above)
+        return parse(source)
 
     def _model(self, element: Element, document: _Document, level: int) -> None:
         """Count the parts of a model that can be attached, which mujoco reads for each reference."""
