@@ -83,7 +83,7 @@ def subclasses(kind: type) -> set[type]:
 
 
 def test_every_kind_of_result_is_here(made: dict[type, list[Any]]) -> None:
-    abstract = {OneLine, kic.numerics.display.Printable}
+    abstract = {OneLine, kic.numerics.display.Printable, kic.numerics.display.Batched}
     missing = {kind for kind in subclasses(OneLine) if "classics" not in kind.__module__} - abstract - {*made}
     assert not missing
 
