@@ -1,1 +1,1 @@
-"""Export of questions: a list of operations, and emitters for C, CasADi, JAX, SymPy and NumPy."""
+"""Export of questions: a list of operations, and emitters for C, CasADi, JAX, PyTorch, SymPy and NumPy."""
