@@ -29,6 +29,8 @@ _RANK_RTOL = 1e-4
 _SHORTER_FACTOR = 0.25
 # a step must reduce the distance by this share, and distances below this share of the size are zero
 _GAIN_MIN, _DISTANCE_RTOL = 1e-3, 1e-9
+# largest difference of the coordinates of one singular configuration that is found on two ways
+_SAME_ATOL = 1e-5
 # share of the lost direction from which a driver is marked at a dead centre
 _LOST_MIN = 0.01
 _MODE_STARTS = 32
@@ -149,7 +151,12 @@ class Session:
                     if isinstance(there, Singularities):
                         found += [(share[one.between[0][0]], one) for one in there]
                         break
-        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+        nearest = list[Singularity]()
+        for _, one in sorted(found, key=lambda pair: pair[0]):
+            states = [other.configuration.state for other in nearest]
+            if all(np.abs(state - one.configuration.state).max() > _SAME_ATOL for state in states):
+                nearest.append(one)
+        return nearest
 
     def apply(self, part: str, force: np.ndarray, moment: np.ndarray) -> None:
         """Set the load: a force (3,) at a part and a moment (3,) on its body, in world axes.
