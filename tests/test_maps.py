@@ -118,7 +118,7 @@ def test_a_cut_through_three_axes() -> None:
 
 
 def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
-    with raises(kic.InputError, key="name"):
+    with raises(kic.InputError, key="of"):
         joints.plot()
     with raises(kic.UnknownNameError, name="W"):
         joints.plot("W")
