@@ -347,6 +347,14 @@ def test_at_and_beyond_the_limit_of_reach() -> None:
     assert (len(up), up.completeness.real) == (1, 2)
 
 
+@pytest.mark.parametrize("gap", 10.0 ** -np.arange(2.0, 12.0))
+def test_close_solutions_are_found_or_the_search_is_incomplete(gap: float) -> None:
+    """Two elbows are closer together than paths can tell, shortly before the limit of reach."""
+    found = modes_of(TWO, {"tip.x": 2.0 - gap, "tip.y": 0.0})
+    assert len(found) == 2 or found.completeness.evidence == "incomplete"
+    assert len(found) == 2 or gap < 1e-6
+
+
 @pytest.mark.parametrize("name", ["four-bar", "stephenson-six-bar", "rssr"])
 def test_the_trace_test_fails_if_a_solution_is_missing(name: str) -> None:
     m = kic.load(name)

@@ -682,6 +682,9 @@ class _CompleteSearch(_AssemblySearch):
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)
         good = np.array([not why for why in failures], dtype=bool)
+        unsolved = sum("wrong way" not in why for why in failures if why)
+        if unsolved and not self.reason:
+            self.reason = f"{unsolved} paths end near real solutions that are too close to be separated"
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:

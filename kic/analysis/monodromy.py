@@ -653,10 +653,9 @@ class GenericSolutions:
                 finally:
                     tracker.deadline, tracker.bar = np.inf, None
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
-            for b, is_better, *other in zip(members, better, *found, strict=True):
-                own = ends[b], share[b]
-                if is_better:
-                    own, other = other, [own[0].copy(), own[1].copy()]
+            for n, b in enumerate(members):
+                both = (ends[b].copy(), share[b].copy()), (found[0][n], found[1][n])
+                own, other = both[::-1] if better[n] else both
                 ends[b], share[b] = self._filled(*own, *other)
             members = np.flatnonzero((share == 0).any(axis=1))
         finite = share == 1
