@@ -251,3 +251,21 @@ def test_efforts_by_name_of_batches_and_errors() -> None:
             c.forward_dynamics(effort=effort)
     with raises(kic.UnknownNameError, name="B", candidates=("A", "E")):
         c.dynamics().forward_dynamics([0.0, 0.0], {"B": 1.0})
+    two, three = kic.load("five-bar").at([c.value(["A", "E"])] * 2), {"B": [0.1, 0.2, 0.3]}
+    for asked in (
+        lambda: two.forward_dynamics(effort=three),
+        lambda: two.distribute(three),
+        lambda: two.linearize(effort=three),
+    ):
+        with raises(kic.InputError, batches={"configuration": (2,), "effort": (3,)}):
+            asked()
+
+
+def test_efforts_by_name_of_symbols() -> None:
+    sympy = pytest.importorskip("sympy")
+    arm, q, push = kic.load("horn-two-link"), sympy.symbols("q1 q2"), sympy.Symbol("f")
+    made = arm.at(q).forward_dynamics(effort={"tip.y": push})
+    at = {q[0]: 0.3, q[1]: -0.8, push: 2.5}
+    found = np.array([float(a.subs(at)) for a in made])
+    want = arm.at([0.3, -0.8]).forward_dynamics(effort={"tip.y": 2.5})
+    assert mismatch(found, want) < 1e-12

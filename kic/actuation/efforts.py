@@ -11,10 +11,15 @@ from kic.configuration import Configuration, model_of
 from kic.errors import invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arguments import by_name
+from kic.numerics.arrays import broadcast_batches
 
 
 def acting_efforts(
-    configuration: Configuration, effort: Mapping[str, Any], wrt: Any, failures: Literal["raise", "mask"]
+    configuration: Configuration,
+    effort: Mapping[str, Any],
+    wrt: Any,
+    failures: Literal["raise", "mask"],
+    order: Literal[1, 2] = 2,
 ) -> tuple[Coefficients, np.ndarray]:
     """Return the coefficients of rows with efforts, and their efforts (..., A), from a dict by name."""
     if not effort:
@@ -22,13 +27,14 @@ def acting_efforts(
     names = model_of(configuration).actuators(list(effort), hold_all=False)
     if names != tuple(effort):
         raise invalid("effort", "must be efforts of single rows", tuple(effort))
-    rows = configuration.coefficients(names, order=2, wrt=wrt, failures=failures)
+    rows = configuration.coefficients(names, order=order, wrt=wrt, failures=failures)
     return rows, by_name("effort", effort, names)
 
 
-def generalized_efforts(rows: Coefficients, effort: np.ndarray) -> np.ndarray:
-    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) of actuators."""
-    return np.einsum("...pn,...p->...n", rows.G, effort)
+def generalized_efforts(G: np.ndarray, effort: np.ndarray) -> np.ndarray:
+    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) at rows with G (..., A, M)."""
+    broadcast_batches(configuration=G.shape[:-2], effort=effort.shape[:-1])
+    return np.einsum("...pn,...p->...n", G, effort)
 
 
 def efforts_at_coordinates(
@@ -43,6 +49,8 @@ def efforts_at_coordinates(
     labels = model_of(configuration).transfer_for(wrt).labels
     if effort.keys() <= set(labels):
         return by_name("effort", effort, labels)
-    rows, given = acting_efforts(configuration, effort, wrt, failures)
-    known = np.isfinite(rows.G.astype(complex)).all(axis=(-2, -1), keepdims=True)
-    return np.einsum("...pn,...p->...n", np.where(known, rows.G, 0.0), given)
+    rows, given = acting_efforts(configuration, effort, wrt, failures, order=1)
+    G = rows.G
+    if G.dtype != object:  # symbols have no such members
+        G = np.where(np.isfinite(G).all(axis=(-2, -1), keepdims=True), G, 0.0)
+    return generalized_efforts(G, given)

@@ -324,7 +324,7 @@ class _Search:
         T, K = lin.T, lin.K
         if self.wanted.any():
             user = c.coefficients(self.acting, order=2, wrt=self.labels)
-            T = T - generalized_efforts(user, self.wanted)
+            T = T - generalized_efforts(user.G, self.wanted)
             K = K - np.einsum("plk,p->kl", user.needed("H", 2), self.wanted)
         f, d = self.free, self.scale
         both = d[:, None] * d

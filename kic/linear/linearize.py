@@ -580,7 +580,9 @@ def linearize(
     if isinstance(effort, Mapping):
         acting = acting_efforts(configuration, effort, wrt, failures)
     if effort is not None:
-        given = as_array("effort", effort, M) if acting is None else generalized_efforts(*acting)
+        given = (
+            as_array("effort", effort, M) if acting is None else generalized_efforts(acting[0].G, acting[1])
+        )
         broadcast_batches(effort=given.shape[:-1], configuration=d.batch, qd=v.shape[:-1])
         a = d.forward_dynamics(v, given - friction)
     else:
