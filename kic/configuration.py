@@ -370,10 +370,16 @@ class Configuration(Printable, Tabular, Animated):
         rows = query.layout.rows
         if not rows.holonomic:
             bare = next(n for n, valued in zip(rows.labels, rows.valued, strict=True) if not valued)
-            name = of if isinstance(of, str) else bare
+            name, base = of if isinstance(of, str) else bare, bare.partition(".")[0]
+            part = self._model.description._parts.get(base)
+            row = f"{base}.x"
+            if isinstance(part, Joint):
+                swing = f"{base}.{SWING}" if part.swing_axis else ""
+                row = part.components[0] if part.type == "free" else swing
+            rows_too = f" or rows such as '{row}'" if row else ""
             raise InputError(
-                f"'{name}' includes angular velocities, which have no value. Name a point or rows such as "
-                f"'{bare.partition('.')[0]}.x', or use the pose() of a body.",
+                f"'{name}' includes angular velocities, which have no value. Name a point{rows_too}, or use "
+                "the pose() of a body.",
                 name=name,
             )
         values = self._masked(self._model.values(of, self._states))

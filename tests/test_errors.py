@@ -425,6 +425,16 @@ def test_names_of_rows() -> None:
     rule = "includes angular velocities, which have no value. Name a point or rows such as"
     text = f"'link2' {rule} 'link2.x', or use the pose() of a body."
     refuses(kic.InputError, lambda: arm.at().value("link2"), None, text)
+    loop = kic.load("rssr")
+    for name in ("ball", "ball.2"):
+        text = f"'{name}' includes angular velocities, which have no value. Name a point, or use the pose()"
+        refuses(kic.InputError, lambda name=name: loop.at().value(name), None, text)
+    cone = loop.replace("ball", swing=3.0, swing_axis=(1.0, 0.0, 0.0))
+    refuses(kic.InputError, lambda: cone.at().value("ball"), None, f"'ball' {rule} 'ball.swing', or use")
+    assert cone.at().value("ball.swing").shape == ()
+    floating = mechanism(joints=[kic.Joint("A", "free", ("ground", "b"), at=(0, 0, 0))])
+    refuses(kic.InputError, lambda: floating.at().value("A"), None, f"'A' {rule} 'A.1', or use")
+    assert floating.at().value("A.1").shape == ()
     text = f"'link2.wx' {rule}"
     refuses(kic.InputError, lambda: arm.at().value("link2.wx"), None, text)
 
