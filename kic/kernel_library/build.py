@@ -132,6 +132,7 @@ def numba_types(signature: str) -> tuple[Any, ...]:
 
 def compile_kernels(signatures: Signatures) -> None:
     """Compile kernels into the cache of this process, whose Numba was given the processor."""
+    os.environ["KIC_KERNELS"] = "jit"
     for name, wanted in signatures.items():
         module, _, kernel = name.partition(".")
         for types in wanted:
@@ -147,7 +148,6 @@ def build(output: Path, processors: list[str], kernels: list[str]) -> Path:
         for processor in processors:
             environment = os.environ | {
                 "KIC_CACHE_DIR": str(Path(folder, processor)),
-                "KIC_KERNELS": "jit",
                 "KIC_VERBOSE": "0",
                 "NUMBA_CPU_FEATURES": "",
                 "NUMBA_CPU_NAME": processor,
