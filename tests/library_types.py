@@ -14,6 +14,7 @@ def missing() -> list[str]:
     if not SIGNATURES.exists():  # an installed package
         return []
     from kic.kernels.compiler import code
+    from kic.kernels.library import kernel_name
 
     known = json.loads(SIGNATURES.read_text(encoding="utf-8"))
     kernels = {
@@ -25,7 +26,7 @@ def missing() -> list[str]:
     }
     found = []
     for kernel in kernels:
-        name = f"{kernel.py_func.__module__.rpartition('.')[2]}.{kernel.py_func.__qualname__}"
+        name = kernel_name(kernel.py_func)
         types = {"".join(map(code, signature)) for signature in kernel.signatures}
         found += [f"{name}: {one}" for one in types - set(known.get(name, ()))]
     return sorted(found)
