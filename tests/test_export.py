@@ -441,8 +441,27 @@ def test_torch() -> None:
     batch = torch.linspace(0.4, 1.0, 5, dtype=torch.float64)[:, None]
     mapped = torch.func.vmap(lambda q: f(q)["tip.G"])(batch)
     same(f(batch)["tip.G"].numpy(), mapped.numpy())
-    with raises(kic.InputError, key="q"):
-        f(torch.zeros(2))
+    known = m.export("coefficients", of="tip", to="numpy", close=True)([0.7])["tip.G"]
+    # arrays have a precision, lists adapt to that of others
+    same(f(q.numpy())["tip.G"].numpy(), known)
+    same(f([0.7], near=torch.as_tensor(m.at().state))["tip.G"].numpy(), known)
+    for wrong in (
+        torch.zeros(2),
+        torch.tensor([0.7 + 0.1j]),
+        np.array([0.7j]),
+        torch.tensor([True]),
+        "x",
+        [1j],
+    ):
+        with raises(kic.InputError, key="q"):
+            f(wrong)
+    with raises(kic.InputError, batches={"q": (5,), "near": (2,)}):
+        f(batch, near=torch.as_tensor(m.at().state).expand(2, -1))
+    compiled = torch.compile(lambda q: f(q)["tip.value"].sum(), fullgraph=True, backend="aot_eager")
+    slope = torch.func.grad(lambda q: f(q)["tip.value"].sum())(q)
+    x = q.clone().requires_grad_()
+    compiled(x).backward()
+    same(x.grad.numpy(), slope.numpy())
 
 
 def test_sympy_gives_the_equations_of_a_double_pendulum() -> None:
