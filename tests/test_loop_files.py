@@ -64,6 +64,26 @@ def test_pattern() -> None:
             kic.from_urdf(FOUR_BAR.format(""), loops=[("closing_*_1", wrong, "revolute")])
 
 
+def test_axis_of_an_element_is_not_zero() -> None:
+    closing = CLOSINGS[0].replace("</loop_joint>", '<axis xyz="0 0 0"/></loop_joint>')
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(FOUR_BAR.format(closing))
+
+
+def test_pair_of_frames_is_not_a_text(tmp_path: Path) -> None:
+    """A text of two letters is not two frames with these names."""
+    pytest.importorskip("yaml", reason="needs PyYAML: pip install -e '.[yaml]'")
+    text, path = (
+        FOUR_BAR.format("").replace("closing_pin_1", "p").replace("closing_pin_2", "q"),
+        tmp_path / "a",
+    )
+    path.write_text("closed_loop: [[p, q]]")
+    kic.from_urdf(text, loops=path)
+    path.write_text("closed_loop: [pq]")
+    with pytest.raises(kic.ModelFileError):
+        kic.from_urdf(text, loops=path)
+
+
 @pytest.mark.parametrize("closing", CLOSINGS)
 def test_elements(closing: str) -> None:
     m = kic.from_urdf(FOUR_BAR.format(closing), coordinates=["A"])
@@ -110,6 +130,7 @@ def test_side_file_of_frames(tmp_path: Path) -> None:
         "closed_loop: []\njoint_name: [C]\njoint_type: []",
         "closures: [{link_a: coupler, link_b: rocker, point: [1, 2], axis: [0, 0, 1]}]",
         "closures: [{link_a: coupler, link_b: rocker, point: [1, 2, 3], axis: [0, 0, 0]}]",
+        "closures: [{link_a: coupler, link_b: rocker, point: 1, axis: [0, 0, 1]}]",
     ):  # fmt: skip
         path.write_text(wrong)
         with pytest.raises(kic.ModelFileError):

@@ -53,7 +53,10 @@ def add_elements(robot: Robot, elements: list[Element], placement: Any) -> None:
             )
         axis, turn = element.find("axis"), np.eye(4)
         if axis is not None:
-            turn = _along(axis.vector("xyz"))
+            direction = axis.vector("xyz")
+            if not any(direction):
+                axis.fail("the axis is zero. Give a direction.")
+            turn = _along(direction)
         frames = []
         for end in ends:
             origin = element.find(f"{end.tag}_origin")
@@ -140,6 +143,8 @@ def _word(source: Source, word: Any) -> str:
 def _add_pairs(robot: Robot, found: dict[str, Any], source: Source) -> None:
     """Add frames that coincide, joints of other types, and motors."""
     pairs = found.get("closed_loop", [])
+    if not all(isinstance(pair, list) for pair in pairs):  # a text has letters
+        raise source.error(0, f"`closed_loop` must be a list of pairs of frames, got {short_repr(pairs)}.")
     for (first, second), word in zip(pairs, found.get("type", ["6d"] * len(pairs)), strict=True):
         _add(robot, (first, second), _word(source, word))
     for name, word in zip(found.get("joint_name", []), found.get("joint_type", []), strict=True):
@@ -158,7 +163,7 @@ def _add_closures(robot: Robot, found: dict[str, Any]) -> None:
     for one in found.get("closures", []):
         names = one["link_a"], one["link_b"]
         frame = _along(one["axis"])
-        frame[:3, 3] = one["point"]
+        frame[:3, 3] = np.reshape(one["point"], 3)
         frame = pose[robot.roots[0] if robot.roots else next(iter(robot.links))] @ frame
         first, second = (np.linalg.inv(pose[_link_of(robot, name)]) @ frame for name in names)
         _add(robot, names, "revolute", (first, second))
