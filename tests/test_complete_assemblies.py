@@ -444,6 +444,8 @@ def test_the_number_of_modes_as_a_metric() -> None:
     real = [np.abs(np.abs(platform_angles(m, x)) - 1) < 1e-7 for x in q[c.ok]]
     assert numbers.tolist() == [int(x.sum()) for x in real]
     assert len(numbers) > 4
+    assert np.array_equal(np.isnan(kic.metrics.assembly_modes()(c)), ~c.ok)
+    assert np.isnan(kic.metrics.assembly_modes()(c[~c.ok])).all()
 
 
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:

@@ -264,7 +264,7 @@ def assembly_modes(*of: str) -> Metric:
     """Return the metric "assembly modes": the number of real solutions for the values of rows or poses.
 
     All complex solutions are collected, as by ``assembly_modes(…, complete=True)``. NaN where the search is
-    incomplete. Limits do not apply.
+    incomplete, and for configurations without a solution. Limits do not apply.
 
     Parameters
     ----------
@@ -282,12 +282,14 @@ def assembly_modes(*of: str) -> Metric:
 
 
 def _assembly_modes(c: Configuration, of: tuple[str, ...] | None) -> np.ndarray:
+    if not c.ok.any():
+        return np.full(c.batch, np.nan)
     values = {name: c.value(name) for name in (c.coordinates if of is None else of)}
     known = find_assemblies(c._model, values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
     evidence = known.completeness
     # lost paths concern single members, an incomplete collection all
     unsure = (evidence.lost > 0) | (evidence.evidence == "incomplete" and not evidence.lost.any())
-    return np.where(unsure, np.nan, evidence.real)
+    return np.where(unsure | ~c.ok, np.nan, evidence.real)
 
 
 def _value(c: Configuration, row: str) -> np.ndarray:
