@@ -138,6 +138,27 @@ def test_complex_steps_pass() -> None:
     assert mismatch(near, exact) < 1e-9
 
 
+@pytest.mark.slow
+def test_complex_singular_tasks_are_found() -> None:
+    """A complex pivot that is zero stops the kernel; the members are those of real numbers."""
+    c = kic.load("puma560").at(np.outer([0, 1], np.linspace(0.1, 0.6, 6)))
+    z = kic.load("puma560").at(c.phi.astype(complex))
+    for batch, failed in ((z, [(0,)]), (z[0], [()])):
+        with raises(kic.SingularError, failed=failed):
+            batch.operational_space("link6")
+        with raises(kic.SingularError, failed=failed):
+            batch.resolve_redundancy("link6", np.ones(6))
+    for question in (
+        lambda at: at.operational_space("link6", failures="mask").Lambda,
+        lambda at: at.resolve_redundancy("link6", np.ones(6), failures="mask").qd,
+    ):
+        found, want = question(z), question(c)
+        assert np.isnan(found[0]).all()
+        assert np.isnan(want[0]).all()
+        assert mismatch(found[1].real, want[1]) < 1e-11
+        assert not found[1].imag.any()
+
+
 def test_results_are_overwritten() -> None:
     m = kic.load("gough-stewart")
     f = m.prepare("operational_space", of="platform.x")

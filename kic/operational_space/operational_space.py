@@ -93,6 +93,16 @@ class TaskEvaluator(Evaluator):
         return out
 
     def _launch(self, work: Any) -> None:
+        """Run the kernel; raise `SingularError` for a singular task."""
+        try:
+            self._run_kernel(work)
+        except (ValueError, ZeroDivisionError):
+            # a complex pivot was exactly zero, which stops the kernel; real ones are compared afterwards
+            if work[-1].dtype.kind == "c":
+                self._run_kernel([x.real.copy() if np.iscomplexobj(x) else x for x in work])
+            raise
+
+    def _run_kernel(self, work: Any) -> None:
         """Run the kernel, for a batch on the thread pool."""
         entry, count = kernel(self._entry), len(work[-1])
         if count == 1:
