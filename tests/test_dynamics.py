@@ -207,6 +207,36 @@ def test_jerk_along_a_motion() -> None:
     assert mismatch(rate, tip.jerk(v, a, j)) < 1e-12
 
 
+@pytest.mark.parametrize("question", ["forward_dynamics", "prepare", "dynamics"])
+def test_singular_mass_matrices_are_found_in_batches(question: str) -> None:
+    """A massless arm with a point mass at its tip: I* is singular where the arm is stretched."""
+    m = kic.Mechanism(
+        "arm",
+        [
+            kic.Body("a", mass=0, com=(0.5, 0, 0), inertia=(0, 0, 0)),
+            kic.Body("b", mass=1, com=(2, 0, 0), inertia=(0, 0, 0)),
+        ],
+        [
+            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
+        ],
+    )
+    B = np.array([[0.5, 0.0, 0.7], [0.0, 1.0, -0.4]])
+    state = m.at(np.stack([0.3 * np.ones_like(B), B], axis=-1)).state
+
+    def asked(at: np.ndarray) -> np.ndarray:
+        if question == "prepare":
+            return m.prepare("forward_dynamics")(at)
+        if question == "dynamics":
+            return m.at(at).dynamics().forward_dynamics([0, 0], [0, 0])
+        return m.at(at).forward_dynamics()
+
+    for at, failed in ((state, [(0, 1), (1, 0)]), (state[0], [(1,)]), (state[0, 1], [()])):
+        with raises(kic.SingularError, failed=failed):
+            asked(at)
+    assert np.isfinite(asked(state[0, ::2])).all()
+
+
 def test_acceleration_rejects_motions_without_mass() -> None:
     m = needle()
     d = m.at().dynamics()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
-from kic.errors import InputError, SingularError
+from kic.errors import InputError, SingularError, batch_indices
 from kic.kinematics import jets
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.products import contract, evaluate_form
@@ -219,7 +220,9 @@ class Dynamics(Printable, Tabular):
 
     def _check_regular(self) -> None:
         """Raise an error for a singular I*, with the motion that moves no mass."""
-        check_inertia_regular(self.I, self.inertia_error, self.coordinates)
+        batch = self.I.shape[:-2]
+        with batch_indices(range(prod(batch)), batch):
+            check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
     def transfer(self, coefficients: Coefficients, *, left: Coefficients | None = None) -> Dynamics:
         """Return the model in other coordinates q (3-34, 3-35, 3-36), in fewer (4-32), or in dependent ones.
@@ -387,7 +390,7 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
     """Raise `SingularError` for a singular I* (..., M, M), with the motion that moves no mass.
 
     Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
-    I*. The error carries `condition`, `coordinates` and, for a batch, the `failed` members.
+    I*. The error carries `condition`, `coordinates`, and the positions `failed` in the flat batch.
     """
     if not coordinates:
         return
@@ -416,7 +419,7 @@ def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: 
             "moves no mass. Give the bodies beyond it mass and inertia.",
             condition=float(condition[worst]),
             coordinates=tuple(names),
-            **({"failed": failed} if I.ndim == 3 else {}),
+            failed=failed,
         )
 
 

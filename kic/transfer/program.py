@@ -22,7 +22,7 @@ import numpy as np
 from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics, moved_error
 from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import dynamics_layout, dynamics_query
-from kic.errors import InputError, MemberError
+from kic.errors import InputError, MemberError, batch_indices
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import check_gimbal, gimbal_errors
@@ -680,7 +680,7 @@ class Program:
                 return T.reshape(*batch, size)
         found = self.run(states, *rates, applied=force, batch=batch, ok=ok, failures=failures, origin=origin)
         known = np.ones(len(states), bool) if found.ok is None else found.ok.reshape(-1)
-        T = self._completed(states, rates, found.T, known)
+        T = self._completed(states, rates, found.T, known, batch)
         if not found.finite or found.ok is not None or self.cut_joints:
             if self.want & lay.WANT_LOADS:
                 self.model.check_springs(T, known)  # type: ignore[union-attr]
@@ -688,12 +688,17 @@ class Program:
         return T.reshape(*batch, size)
 
     def _completed(
-        self, states: np.ndarray, rates: tuple[np.ndarray, ...], T: np.ndarray, known: np.ndarray
+        self,
+        states: np.ndarray,
+        rates: tuple[np.ndarray, ...],
+        T: np.ndarray,
+        known: np.ndarray,
+        batch: tuple[int, ...],
     ) -> np.ndarray:
         """Return efforts or accelerations (B, m) in the order of the coordinates, from results T.
 
         Springs in cut joints are added, and I* is checked where the kernel doubts it. `known` (B,) are the
-        members with a result.
+        members of the batch with a result.
         """
         transfer = self.transfer
         if not self.want & lay.WANT_FORWARD:
@@ -708,7 +713,8 @@ class Program:
             assert self.model is not None  # for the type checker
             I, (effort,) = terms.I[doubtful], transfer.in_coordinates([rates[1]], (1,))
             error = transfer.inertia_error(self.model.inertia_error, states[doubtful])
-            check_inertia_regular(I, error, transfer.labels)
+            with batch_indices(np.flatnonzero(doubtful), batch):
+                check_inertia_regular(I, error, transfer.labels)
             net = (effort - terms.bias)[doubtful]
             terms.acceleration[doubtful] = np.linalg.solve(I, net[..., None])[..., 0]
         return terms.acceleration
