@@ -283,6 +283,8 @@ _WORDS: dict[Any, str] = {
     bool: "true or false",
     tuple[float, float]: "two numbers",
     tuple[float, ...]: "a list of numbers",
+    tuple[tuple[float, float], ...]: "a list of pairs of numbers",
+    tuple[float | tuple[float, float], ...]: "a list of numbers and pairs",
     tuple[str, str]: "two names",
     tuple[str, ...]: "a list of names",
 }
