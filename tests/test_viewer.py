@@ -329,6 +329,33 @@ def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
         viewer.stop()
 
 
+def test_ghosts_and_a_change_that_the_drivers_do_not_reach() -> None:
+    pytest.importorskip("viser")
+    viewer = kic.load("four-bar").at({"A": 2.5}).view(port=8910)
+    try:
+        panels, session = viewer._panels, viewer._session
+        session.drive("D")
+        assert not session.move({"D": session.values()[0] + 3.0})
+        panels._show_modes()
+        panels._take("2")
+        assert not session.blocked
+        assert panels.mode.options == ("none",)
+        session.drive("A")
+        session.move({"A": 2.5})
+        panels._show_modes()
+        panels.pivot.value = "D"
+        before = viewer._scene
+        panels._change(np.array([1.0, 0.0, 0.0]))
+        assert session.message
+        assert session.mechanism["D"].at == (1.0, 0.0, 0.0)
+        assert viewer._scene is not before
+        assert viewer._scene.description == session.mechanism == session.configuration._model.description
+        assert panels.mode.options == ("none",)
+        assert not panels.ghosts
+    finally:
+        viewer.stop()
+
+
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "panda", "five-rod-suspension"])
 def test_each_coordinate_moves_there_and_back(name: str) -> None:
     m = kic.load(name)
@@ -429,7 +456,6 @@ def test_visual_meshes_of_other_formats(tmp_path: Path, text: str, suffix: str) 
     if suffix == "xml":
         pytest.importorskip("mujoco", reason="MJCF needs mujoco")
     (tmp_path / "meshes").mkdir()
-    (tmp_path / "r").symlink_to(tmp_path)
     file = tmp_path / f"r.{suffix}"
     file.write_text(text, encoding="utf-8")
     trimesh.creation.box((1, 1, 1)).export(tmp_path / "meshes" / "arm.stl")
@@ -454,6 +480,9 @@ def test_visual_meshes_of_other_formats(tmp_path: Path, text: str, suffix: str) 
     assert np.ptp(moved[0] @ x) == pytest.approx(2.0)
     assert np.ptp(moved[1], axis=0) == pytest.approx([1.0, 1.0, 4.0], abs=0.02)
     assert moved[1].mean(axis=0) == pytest.approx([0, 0, 1], abs=1e-9)
+    if suffix == "sdf":
+        file.write_text('<sdf version="1.9"><world name="empty"/></sdf>', encoding="utf-8")
+        assert visual_parts(m, file) == ([], [])
 
 
 @pytest.mark.slow

@@ -206,7 +206,8 @@ class Panels:
             self._take(self.mode.value)
 
     def _take(self, name: str) -> None:
-        self.session.configuration, self.session.message = self._found[name], ""
+        self.session.configuration = self._found[name]
+        self.session.message, self.session.blocked = "", False
         self._hide_ghosts()
 
     def _add_time(self, frames: Any) -> None:
@@ -277,7 +278,11 @@ class Panels:
         self._on(self.place, lambda: self._change(np.array(self.place.value)))
 
     def _change(self, at: np.ndarray) -> None:
-        if self.pivot.value != NONE and self.session.change(self.pivot.value, at):
+        before = self.session.mechanism
+        if self.pivot.value != NONE:
+            self.session.change(self.pivot.value, at)
+        if self.session.mechanism is not before:  # also where the drivers cannot keep their values
+            self._hide_ghosts()  # of the mechanism before
             self.viewer._rebuild()
 
     def _add_files(self) -> None:

@@ -146,6 +146,8 @@ class Session:
                 values[:, k] += step * share
                 path = answer(partial(m.path, self._inputs(dict(zip(self.drivers, values.T, strict=True))),
                                       near=self.configuration, failures="mask"))  # fmt: skip
+                if isinstance(path, str):
+                    continue
                 for outputs in (rows, None):
                     there = answer(partial(path.singularities, drivers=self.drivers, of=outputs))
                     if isinstance(there, Singularities):

@@ -90,8 +90,8 @@ def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
         "box": {"size": 3}, "sphere": {"radius": 1}, "ellipsoid": {"radii": 3},
         "cylinder": {"radius": 1, "length": 1}, "capsule": {"radius": 1, "length": 1},
     }  # fmt: skip
-    model = next(one for top in (root.find("world"), root) if top is not None for one in top.all("model"))
-    for link in model.all("link"):
+    models = [one for top in (root.find("world"), root) if top is not None for one in top.all("model")]
+    for link in models[0].all("link") if models else ():
         for visual in link.all("visual"):
             shape = next((one for geometry in visual.all("geometry") for one in geometry.children), None)
             if shape is None:
@@ -177,8 +177,8 @@ def _read(name: str, folder: Path, scale: tuple[float, ...]) -> Mesh | str:
 
 
 def _find(name: str, folder: Path) -> Path | None:
-    """Return the file of a mesh; packages are searched in the folders above the file of the robot."""
+    """Return the file of a mesh; packages and models are searched in the folders above that of the robot."""
     path = Path(name.removeprefix("file://").removeprefix("package://").removeprefix("model://"))
-    inner = Path(*path.parts[1:]) if "package://" in name else path
+    inner = Path(*path.parts[1:]) if name.startswith(("package://", "model://")) else path
     places = [base / one for base in (folder, *folder.parents) for one in (path, inner)]
     return next((place for place in places if place.is_file()), None)
