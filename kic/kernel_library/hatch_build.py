@@ -1,4 +1,4 @@
-"""Hook of the build: a wheel carries the library of kernels if it was built; a checkout depends on Numba."""
+"""Build hook: wheels have the library of kernels if it was built; editable installations depend on Numba."""
 
 from __future__ import annotations
 

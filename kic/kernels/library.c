@@ -150,7 +150,9 @@ static PyObject *run(const Entry *entry, const Signature *signature, const int64
     status = signature->call(words, &result);
     Py_END_ALLOW_THREADS
     if (status != DONE && status != RETURNED_NONE)
-        return PyErr_Format(PyExc_ValueError, "The kernel %s stopped: shapes of its arrays disagree.", entry->name);
+        return PyErr_Format(PyExc_ValueError,
+                            "The kernel %s stopped: shapes of its arrays disagree, or a complex divisor is zero.",
+                            entry->name);
     if (signature->result == 'i')
         return PyLong_FromLongLong(result);
     PyObject *found = signature->result == 'n' ? Py_None : result ? Py_True : Py_False;
