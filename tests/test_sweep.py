@@ -428,6 +428,20 @@ def _nothing_at_zero(c: kic.Configuration) -> np.ndarray:
     return np.where(elbow == 0, np.nan, elbow)
 
 
+def test_metrics_that_need_an_inverse_of_the_mass_matrix() -> None:
+    """A point mass at the tip of a massless arm: accelerations are undefined where the arm is stretched."""
+    massless, mass = {"mass": 0, "inertia": (0, 0, 0)}, {"mass": 1, "inertia": (0, 0, 0)}
+    m = kic.load("horn-two-link").replace("link1", **massless).replace("link2", com=(2, 0, 0), **mass)
+    grid = {"shoulder": [0.0, 0.1], "elbow": [-0.5, 0.0, 0.5]}
+    for metric in (
+        lambda c: c.forward_dynamics()[..., 0],
+        lambda c: c.dynamics().forward_dynamics([0, 0], [0, 0])[..., 0],
+    ):
+        found = m.sweep(grid, {"a": metric})
+        assert np.isfinite(found.values["a"]).tolist() == [[True, False, True]] * 2
+        assert ["moves no mass" in reason for reason in found.reasons[:, 1]] == [True, True]
+
+
 def test_no_cell_in_reach() -> None:
     with raises(kic.ConfigurationError, failed=[(0,), (1,)]) as caught:
         FIVE.sweep({"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
