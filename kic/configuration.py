@@ -1938,7 +1938,7 @@ class Configuration(Printable, Tabular, Animated):
 def model_of(configuration: Configuration) -> CompiledModel:
     """Return the compiled mechanism of a configuration: its description, tree, rows and programs.
 
-    It and `flat_states` are all that other packages need for questions of their own. The mask is `ok`.
+    Functions of other packages use it and `flat_states` instead of private attributes. The mask is `ok`.
     """
     return configuration._model
 

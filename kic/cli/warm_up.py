@@ -68,8 +68,9 @@ def track_paths(c: Configuration) -> None:
     import numpy as np
 
     from kic.analysis.monodromy import GenericSolutions
+    from kic.configuration import model_of
 
-    state, m = c.state, c._model
+    state, m = c.state, model_of(c)
     _, closure = m.position_problem(state[: len(m.description.coordinates)])
     GenericSolutions(closure, state, np.random.default_rng(0)).start(1)
 

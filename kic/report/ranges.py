@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, model_of
 from kic.description.units import coordinate_units
 from kic.mechanism import Mechanism
 from kic.report.report import coordinate_values
@@ -77,14 +77,14 @@ def there_and_back(configuration: Configuration) -> Configuration:
 
     It is the configuration itself where `coordinate_ranges` is empty.
     """
-    ranges, states = coordinate_ranges(configuration._model.description, configuration), []
+    ranges, states = coordinate_ranges(model_of(configuration).description, configuration), []
     for one in ranges:
         reached = np.flatnonzero(one.configuration.ok)
         up, down = reached[reached >= one.index], reached[reached <= one.index]
         way = np.concatenate([up, up[::-1], down[::-1], down])
         states.append(one.configuration.state[way[:: len(ranges)]])
     frames = np.concatenate(states or [configuration.state[None]])
-    return Configuration(configuration._model, (len(frames),), frames)
+    return Configuration(model_of(configuration), (len(frames),), frames)
 
 
 def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.ndarray) -> Configuration:

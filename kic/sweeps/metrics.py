@@ -285,7 +285,7 @@ def _assembly_modes(c: Configuration, of: tuple[str, ...] | None) -> np.ndarray:
     if not c.ok.any():
         return np.full(c.batch, np.nan)
     values = {name: c.value(name) for name in (c.coordinates if of is None else of)}
-    known = find_assemblies(c._model, values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
+    known = find_assemblies(model_of(c), values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
     evidence = known.completeness
     # lost paths concern single members, an incomplete collection all
     unsure = (evidence.lost > 0) | (evidence.evidence == "incomplete" and not evidence.lost.any())
