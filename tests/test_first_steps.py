@@ -94,6 +94,24 @@ def test_messages_name_the_way_out() -> None:
         ).at().joint_forces()["L1"]
     with pytest.raises(AttributeError, match="There are: value, G, H, D"):
         _ = m.prepare("coefficients", of="tip")(c.state).tip.values
+    with pytest.raises(kic.InputError, match="Give the name 'tip'"):
+        c.coefficients(m["tip"])
+    with pytest.raises(kic.InputError, match=r"write lambda t, now: f\(t\)"):
+        m.simulate(1.0, lambda t: t)
+
+
+def test_missing_attributes_name_where_the_result_is() -> None:
+    m = kic.load("four-bar")
+    c, found = m.at(), m.find_equilibrium()
+    for owner, name, instead in (
+        (m, "state_space", r"at\(values\)\.state_space"),
+        (m, "coefficients", r"at\(values\)\.coefficients"),
+        (found, "state_space", r"configuration\.state_space"),
+        (found, "eigenvalues", r"modes\.eigenvalues"),
+        (c.operational_space("tip.x"), "mass_matrix", "Lambda"),
+    ):
+        with pytest.raises(AttributeError, match=f"Use {instead}"):
+            getattr(owner, name)
 
 
 def test_a_batch_has_a_length_and_one_configuration_has_none() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class Equilibrium(Printable):
     """
 
     _one_line = ("coordinates", "fixed")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "state_space": "configuration.state_space()",
+        "linearize": "linearization",
+        "eigenvalues": "modes.eigenvalues",
+        "stable": "stability",
+    }
 
     def __init__(
         self,

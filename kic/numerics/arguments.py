@@ -23,7 +23,9 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
     names = of if type(of) is tuple else tuple(entries(of))
     for name in names:
         if type(name) is not str and not isinstance(name, str):
-            raise invalid(argument, "must contain names", name)
+            known = getattr(name, "name", None)  # parts of mechanisms have a name
+            remedy = f"Give the name '{known}'." if isinstance(known, str) else ""
+            raise invalid(argument, "must contain names", name, remedy)
     if len(names) < least:
         raise InputError(f"`{argument}` must contain at least one name, got none.", key=argument)
     return names
@@ -47,7 +49,9 @@ def check_parameters(name: str, function: Callable[..., Any], *parameters: str) 
     try:
         inspect.signature(function).bind(*parameters)
     except TypeError:
-        raise invalid(name, f"must be a function of ({', '.join(parameters)})", function) from None
+        listed = ", ".join(parameters)
+        remedy = f"For example, write lambda {listed}: f({parameters[0]})."
+        raise invalid(name, f"must be a function of ({listed})", function, remedy) from None
     except ValueError:  # a function without signature
         return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -153,6 +153,11 @@ class OperationalSpace(Printable):
     """
 
     _one_line = ("rows", "coordinates", "batch")
+    _counterparts: ClassVar[dict[str, str]] = {
+        "mass_matrix": "Lambda, the task inertia",
+        "inertia": "Lambda, the task inertia",
+        "jacobian": "G, the Jacobian",
+    }
 
     def __init__(self, rows: tuple[str, ...], coordinates: tuple[str, ...], parts: list[np.ndarray]) -> None:
         self.rows, self.coordinates = rows, coordinates
