@@ -27,7 +27,7 @@ def warm_up() -> None:
 
     Without a library of kernels, they are compiled once for each machine and version of kic, on first use.
     Run this when a container image is built, or before a course. They are stored in the user's cache
-    directory, or in KIC_CACHE_DIR. If there is a C compiler, they are linked to a library, which later
+    directory, or in KIC_CACHE_DIR. On Linux with a C compiler, they are linked to a library, which later
     processes load without Numba.
 
     \b
