@@ -448,6 +448,20 @@ def test_the_number_of_modes_as_a_metric() -> None:
     assert np.isnan(kic.metrics.assembly_modes()(c[~c.ok])).all()
 
 
+def test_close_solutions_leave_the_numbers_of_other_members() -> None:
+    """The member between two others is so near the limit of reach that its elbows are not separated."""
+    c = TWO.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 3e-5, 1.0]})
+    values = {name: c.value(name) for name in ("tip.x", "tip.y")}
+    known = modes_of(TWO, values).completeness
+    assert (known.evidence, known.lost.tolist(), known.finite.tolist()) == (
+        "incomplete",
+        [0, 2, 0],
+        [2, 0, 2],
+    )
+    numbers = kic.metrics.assembly_modes("tip.x", "tip.y")(c)
+    assert np.array_equal(numbers, [2, np.nan, 2], equal_nan=True)
+
+
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:
     monkeypatch.setattr(GenericSolutions, "collect", lambda *_: "a test ended it")
     assert np.isnan(kic.metrics.assembly_modes()(kic.load("four-bar").at(1.2)))

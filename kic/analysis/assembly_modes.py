@@ -61,7 +61,7 @@ class Completeness:
         solutions for the given values are at most as many, counted with multiplicity.
     finite, infinite, lost : (...) int
         Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
-        and of paths that could not be completed.
+        and of paths that could not be completed, or end near real solutions too close to be separated.
     real : (...) int
         Number of distinct real solutions for each target, before limits apply.
     certified : (K, ...) bool
@@ -682,9 +682,10 @@ class _CompleteSearch(_AssemblySearch):
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)
         good = np.array([not why for why in failures], dtype=bool)
-        unsolved = sum("wrong way" not in why for why in failures if why)
-        if unsolved and not self.reason:
-            self.reason = f"{unsolved} paths end near real solutions that are too close to be separated"
+        close = [bool(why) and "wrong way" not in why for why in failures]
+        self.unsolved = np.bincount(self.paths.owner[close], minlength=len(feasible))
+        if any(close) and not self.reason:
+            self.reason = f"{sum(close)} paths end near real solutions that are too close to be separated"
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:
@@ -731,11 +732,12 @@ class _CompleteSearch(_AssemblySearch):
         """Return the evidence for the solutions (K, B, S)."""
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)
-        numbers[:, self.feasible] = paths.complex, paths.infinite, paths.lost
+        unsolved = self.unsolved
+        numbers[:, self.feasible] = paths.complex - unsolved, paths.infinite, paths.lost + unsolved
         reason = self.reason
-        if numbers[2].any() and time.monotonic() > self.deadline:
+        if paths.lost.any() and time.monotonic() > self.deadline:
             reason = reason or "the time limit ended the search"
-        elif numbers[2].any():
+        elif paths.lost.any():
             reason = f"{numbers[2].sum()} paths to the values could not be completed"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"

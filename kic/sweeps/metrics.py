@@ -285,11 +285,14 @@ def _assembly_modes(c: Configuration, of: tuple[str, ...] | None) -> np.ndarray:
     if not c.ok.any():
         return np.full(c.batch, np.nan)
     values = {name: c.value(name) for name in (c.coordinates if of is None else of)}
-    known = find_assemblies(model_of(c), values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
-    evidence = known.completeness
+    found = find_assemblies(model_of(c), values, None, QUICK_STARTS, 0, None, complete=True, progress=False)
+    known = found.completeness
+    numbers = np.where(c.ok & (known.evidence != "incomplete"), known.real, np.nan)
     # lost paths concern single members, an incomplete collection all
-    unsure = (evidence.lost > 0) | (evidence.evidence == "incomplete" and not evidence.lost.any())
-    return np.where(unsure | ~c.ok, np.nan, evidence.real)
+    others = c.ok & (known.lost == 0)
+    if known.lost.any() and others.any():
+        numbers[others] = _assembly_modes(c[others], of)
+    return numbers
 
 
 def _value(c: Configuration, row: str) -> np.ndarray:
