@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_recorded_types_are_current() -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Folder with an empty file in place of a library."""
     monkeypatch.setattr(library, "_FOLDER", tmp_path)
     monkeypatch.setenv("KIC_CACHE_DIR", str(tmp_path))
@@ -122,6 +123,11 @@ def test_compiled_kernels_are_linked_for_later_processes(tmp_path: Path) -> None
     assert told.stdout.split() == want
     assert "has a damaged description" in told.stderr
     assert not python("-c", FIRST, **env).stderr  # linked again
+    # the build compiles with Numba, although there is a library
+    made = tmp_path / "made"
+    told = python(str(BUILD), "--cached", "constraint_jacobian.first_order", "--output", str(made), **env)
+    assert told.returncode == 0, told.stderr
+    assert library.described(made) == (json.loads((made / library.DESCRIPTION).read_text()), "")
 
 
 @pytest.mark.slow
