@@ -61,7 +61,7 @@ _ndarray = np.ndarray
 
 
 def _module(entry: str) -> Any:
-    """Return the module of a kernel entry; the first call imports the compiler."""
+    """Return the module of a kernel entry; without a library, the first call imports the compiler."""
     return import_module(f"kic.kernels.{_MODULES[entry]}")
 
 
