@@ -219,7 +219,7 @@ def _() -> None:
     close(d.inverse_dynamics(QD, d.forward_dynamics(QD, QDDD)), QDDD)
 
 
-@computes("dynamics.contributions.Contributions", "(2-157)", "(2-158)", "(2-193)", "(2-194)")
+@computes("kernels.body_contributions.add_link", "(2-157)", "(2-158)", "(2-193)", "(2-194)")
 @computes("dynamics.dynamics.Dynamics", "(2-196)", "(2-197)")
 @computes("kernels.inertia.rotated_inertia", "(2-164)")
 def _() -> None:

@@ -9,11 +9,11 @@ equation               function
 (2-140)                `kic.dynamics.dynamics.Dynamics.kinetic_energy`
 (2-145)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
 (2-147)                `kic.kernels.loads.gravity_loads`
-(2-157)                `kic.dynamics.contributions.Contributions`
-(2-158)                `kic.dynamics.contributions.Contributions`
+(2-157)                `kic.kernels.body_contributions.add_link`
+(2-158)                `kic.kernels.body_contributions.add_link`
 (2-164)                `kic.kernels.inertia.rotated_inertia`
-(2-193)                `kic.dynamics.contributions.Contributions`
-(2-194)                `kic.dynamics.contributions.Contributions`
+(2-193)                `kic.kernels.body_contributions.add_link`
+(2-194)                `kic.kernels.body_contributions.add_link`
 (2-195)                `kic.dynamics.dynamics.Dynamics.inverse_dynamics`
 (2-196)                `kic.dynamics.dynamics.Dynamics`
 (2-197)                `kic.dynamics.dynamics.Dynamics`
