@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,6 +65,26 @@ def test_computed_torque_gives_linear_error_dynamics(name: str) -> None:
     assert mismatch(case.u.acceleration(case.qd, qdd), led) < 1e-9
     same = co.ResolvedAcceleration(*case.args, case.kp, case.kd, wrt=case.wrt)
     assert mismatch(same(T, case.measured), qdd) < 1e-9
+
+
+@every_case
+@pytest.mark.parametrize("law", [co.ComputedTorque, co.Impedance, co.GravityCompensation])
+def test_a_copy_continues_alone(name: str, law: type[co.Control]) -> None:
+    """A copy of a controller shares no results with it, before its first call and after."""
+    case = Case(name)
+    given = {"reference": case.t, "wrt": case.wrt}
+    gains = {"stiffness": 2.0, "damping": 1.0} if law is co.Impedance else {"kp": 2.0, "kd": 1.0}
+    control = law(case.m, **given, **gains)  # type: ignore[call-arg]
+    other = case.m.at(case.c.value(case.m.coordinates) + 0.02)
+    q = np.array([other.value(x) for x in case.wrt or other.coordinates])
+    later = SimpleNamespace(q=q, qd=case.qd, state=other.state)
+    copies = [deepcopy(control)]
+    first = control(T, case.measured)
+    copies.append(deepcopy(control))
+    known = control(T, later)
+    for one in copies:
+        assert np.array_equal(one(T, later), known)
+        assert np.array_equal(one(T, case.measured), first)
 
 
 @every_case

@@ -184,6 +184,7 @@ class RowFeedback:
     def __init__(
         self, rows: RowEvaluator, gains: np.ndarray, null_damping: float = 0.0, measured: bool = False
     ) -> None:
+        self._given = rows, gains, null_damping, measured
         P, M, turned = (
             len(rows.labels),
             len(rows.coordinates),
@@ -195,6 +196,9 @@ class RowFeedback:
         self._scratch, out = np.empty(2 * P * M + P * P + 3 * P), np.empty(2 * P + M)
         self._out, self._parts = out, (out[:P], out[P : 2 * P], out[2 * P :])
         self._entry = kernel("feedback")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowFeedback, self._given  # parts are views, and kernels cannot be copied
 
     def __call__(
         self, table: np.ndarray, q: np.ndarray, R: np.ndarray, qd: np.ndarray, v: np.ndarray, z: np.ndarray

@@ -116,6 +116,10 @@ class Control(ABC):
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return the result (M,) at a time, for measured coordinates and rates."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # results of earlier calls have kernels, and views of one another
+        return self.__dict__ | dict.fromkeys({"_now", "_resolved"} & self.__dict__.keys())
+
     def start(self, *, near: Configuration | None = None) -> None:
         """Clear all memory, and set the configuration near which the next closed state is sought."""
         c = self._mechanism.at() if near is None else instance("near", near, Configuration)
