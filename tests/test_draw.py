@@ -225,6 +225,7 @@ def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
     assert [ax.get_title() for ax in sheet.axes] == [str(k) for k in kept]
     places = [ax.get_subplotspec() for ax in sheet.axes]
     assert [(p.rowspan.start, p.colspan.start) for p in places] == [(k // 2, k % 2) for k in range(len(kept))]
+    assert [ax.get_title() for ax in c[0].draw_sheet().axes] == [""]  # one configuration
     for wrong in (c[~c.ok], m.at(np.ones((65, 1)))):
         with raises(InputError, key="configuration"):
             wrong.draw_sheet()

@@ -372,5 +372,5 @@ def draw_sheet(
         ax.set_axis_off()
     for ax, index in zip(axes, members, strict=False):
         ax.set_title(", ".join(map(str, index)), fontsize=TITLE_POINTS)
-        draw(configuration[index], names=names, view=view, ax=ax)
+        draw(configuration[index] if index else configuration, names=names, view=view, ax=ax)
     return Picture(figure, tuple(axes[: len(members)]))
