@@ -351,7 +351,7 @@ def test_assemblies(tmp_path):
     quick = json.loads(run("assemblies", "four-bar", "--at", "A=70deg", "--json"))
     assert len(quick["phi"]) == 2
     assert quick["generic"] is None
-    assert "time_limit" in run("assemblies", "four-bar", "--time-limit", "3", code=1)
+    assert "requires --complete" in run("assemblies", "four-bar", "--time-limit", "3", code=2)
     file = tmp_path / "modes.svg"
     run("assemblies", "four-bar", "-o", str(file))
     assert file.read_text().startswith("<?xml")

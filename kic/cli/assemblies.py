@@ -48,6 +48,8 @@ def assemblies(
     singular; evidence, statement, generic (number of complex solutions), real and chance, null without
     --complete.
     """
+    if time_limit is not None and not complete:
+        raise parsing.usage_error("--time-limit requires --complete.", "--time-limit")
     mechanism = parsing.load_model(model)
     values = parsing.inputs_of(mechanism, given)
     found = mechanism.assembly_modes(
