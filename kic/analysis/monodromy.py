@@ -118,8 +118,8 @@ class Parameters:
     ) -> np.ndarray:
         """Return random complex parameters (count, n) about some (n,), at distances of many scales.
 
-        Loops must enclose branch points near and far. The distances are uniform in their logarithm, about 1,
-        with a standard deviation of `spread`.
+        Loops must enclose branch points near and far. The distances are log-normal with the median 1, and
+        `spread` is the standard deviation of their logarithm.
         """
         x, y, size = rng.normal(size=(3, count, self.count))
         z = x + 1j * y
@@ -481,11 +481,11 @@ class GenericSolutions:
         self.add(ends)
 
     def loop(self) -> None:
-        """Track all known solutions along a random closed way, and add the new ones at its end.
+        """Track all known solutions along a random closed path, and add the new ones at its end.
 
-        It is a polygon or, by turns, the way to real parameters and back, with conjugate solutions: there
-        all solutions are in conjugate pairs. Random starts add those that loops rarely reach, as through a
-        gap of two close branch points.
+        Every second path leads to real parameters, where solutions are in conjugate pairs, and back with the
+        conjugate solutions. The others are polygons. Random starts add solutions that loops rarely reach,
+        such as those behind a gap between two close branch points.
         """
         parameters = self.tracker.parameters
         corners = 2 if len(self.states) > FEW_STATES_MAX else 4
@@ -512,7 +512,7 @@ class GenericSolutions:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths.
 
-        Between two lines, the parameters are real: the conjugate solutions come back.
+        A polygon of three corners leads to real parameters, and back with the conjugate solutions.
         """
         states, good = states.copy(), np.ones(len(states), dtype=bool)
         for n, (a, b) in enumerate(pairwise(p)):
@@ -583,7 +583,7 @@ class GenericSolutions:
     def is_done(self) -> bool:
         """True if nothing new is expected: a proven number is reached, or loops found nothing new.
 
-        After a trace test that failed, as for large degrees, they are many.
+        After a failed trace test, as for large degrees, only `LOOPS_MAX` loops suffice.
         """
         if self.is_proven or self.clean >= LOOPS_MAX:
             return True

@@ -22,6 +22,8 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     ``reshape(P, -1)``. Newton steps are part of the function of SX, so that its derivatives of all orders
     include the closure of the loops and CasADi generates C from them. With a root finder, the function is one
     of MX. CasADi differentiates the root as an implicit function; a closed state is a fixed point of a step.
+    With "chords", Newton steps find the root, and two chords from it have the derivatives of first and second
+    order. Those of third order are NaN.
     """
     casadi = import_optional("casadi", "casadi", "Functions of CasADi require CasADi")
     if rootfinder is None:
