@@ -47,5 +47,5 @@ def library_is_complete() -> Iterator[None]:
     yield
     found = missing() if os.environ.get("KIC_TEST_LIBRARY") else []
     assert not found, (
-        f"Add calls to `recorded` in kic/kernel_library/build.py, and run it with --record: {found}"
+        f"Add calls to `call_all` in kic/kernel_library/build.py, and run it with --record: {found}"
     )
