@@ -156,7 +156,7 @@ class FreeBodies:
     sums, sums_left : (J, R), (J, F)
         1 where a joint owns such a row.
     stiffness, rest, damping, armature : (F,)
-        Laws of the joint coordinates.
+        Parameters of springs, dampers and rotors at the joint coordinates.
     contact_check : ContactForceCheck
         Check of the closed contacts.
     ties : tuple of str
