@@ -329,6 +329,25 @@ def test_all_that_is_seen_and_a_replay(tmp_path: Path) -> None:
         viewer.stop()
 
 
+def test_a_body_without_reference_point_is_no_part() -> None:
+    pytest.importorskip("viser")
+    joint = kic.Joint("j", "revolute", ("ground", "b"), at=(0, 0, 0), axis=(0, 0, 1))
+    m = kic.Mechanism("m", [kic.Body("b")], [joint])
+    assert Session(m.at()).parts() == ()
+    viewer = m.view(port=8920)
+    try:
+        panels = viewer._panels
+        panels.plot.value = panels.plot.options[-1]
+        panels.ellipsoid.value = "velocity"
+        for box in (panels.com, panels.forces, panels.trace, panels.tables):
+            box.value = True
+        panels._show_singular()
+        viewer._update()
+        assert "singular configurations" in panels.text.content
+    finally:
+        viewer.stop()
+
+
 def test_ghosts_and_a_change_that_the_drivers_do_not_reach() -> None:
     pytest.importorskip("viser")
     viewer = kic.load("four-bar").at({"A": 2.5}).view(port=8910)

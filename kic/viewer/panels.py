@@ -237,7 +237,7 @@ class Panels:
 
     def _add_sights(self) -> None:
         with self.gui.add_folder("See", expand_by_default=False):
-            self.of = self.gui.add_dropdown("Of", self.session.parts())
+            self.of = self.gui.add_dropdown("Of", self.session.parts() or (NONE,))
             self.ellipsoid = self.gui.add_dropdown("Ellipsoid", (NONE, *ELLIPSOIDS))
             self.forces = self.gui.add_checkbox("Joint forces", False)
             self.com = self.gui.add_checkbox("Centre of mass", False)

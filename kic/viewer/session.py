@@ -301,7 +301,8 @@ class Session:
     def parts(self) -> tuple[str, ...]:
         """Return the names of the parts that can be dragged, the default output first."""
         m = self.mechanism
-        names = [*default_outputs(m), *(p.name for p in m.points if p.body != GROUND)]
+        names = [name for name in default_outputs(m) if name in m._parts]  # others are rows of a body
+        names += [p.name for p in m.points if p.body != GROUND]
         names += [f.name for f in m.frames if f.body != GROUND] + [
             b.name for b in m.bodies if b.reference is not None
         ]

@@ -191,7 +191,7 @@ class Viewer:
         """Show traces, the plot and the tables of numbers."""
         session, of = self._session, panels.of.value
         panels.text.content = f"```\n{session.numbers(of)}\n```" if panels.tables.value else ""
-        names = dict.fromkeys((*self._traces, *([of] if panels.trace.value else ())))
+        names = dict.fromkeys((*self._traces, *([of] if panels.trace.value and of != NONE else ())))
         self.server.scene.remove_by_name("/traces")
         for k, name in enumerate(names):
             rows = [f"{name}.{x}" for x in "xyz"]
@@ -204,7 +204,7 @@ class Viewer:
                 self.server.scene.add_line_segments(
                     f"/traces/{k}", pairs, _BLUE, thickness=2.0, thickness_units="screen"
                 )
-        plot = panels.plot.value
+        plot = panels.plot.value if of != NONE else NONE
         panels.chart.visible = plot != NONE
         if plot != NONE and plot in (found := session.curves(of)):
             x, y = list(found.values())[1], found[plot]
