@@ -64,18 +64,18 @@ package                               contents
 `description`                         bodies, joints and other parts, as the user writes them
 `kinematics`                          Chapter II: coefficients of open chains
 `dynamics`                            Chapter II: mass matrix, Christoffel symbols, loads
-`transfer`                            Chapters III and IV: coordinates and closed loops
+`transfer`                            Chapters III and IV: coordinates, closed loops, mobility
 `configuration`, `mechanism`, …       the types that a user holds
 `io`                                  model files, Denavit–Hartenberg tables, shipped models
 `analysis`                            assembly modes, input sets, singularities
 `joint_forces`, `actuation`           forces in joints; redundant actuators and motors
 `operational_space`, `grasp`          tasks and redundancy; contacts and grip forces
 `linear`                              linearization, state space, vibration modes, equilibrium
-`export`                              questions as C code, and for CasADi, JAX and SymPy
+`export`                              C code, FMUs; functions of CasADi, JAX, PyTorch, SymPy
 `plotting`                            drawings, plots and animations
 `trajectory`, `simulation`, `sweeps`  motions in time; grids of configurations
 `classics`                            the four short source documents in closed form
-`report`, `cli`                       reports and commands
+`report`, `viewer`, `cli`             reports, pages in the browser, commands
 ====================================  ==========================================================
 
 `kic.kinematics`, `kic.dynamics`, `kic.transfer` and `kic.linear` have an index of equations.
@@ -281,8 +281,9 @@ _NAMES = {
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
-# names of other packages
+# names of other packages, and a module that is imported by itself
 _COUNTERPARTS = {
+    "classics": "import kic.classics",
     "DHRobot": "from_dh(name, rows)",
     "Robot": "Mechanism(…), load(file) or from_urdf(file)",
     "load_mjcf": "from_mjcf(file)",

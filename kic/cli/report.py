@@ -76,7 +76,7 @@ def report(
     if page is not None and as_json:
         raise usage_error("--html and --json exclude each other; give one of them.", "--html")
     if replay and page is None:
-        raise usage_error("--replay belongs to the page of --html FILE; give both.", "--replay")
+        raise usage_error("--replay requires a page. Give --html FILE.", "--replay")
     mechanism = request.mechanism
     outputs, chosen = parsing.split_names(of, "--of"), parsing.split_names(wrt, "--wrt") or None
     from kic.report.report import default_outputs, report_data

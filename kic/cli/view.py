@@ -29,7 +29,7 @@ def view(
 
     Visual meshes of URDF, SDF and MJCF files are shown too, if they are at hand.
 
-    The command prints the address of the page first, and serves it until Ctrl-C. No network is needed.
+    The command prints the address of the page, and serves it until Ctrl-C. No network is needed.
 
     Requires viser (pip install -e '.[view]' in the checkout).
     """

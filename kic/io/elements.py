@@ -20,7 +20,7 @@ TREATMENTS = {
     "computed": "computed",
     "no effect": "no effect",
     "remarked": "ignored with a remark",
-    "strict": "also refused by `strict=True`",
+    "strict": "also an error with `strict=True`",
     "error": "error",
 }
 
