@@ -153,7 +153,10 @@ def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
     Path("robot.urdf").write_text(kic.load("puma560").to_urdf().text, encoding="utf-8")
-    Path("hold.py").write_text("def controller(t, now):\n    return [0.0]\n", encoding="utf-8")
+    hold = "def controller(t, now):\n    return [0.0]\n"
+    Path("hold.py").write_text(hold, encoding="utf-8")
+    slow = "import kic\nslow = kic.Sampling(1e-3, gives='voltages')\n"
+    Path("drive.py").write_text(slow + hold, encoding="utf-8")
     text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
     assert len(lines) > 30

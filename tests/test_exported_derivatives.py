@@ -244,6 +244,7 @@ def test_synthesis_of_the_guide() -> None:
         p for p in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "slope" in p
     )
     before, names = jax.config.jax_enable_x64, dict[str, Any]()
+    jax.config.update("jax_enable_x64", True)
     try:
         exec(program, names)
     finally:

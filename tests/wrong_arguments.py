@@ -22,7 +22,7 @@ AssemblyModes.places.of AssemblyModes.summary.of Coefficients.columns_of.of Conf
 Configuration.pose.of Configuration.resolve_redundancy.failures Configuration.resolve_redundancy.secondary
 Configuration.resolve_redundancy.udd Configuration.resolve_redundancy.uddd Configuration.to_html.repeat
 Configuration.to_html.source ForceTable.__getitem__.name IndependentSets.__getitem__.k
-JointForces.__getitem__.joint OperationalSpaceEvaluator.at.configuration PositionSolver.__call__.values
+JointForces.__getitem__.joint PositionSolver.__call__.values
 RedundancyEvaluator.__call__.secondary RedundancyEvaluator.__call__.secondary_rate
 RedundancyEvaluator.__call__.state RedundancyEvaluator.__call__.udd Sampling.time
 Simulation.__getitem__.name Singularities.__getitem__.k SplitDynamics.without.part Sweep.__getitem__.name

@@ -10,7 +10,6 @@ import click
 from kic.cli import completion as completing
 from kic.cli import parsing
 from kic.cli.parsing import usage_error
-from kic.configuration import flat_states, model_of
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -131,7 +130,7 @@ def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuratio
     """Return the configurations without the last if it equals the first."""
     import numpy as np
 
-    from kic.configuration import Configuration
+    from kic.configuration import Configuration, flat_states, model_of
 
     places = [moving._displacement(body.name) for body in mechanism.bodies]
     if not all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places):

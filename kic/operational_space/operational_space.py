@@ -277,7 +277,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         self._launch(found._work)
         return found
 
-    def at(self, configuration: Configuration, failures: str) -> OperationalSpace:
+    def _at(self, configuration: Configuration, failures: str) -> OperationalSpace:
         """Return the dynamics at a configuration; a singular task or mass matrix is an error, or NaN."""
         program, found = self._program, configuration._run(self._program, failures)
         work, states = self._work(found.T, found.K), flat_states(configuration)
@@ -348,4 +348,4 @@ def operational_space(
     names = task if type(task) is str else names_of(task, "of", 1)
     key = OperationalSpaceEvaluator, names, None if wrt is None else names_of(wrt, "wrt")
     f = model.prepared(key, lambda: OperationalSpaceEvaluator(model, *key[1:]))
-    return f.at(configuration, failures)
+    return f._at(configuration, failures)
