@@ -12,7 +12,6 @@ does not have; marks wait until then.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import deque
 from threading import RLock
@@ -57,9 +56,9 @@ def compiler() -> Any:
 
 
 def link_used_kernels() -> None:
-    """Link compiled kernels to a library for later processes, if this one used Numba."""
+    """Link compiled kernels to a library, if this process used Numba and later ones look for the library."""
     used = sys.modules.get("kic.kernels.compiler")
-    if used is not None and used.used and os.environ.get("KIC_KERNELS", "").strip() != "jit":
+    if used is not None and used.used and library.uses_cache():
         from kic.kernels.linking import link_for_this_machine
 
         link_for_this_machine(used.cache_directory(), used.machine())

@@ -42,6 +42,7 @@ __all__ = [
     "packed",
     "read",
     "source_key",
+    "uses_cache",
     "write",
 ]
 
@@ -61,7 +62,7 @@ PROCESSOR_SIZE_MAX = 8192
 def source_key() -> str:
     """Return a hash of the sources of all kernels."""
     digest = hashlib.sha256()
-    for path in sorted(_FOLDER.glob("*.py")):
+    for path in sorted((*_FOLDER.glob("*.py"), *_FOLDER.glob("*.c"))):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
@@ -178,13 +179,18 @@ def described(folder: Path = _FOLDER) -> tuple[dict[str, Any], str]:
         return {}, "has a damaged description"
 
 
+def uses_cache() -> bool:
+    """Return True if the library is that in the user's cache: none is in the package, and none was chosen."""
+    return not os.environ.get("KIC_KERNELS", "").strip() and described(_FOLDER) == ({}, "")
+
+
 def load() -> Library | None:
     """Return the library, or None where Numba is to compile the kernels."""
     chosen = os.environ.get("KIC_KERNELS", "").strip()
     if chosen == "jit":
         return None
     folder, (description, problem) = _FOLDER, described(_FOLDER)
-    machine = None if description or problem or chosen else machine_folder()
+    machine = machine_folder() if uses_cache() else None
     if machine is not None:
         folder, (description, problem) = machine, described(machine)
     if not description and not problem:

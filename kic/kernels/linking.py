@@ -97,6 +97,11 @@ def link_for_this_machine(cache: Path, machine: str) -> None:
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         if folder is not None and (kernels := kernels_in(cache, machine)):
             used = link(folder, {library.HERE: kernels}, library.source_key())
+            try:
+                library.imported(used)
+            except ImportError:  # a directory whose files must not be executed
+                (folder / library.DESCRIPTION).unlink()
+                return
             # the last one may be in use by a process that starts now
             others = [file for file in folder.glob(f"{library.MODULE}-*") if file != used]
             for file in sorted(others, key=lambda file: file.stat().st_mtime)[:-1]:
