@@ -37,6 +37,7 @@ from kic.numerics.arrays import numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
+from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
 
 # residual relative to the characteristic length: closed; closed with numbers of four digits; and the largest
 CLOSED_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
@@ -53,10 +54,6 @@ ASSEMBLY_EVALUATIONS_MAX = 1500
 VIOLATION_ATOL = 1e-6
 # cosines nearer to 1 do not give an angle
 COSINE_ATOL = 1e-8
-
-
-# singular values of the residuals below this share of the largest are rounding error
-SINGULAR_VALUE_RTOL = 1e-12
 # largest entry of one step: radians, or shares of the characteristic length
 ASSEMBLY_STEP_MAX = 0.5
 

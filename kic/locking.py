@@ -15,13 +15,12 @@ from kic.errors import InputError, KicError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
 from kic.numerics.arrays import numbers
+from kic.numerics.tolerances import RANK_RTOL
 
 # attribute of a locked mechanism: the one without locks in the same reference configuration, and their names
 _LOCKS = "_locks"
 # values of dependent locks that agree this well are consistent
 CONSISTENT_RTOL = 1e-9
-# singular value of rows, relative to their largest entry, below which they are dependent
-RANK_RTOL = 1e-9
 
 
 def lock(mechanism: Mechanism, values: Any) -> Mechanism:

@@ -29,7 +29,7 @@ from kic.transfer.finite_mobility import closed_neighbours
 # components below this share of the largest are not listed
 LISTED_RTOL = 1e-6
 # listed components, the largest first
-LISTED_MAX = 6
+LISTED_COMPONENTS_MAX = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +92,7 @@ class Singularity:
         )
 
     def _listed(self, numbers: dict[str, float], units: bool) -> str:
-        """Return the largest components with names, at most `LISTED_MAX`."""
+        """Return the largest components with names, at most `LISTED_COMPONENTS_MAX`."""
         largest = max(map(abs, numbers.values()), default=0.0)
         largest_first = sorted(
             (name for name in numbers if abs(numbers[name]) > LISTED_RTOL * largest),
@@ -101,9 +101,9 @@ class Singularity:
         components = [
             f"{name} {x:.4g}{f' {self._units[name]}' if units and self._units[name] != 'rad' else ''}"
             for name, x in numbers.items()
-            if name in largest_first[:LISTED_MAX]
+            if name in largest_first[:LISTED_COMPONENTS_MAX]
         ]
-        return ", ".join([*components, *(["…"] if largest_first[LISTED_MAX:] else [])])
+        return ", ".join([*components, *(["…"] if largest_first[LISTED_COMPONENTS_MAX:] else [])])
 
     def __repr__(self) -> str:
         return f"{self.summary()}{f'; at {self.where()}' if self._where else ''}"

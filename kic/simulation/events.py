@@ -33,7 +33,7 @@ TOUCH_RTOL = 1e-11
 # predicted minimum, as a share of the neighbouring values, below which the minimum is searched for
 DIP_RTOL = 1e-2
 # value at the start, as a share of the largest in the first step, below which the event starts at zero
-START_RTOL = 1e-6
+EVENT_START_RTOL = 1e-6
 # distance of a start beyond a limit, as a share of the limit, that is rounding
 LIMIT_RTOL = 1e-9
 # difference of times, as a share of a step, of events that are simultaneous but for rounding errors
@@ -173,7 +173,7 @@ class Events:
 
             times = self._resolved(i, value, begin, end)
             values = [value(t) for t in times]
-            if first and abs(values[0]) <= START_RTOL * max(map(abs, values)):
+            if first and abs(values[0]) <= EVENT_START_RTOL * max(map(abs, values)):
                 values[0] = known[begin] = 0.0
                 if isinstance(event, Limit) and next((x for x in values if x), 0.0) > 0:
                     hits.append((begin, i))
