@@ -21,7 +21,7 @@ BOUNDS = {
     "forward_dynamics": (10, 6, 6),
     "motion": (45, 10, 23),
     "operational_space": (26, 8, 18),
-    "resolve": (61, 13, 38),
+    "resolve": (62, 13, 38),
     "joint_forces": (65, 12, 35),
     "linearize": (216, 20, 82),
     # the number of steps depends on the last bits of the processor

@@ -19,7 +19,10 @@ from kic.kernels.vectors import cross, dot, symmetric, take
 
 @helper
 def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
-    """Add the contributions of one body to I and P (2-157 ff); L and A are its tables of point and ω."""
+    """Add the contributions of one body to I (2-157, 2-193) and P (2-158, 2-194).
+
+    L and A are its tables of point and ω.
+    """
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)
         jk = symmetric(j, wk)
