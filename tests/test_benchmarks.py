@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -95,8 +96,8 @@ def test_every_job_runs(subject: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 def test_exported_code_is_timed(monkeypatch, capsys) -> None:
-    pytest.importorskip("shutil").which("cc") or pytest.skip("no C compiler")
     for name, few in (("CASES", exported.CASES[:2]), ("ROUNDS", 1), ("MEMBERS", 8)):
         monkeypatch.setattr(exported, name, few)
     exported.main()
