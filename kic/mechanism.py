@@ -801,6 +801,7 @@ class Mechanism(Printable, MechanismDescription):
         parameters: str | Iterable[str] = (),
         close: bool | Literal["equations"] = False,
         derivatives: Literal[0, 1, 2] = 0,
+        outputs: str | Iterable[str] = (),
         **options: Any,
     ) -> Any:
         """Return a question in another language or library: C, FMU, CasADi, JAX, PyTorch, SymPy, NumPy.
@@ -841,6 +842,9 @@ class Mechanism(Printable, MechanismDescription):
             "qdd.d_effort", by the inputs of a function with ``close=True``. 2 also for an input "weights",
             one for each entry of these results, and the "gradient" and "hessian" of the weighted sum by all
             inputs.
+        outputs : str or list of str
+            Results to return, such as "I" or ``["tip.G"]``, by default all. Operations that only the others
+            need are left out.
         **options
             Keywords of the question, see `prepare`; `name` of the function, an identifier; `steps`, by
             default 5, of a function that closes the loops; for C `precision`, which is "double" or "float";
@@ -881,7 +885,7 @@ class Mechanism(Printable, MechanismDescription):
         from kic.export.export import export
 
         given = {"near": near, "parameters": parameters, "close": close, "derivatives": derivatives}
-        return export(self, question, to, **given, **options)
+        return export(self, question, to, **given, outputs=outputs, **options)
 
     def simulate(
         self,

@@ -184,6 +184,21 @@ def test_actuation_map_conserves_power() -> None:
     same(back(r["value"], r["J"] @ qd, r["motor_effort"])["J"] @ r["J"], np.eye(2))
 
 
+def test_chosen_outputs_need_fewer_operations() -> None:
+    m = kic.load("puma560")
+    whole, inertia = m.export("dynamics", to="numpy"), m.export("dynamics", to="numpy", outputs="I")
+    assert [*inertia.outputs] == ["I", "guard"]
+    assert inertia.operations < 0.8 * whole.operations
+    state = m.at().state
+    same(inertia(state)["I"], whole(state)["I"])
+    closed = m.export("motion", of=["tool", "wrist"], outputs=["tool.jerk", "wrist.value"], to="numpy")
+    assert [*closed.outputs] == ["tool.jerk", "wrist.value", "guard"]
+    with raises(kic.UnknownNameError, name="J", candidates=("I", "P", "load", "damping")):
+        m.export("dynamics", to="numpy", outputs=["I", "J"])
+    with raises(kic.UnknownNameError, name="q", candidates=()):
+        m.export("position", to="numpy", outputs="q")
+
+
 PARAMETERS = {
     "scara": ["gravity.z"],
     "five-bar": ["coupler.mass", "coupler.com.x", "C.at.x", "gravity.y", "coupler.com.y"],
@@ -351,6 +366,9 @@ def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
         assert message in " ".join(wrong.output.split())
     both = [*arguments[:4], "--question", "coefficients,dynamics", "--of", "tip"]
     assert CliRunner().invoke(main, both).exit_code == 0
+    one = [*arguments[:4], "--question", "dynamics", "--output", "I"]
+    assert CliRunner().invoke(main, one).exit_code == 0
+    assert " P[" not in (tmp_path / "four_bar_dynamics.h").read_text()
 
 
 def test_guard_of_a_distant_configuration() -> None:

@@ -24,6 +24,7 @@ from kic.cli import parsing
 @parsing.names_option("--wrt", "wrt", "Use these coordinates; repeatable.")
 @click.option("--order", type=click.IntRange(1, 3), help="Set the order of coefficients, by default 2.")
 @parsing.names_option("--parameter", "parameters", "Keep a number variable, such as tool.mass; repeatable.")
+@parsing.names_option("--output", "outputs", "Return only these results, such as I; repeatable.")
 @click.option("--close", is_flag=True, help="Close the loops from values of the coordinates by Newton steps.")
 @click.option("--steps", type=click.IntRange(1), help="Set the number of Newton steps, by default 5.")
 @click.option("--precision", type=click.Choice(["double", "float"]),
@@ -38,6 +39,7 @@ def export(
     wrt: tuple[str, ...],
     order: int | None,
     parameters: tuple[str, ...],
+    outputs: tuple[str, ...],
     close: bool,
     steps: int | None,
     precision: str | None,
@@ -69,6 +71,7 @@ def export(
         to="fmu" if file else "c",
         near=request.configuration(),
         parameters=parsing.split_names(parameters, "--parameter"),
+        outputs=parsing.split_names(outputs, "--output"),
         close=close,
         **{key: value for key, value in options.items() if value},
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.errors import InputError, invalid
+from kic.errors import InputError, invalid, unknown
 from kic.evaluator import PARTS
 from kic.export.closing import closing, equations
 from kic.export.derivatives import with_derivatives
@@ -291,6 +291,7 @@ def export_traces(
     parameters: _Names = (),
     close: bool | str = False,
     derivatives: int = 0,
+    outputs: _Names = (),
     steps: int | None = None,
     name: str | None = None,
     **options: Any,
@@ -306,7 +307,7 @@ def export_traces(
     trace = getattr(import_module(f"kic.export.{module}"), function)
     wrt = options.pop("wrt", None)
     check_options(asked, trace, options, ("wrt", "name", "steps", *own))
-    order = integer("derivatives", derivatives, 0, 2)
+    order, wanted = integer("derivatives", derivatives, 0, 2), names_of(outputs, "outputs")
     open_loops = isinstance(close, str) and close == "equations"
     close = not open_loops and (flag("close", close) or asked in _CLOSED)
     count = _STEPS if steps is None else integer("steps", steps, 1)
@@ -338,6 +339,12 @@ def export_traces(
     def answer() -> Trace | None:
         tracer = Tracer(state, model, found, transfer_of)
         made = trace(tracer, **options)
+        if wanted:
+            there = {a.name: (a, x) for a, x in made or []}
+            for word in wanted:
+                if word not in there:
+                    raise unknown("output", word, called, there)
+            made = [there[word] for word in dict.fromkeys(wanted)]
         if open_loops:
             made = [*(made or []), *equations(tracer, transfer.names, state)]
         if made is None:
