@@ -20,7 +20,8 @@ PROFILES = [f"kic.trajectory.{name}" for name in ("line", "quintic", "septic", "
 # parameters that have another word for one meaning, and the callables where the word has its own meaning
 WORDS = {
     "task": [],
-    "outputs": ["kic.Configuration.state_space", "kic.StateSpace"],  # terms of state spaces
+    # terms of state spaces and of functions
+    "outputs": ["kic.Configuration.state_space", "kic.Mechanism.export", "kic.StateSpace"],
     "inputs": ["kic.Configuration.state_space", "kic.StateSpace"],
     "names": [
         # labels that are given to arrays
