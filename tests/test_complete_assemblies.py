@@ -347,12 +347,57 @@ def test_at_and_beyond_the_limit_of_reach() -> None:
     assert (len(up), up.completeness.real) == (1, 2)
 
 
-@pytest.mark.parametrize("gap", 10.0 ** -np.arange(2.0, 12.0))
-def test_close_solutions_are_found_or_the_search_is_incomplete(gap: float) -> None:
-    """Two elbows are closer together than paths can tell, shortly before the limit of reach."""
+@pytest.mark.parametrize("gap", 10.0 ** -np.arange(2.0, 16.0))
+def test_two_elbows_near_the_limit_of_reach(gap: float) -> None:
+    """Elbows are separate, or one of multiplicity 2 where the condition is that of rounding."""
     found = modes_of(TWO, {"tip.x": 2.0 - gap, "tip.y": 0.0})
-    assert len(found) == 2 or found.completeness.evidence == "incomplete"
-    assert len(found) == 2 or gap < 1e-6
+    known = found.completeness
+    assert (known.evidence, known.lost, found.counts.sum()) == ("trace test", 0, 2)
+    assert len(found) == 2 or (gap < 1e-11 and found.singular.all())
+    elbow = 2 * np.arccos(1 - gap / 2)
+    accuracy = max(1e-8, 1e-14 / elbow) if len(found) == 2 else 2e-6
+    assert np.abs(np.abs(found.configuration.value("elbow")) - elbow).max() < accuracy
+    beyond = modes_of(TWO, {"tip.x": 2.0 + gap, "tip.y": 0.0})
+    assert beyond.counts.sum() == 0 or gap < 1e-11
+    assert (beyond.completeness.lost, beyond.completeness.finite) == (0, 2)
+
+
+def near_singular(rng: np.random.Generator) -> tuple[kic.Mechanism, np.ndarray, np.ndarray]:
+    """Return a random arm, a singular configuration between two others, and its direction of self-motion."""
+    arm = arm_of_six(*rng.uniform(0.1, 1.0, (2, 6)), rng.uniform(-np.pi, np.pi, 6))
+
+    def jacobian(q: np.ndarray) -> np.ndarray:
+        return arm.at(q).coefficients("hand", order=1).G
+
+    q = rng.uniform(-np.pi, np.pi, (100, 6))
+    sign = np.sign(np.linalg.det(jacobian(q)))
+    low, high = q[sign < 0][0], q[sign > 0][0]
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if np.linalg.det(jacobian(middle)) > 0 else (middle, high)
+    return arm, low, np.linalg.svd(jacobian(low))[2][-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_close_configurations_of_an_arm(seed: int) -> None:
+    """On both sides of a singular configuration are two that have the same pose of the hand."""
+    arm, q, way = near_singular(np.random.default_rng(40 + seed))
+    for off in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        pose = arm.at(q + off * way).pose("hand")
+        found = modes_of(arm, {"hand": pose})
+        assert found.completeness.evidence == "proven number"
+        turns = np.exp(1j * found.configuration.phi)
+        near = np.abs(turns - np.exp(1j * q)).max(axis=1) < max(4 * off, 1e-6)
+        assert found.counts[near].sum() == 2
+        T = found.configuration.pose("hand").as_matrix() - pose.as_matrix()
+        assert np.abs(T).max() < 1e-11
+        if near.sum() == 2:
+            assert off > 1e-6
+            assert np.abs(turns - np.exp(1j * (q + off * way))).max(axis=1).min() < 1e-2 * off
+            assert np.abs(np.subtract(*turns[near])).max() > off
+        else:
+            assert (near.sum(), found.singular[near].tolist()) == (1, [True])
+            assert off < 1e-4
 
 
 @pytest.mark.parametrize("name", ["four-bar", "stephenson-six-bar", "rssr"])
@@ -448,9 +493,14 @@ def test_the_number_of_modes_as_a_metric() -> None:
     assert np.isnan(kic.metrics.assembly_modes()(c[~c.ok])).all()
 
 
-def test_close_solutions_leave_the_numbers_of_other_members() -> None:
-    """The member between two others is so near the limit of reach that its elbows are not separated."""
-    c = TWO.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 3e-5, 1.0]})
+def test_lost_paths_leave_the_numbers_of_other_members(monkeypatch) -> None:
+    """Without their endgame, paths are lost where the elbows of one member are close together."""
+
+    def lost(self: GenericSolutions, states: np.ndarray, *_: np.ndarray):
+        return states, np.zeros(len(states)), np.ones(len(states), dtype=int)
+
+    monkeypatch.setattr(GenericSolutions, "_endgame", lost)
+    c = TWO.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 0.0, 1.0]})
     values = {name: c.value(name) for name in ("tip.x", "tip.y")}
     known = modes_of(TWO, values).completeness
     assert (known.evidence, known.lost.tolist(), known.finite.tolist()) == (

@@ -523,8 +523,9 @@ class _AssemblySearch:
 
     def _distinct(self, states: np.ndarray) -> list[_Solution]:
         """Return the distinct solutions among states (n, S), the closest to the base first."""
-        is_fixed = self.closure.condition(states) <= ISOLATED_CONDITION_MAX
-        tolerance = np.where(is_fixed, SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL)
+        condition = self.closure.condition(states)
+        is_fixed = condition <= ISOLATED_CONDITION_MAX
+        tolerance = self._solution_tolerance(condition)
         remaining, found = self._by_distance(states), list[_Solution]()
         alone = self._alone(states)
         while remaining.size:
@@ -539,6 +540,10 @@ class _AssemblySearch:
             found.append(_Solution(states[first], bool(is_fixed[first]), int(alike.sum())))
             remaining = remaining[~alike]
         return found
+
+    def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
+        """Return the distances (n,) within which solutions of some condition are one."""
+        return np.where(condition <= ISOLATED_CONDITION_MAX, SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL)
 
     def _propagate(self) -> None:
         """Continue solutions to the adjacent members until nothing new is found."""
@@ -701,6 +706,12 @@ class _CompleteSearch(_AssemblySearch):
             inside = self._within(np.array([one.state for one in real]).reshape(-1, len(self.base)))
             self.found[b] = [x for x, kept in zip(real, np.isfinite(inside).all(axis=1), strict=True) if kept]
         self.direct = [len(own) for own in self.found]
+
+    def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
+        """Return the distances (n,) within which solutions are one: ends of regular paths are accurate."""
+        from kic.analysis.monodromy import REGULAR_CONDITION_MAX, SAME_ATOL
+
+        return np.where(condition <= REGULAR_CONDITION_MAX, SAME_ATOL, SINGULAR_SOLUTION_ATOL)
 
     def _propagate(self) -> None:
         """Match the solutions of neighbours; counts remain those of the paths from generic values."""

@@ -40,8 +40,14 @@ SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
 OTHER_ATOL = 1e-4
 # imaginary parts of real solutions, and of real singular ones (rad, lengths); condition of regular ones
 REAL_ATOL, SINGULAR_REAL_ATOL, REGULAR_CONDITION_MAX = 1e-7, 1e-4, 1e7
-# circle of the endgame as a share of the path; its corners; turns, the largest multiplicity that is resolved
-ENDGAME_RADIUS, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 0.01, 8, 8
+# circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
+ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
+# residual of an end by Cauchy's integral (scaled rows); it grows with imaginary turns, as cosines do
+ENDGAME_RESIDUAL_MAX, COSINES_MAX = 3e-13, 1e6
+# distance of the ends of a closed path, as a share of its extent, and at least (rad, lengths)
+CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
+# error of an estimate of two close solutions as a share of their halved difference; steps that refine it
+PAIR_RTOL, REFINING_STEPS = 0.1, 3
 # ways to given values that are tried: the straight one, and detours
 ATTEMPTS = 8
 # solutions for whose loops more corners are worth their time
@@ -130,6 +136,28 @@ class Parameters:
             k = slice(at + turn - row, at + turn - row + 4)
             p[:, k] = x[:, k] + 1j * min(1.0, 2 * spread) * y[:, k]
         return p
+
+    def residual(self, p: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the residuals (B, P) of scaled values of all rows, and their slopes."""
+        left, slope = values.copy(), np.ones_like(values)
+        left[:, self.distances] **= 2
+        slope[:, self.distances] = 2 * values[:, self.distances]
+        left[:, self.turns] = np.exp(1j * (values * self.scale)[:, self.turns])
+        slope[:, self.turns] = 1j * left[:, self.turns] * self.scale[self.turns]
+        left[:, self.turns[self.turns >= self.named]] -= 1
+        left[:, : self.named] -= p[:, : self.named]
+        for row, turn, at in self.poses:
+            left[:, row:turn] -= p[:, at : at + turn - row]
+            w, *v = p[:, at + turn - row : at + turn - row + 4].T
+            square = w * w + sum(x * x for x in v)
+            for i, j in np.ndindex(3, 3):  # by columns
+                entry = 2 * v[i] * v[j]
+                if i == j:
+                    entry += 2 * w * w - square
+                else:
+                    entry += (2 if (j + 1) % 3 == i else -2) * w * v[3 - i - j]
+                left[:, turn + 3 * j + i] -= entry / square / self.scale[turn + 3 * j + i]
+        return left, slope
 
     def real(self, p: np.ndarray) -> np.ndarray:
         """Return real parameters (B, n) near others; those of turns are on the unit circle."""
@@ -236,6 +264,20 @@ class Tracker:
             count = min(PATHS_AT_ONCE, len(states) - first)
             over_batch(partial(work, first), count, PATH_US)
         return states, shares
+
+    def residual(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return the norm (B,) of the residuals of scaled rows at states (B, S) for parameters (B, n)."""
+        values = self.closure.rows(states)[0]
+        return np.linalg.norm(self.parameters.residual(p, values)[0], axis=1)
+
+    def refined(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return states (B, S) after Newton steps to parameters p (B, n)."""
+        for _ in range(REFINING_STEPS):
+            values, G = self.closure.rows(states)
+            left, slope = self.parameters.residual(p, values)
+            G[~np.isfinite(G).all(axis=(1, 2))] = 0
+            states = self.moved(states, -(np.linalg.pinv(G) @ (left / slope)[..., None])[..., 0])
+        return states
 
     def _far(self, states: np.ndarray) -> np.ndarray:
         """Return a mask (B,) of states near infinity."""
@@ -660,8 +702,11 @@ class GenericSolutions:
             members = np.flatnonzero((share == 0).any(axis=1))
         finite = share == 1
         owner, k = np.nonzero(finite)
-        bound = np.where(tracker.is_regular(ends[finite]), REAL_ATOL, SINGULAR_REAL_ATOL)
-        real = tracker.imaginary(ends[finite]) < bound
+        off = tracker.imaginary(ends[finite])
+        real = off < REAL_ATOL
+        near = np.flatnonzero(~real & (off < SINGULAR_REAL_ATOL))  # singular ends are less accurate
+        near = near[~tracker.is_regular(ends[finite][near])]
+        real[near] = self._solves(ends[finite][near].real.astype(complex), target[owner[near]])
         owner, k = owner[real], k[real]
         times = 2 ** len(tracker.flips)
         goal = tracker.closure.goal(values)[owner]
@@ -710,16 +755,17 @@ class GenericSolutions:
             if again.size:
                 way = states[again], begin[again], end[again]
                 ends[again], code[again] = tracker.track(*way, tightness)
-            code[self._jumped(ends, code, count)] = 0.5
+            code[self._jumped(ends, code == 1, count)] = 0.5
+        turns = np.ones(len(ends), dtype=int)
         k = np.flatnonzero((code > 0) & (code < 1))
         if k.size:
-            ends[k], code[k] = self._endgame(states[k], begin[k], end[k])
-        code[self._jumped(ends, code, count)] = 0.0
+            ends[k], code[k], turns[k] = self._endgame(states[k], begin[k], end[k])
+        code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0
         return ends.reshape(number, count, -1), code.reshape(number, count)
 
-    def _jumped(self, ends: np.ndarray, code: np.ndarray, count: int) -> np.ndarray:
+    def _jumped(self, ends: np.ndarray, finite: np.ndarray, count: int) -> np.ndarray:
         """Return a mask of finite ends that are regular and where several paths of one member meet."""
-        finite, jumped = code == 1, np.zeros(len(ends), dtype=bool)
+        jumped = np.zeros(len(ends), dtype=bool)
         for first in range(0, len(ends), count):
             own = slice(first, first + count)
             jumped[own] = self._meeting(ends[own], finite[own])
@@ -729,37 +775,84 @@ class GenericSolutions:
 
     def _endgame(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return singular ends of paths by Cauchy's integral, and 1, -1 at infinity, or 0 if lost.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ends of paths by Cauchy's integral; 1, -1 at infinity, or 0 if lost; and numbers of turns.
 
         Near a singular end a path is a power series in a root of the distance: after some turns about the end
-        it closes, and the mean of its points is the end.
+        it closes, and the mean of its points is the end. If a circle encloses the branch point of two close
+        solutions, their halved difference is a root of an analytic function, whose mean is its value at the
+        end. If it encloses more, a smaller circle follows.
         """
-        tracker, radius = self.tracker, ENDGAME_RADIUS
-        near = end + radius * (start - end)
-        states, share = tracker.track(states, start, near)
-        result, code = states.copy(), np.where(share < 0, -1.0, 0.0)
-        going, sums, here = np.flatnonzero(share == 1), np.zeros_like(states), states.copy()
+        tracker, way = self.tracker, start - end
+        result, code, turns = states.copy(), np.zeros(len(states)), np.zeros(len(states), dtype=int)
+        here, going, poles, before = states.copy(), np.arange(len(states)), np.zeros(len(states)), 1.0
+        for radius in ENDGAME_RADII:
+            p = end[going] + before * way[going], end[going] + radius * way[going]
+            here[going], share = tracker.track(here[going], *p)
+            code[going[(share < 0) | ((share < 1) & tracker._far(here[going]))]] = -1.0
+            going, before = going[share == 1], radius
+            if not going.size:
+                break
+            means, halves, closed = self._circles(here[going], end[going], radius * way[going])
+            k = np.flatnonzero(closed > 0)
+            k = k[self._solves(means[k], end[going[k]])]
+            result[going[k]], code[going[k]], turns[going[k]] = means[k], 1.0, closed[k]
+            k = np.flatnonzero((closed == 2) & (code[going] == 0))
+            guess, p = means[k] + halves[k], end[going[k]]
+            pair = tracker.refined(guess, p)
+            off, size = (np.abs(x).max(axis=1, initial=0.0) for x in (pair - guess, halves[k]))
+            pair[~(off < PAIR_RTOL * size)] = guess[~(off < PAIR_RTOL * size)]
+            good = self._solves(pair, p)
+            k = going[k[good]]
+            result[k], code[k], turns[k] = pair[good], 1.0, 1
+            # angles that gain full turns about circles of different size have a pole at the end
+            poles[going[closed < 0]] += 1
+            code[poles == 2] = -1.0
+            going = going[code[going] == 0]
+        return tracker._normal(result), code, turns
+
+    def _circles(
+        self, states: np.ndarray, end: np.ndarray, way: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Track paths about parameters `end` (B, n) from `end + way` until they close.
+
+        Return their means (B, S), the halved differences (B, S) at `end` of paths that close after two turns,
+        and the numbers of turns (B,): 0 for paths that do not close, -1 for angles that gain full turns.
+        """
+        tracker, here, sums = self.tracker, states.copy(), np.zeros_like(states)
+        points = np.zeros((2 * ENDGAME_CORNERS, *states.shape), complex)
+        going, turns, extent = np.arange(len(states)), np.zeros(len(states), dtype=int), np.zeros(len(states))
         corners = np.exp(2j * np.pi * np.arange(ENDGAME_CORNERS + 1) / ENDGAME_CORNERS)
         for turn in range(1, ENDGAME_TURNS_MAX + 1):
-            for a, b in pairwise(corners):
-                k = going
-                way = near[k] - end[k]
-                moved, share = tracker.track(here[k], end[k] + a * way, end[k] + b * way)
-                here[k] = moved
-                code[k[share < 0]] = -1.0
-                sums[k] += moved
-                going = k[share == 1]
-            closed = np.abs(here[going] - states[going]).max(axis=1, initial=0.0) < SAME_ATOL
-            k = going[closed]
-            result[k], code[k] = sums[k] / (turn * ENDGAME_CORNERS), 1.0
-            going = going[~closed]
-            # angles that gain full turns have a pole at the end
-            apart = np.abs(tracker.embedded(here[going]) - tracker.embedded(states[going]))
-            poles = apart.max(axis=1, initial=0.0) < SAME_ATOL
-            code[going[poles]] = -1.0
-            going = going[~poles]
-        return tracker._normal(result), code
+            for n, (a, b) in enumerate(pairwise(corners)):
+                p = end[going] + a * way[going], end[going] + b * way[going]
+                if turn <= 2:
+                    points[n + (turn - 1) * ENDGAME_CORNERS] = here
+                here[going], share = tracker.track(here[going], *p)
+                sums[going] += here[going]
+                off = np.abs(here[going] - states[going]).max(axis=1, initial=0.0)
+                extent[going] = np.maximum(extent[going], off)
+                going = going[share == 1]
+            moved = here[going] - states[going]
+            limit = np.clip(CLOSED_RTOL * extent[going], CLOSED_ATOL, SAME_ATOL)
+            closed = np.abs(moved).max(axis=1, initial=0.0) < limit
+            moved[:, tracker.turning] -= 2 * np.pi * np.round(moved[:, tracker.turning].real / (2 * np.pi))
+            turning = ~closed & (np.abs(moved).max(axis=1, initial=0.0) < limit)
+            turns[going[closed]], turns[going[turning]] = turn, -1
+            going = going[~closed & ~turning]
+        halves = (points[:ENDGAME_CORNERS] - points[ENDGAME_CORNERS:]) / 2
+        largest, b = np.abs(halves).max(axis=0).argmax(axis=1), np.arange(len(states))
+        products = (halves * halves[:, b, largest][..., None]).mean(axis=0)
+        root = np.sqrt(products[b, largest])
+        root *= np.where((root.conj() * halves[0, b, largest]).real < 0, -1, 1)
+        halves = products / np.where(root == 0, 1, root)[:, None]
+        return sums / (ENDGAME_CORNERS * np.maximum(turns, 1))[:, None], halves, turns
+
+    def _solves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return a mask of states (B, S) that satisfy the equations at parameters (B, n) to rounding."""
+        left = self.tracker.residual(states, p)
+        noise = np.exp(2 * np.abs(states[:, self.tracker.turning].imag).max(axis=1, initial=0.0))
+        return left < ENDGAME_RESIDUAL_MAX * np.minimum(noise, COSINES_MAX)
 
     def statement(self, reason: str) -> tuple[str, str]:
         """Return the kind of evidence and a sentence; with a reason why the search is incomplete, if any."""
