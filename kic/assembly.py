@@ -26,7 +26,7 @@ from kic.kinematics.closure_rows import (
     facing_items,
     facing_rows,
 )
-from kic.kinematics.items import heights, join_terms
+from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import columns_to_states, distance, integrate
@@ -128,18 +128,14 @@ class _Residuals:
         items, self.owners = items + facing, np.array(names + facing_names, dtype=object)
         self.rows = replace(plain_rows(tree, items), offsets=(*offsets, *constant))
         self.query = output_query(tree, self.rows, 1)
-        self.is_length = np.repeat(
-            [item.kind in (lay.POINT, lay.DOT2, lay.DISTANCE) for item in items], heights(items)
-        )
-        self.is_cosine = np.repeat([item.kind == lay.DOT1 for item in items], heights(items))
-        self.row_scale = row_scales(tree, items, self.length)
+        item_of = self.rows.item_of
+        kinds = self.rows.items[item_of, lay.ITEM]
+        self.is_length = np.isin(kinds, (lay.POINT, lay.DOT2, lay.DISTANCE))
+        self.is_cosine = kinds == lay.DOT1
+        self.row_scale = row_scales(tree, self.rows, self.length)
         self.scale = column_scales(tree, self.length)
         # joints below both bodies turn an open gap with them, and cannot close it
-        columns = join_terms(items, [moving(tree, item) for item in items], lambda a, b: [*a, *b])
-        between = np.zeros((len(items), tree.size))
-        for k, some in enumerate(columns):
-            between[k, some] = 1
-        self.step_scale = np.repeat(between, heights(items), axis=0) * self.scale
+        self.step_scale = moving(tree, self.rows)[item_of] * self.scale
         self.evaluations = 0
 
     def __call__(self, states: np.ndarray, members: Any = None) -> tuple[np.ndarray, np.ndarray]:

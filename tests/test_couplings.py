@@ -536,7 +536,7 @@ def test_the_row_of_a_coupling() -> None:
     tree = m._model.tree
     items, owners, offsets = all_closure_rows(tree)
     assert (owners, offsets, heights(items)) == (["k"], (), [0, 0, 1])
-    assert row_scales(tree, items, 5.0).tolist() == [15.0]
+    assert row_scales(tree, plain_rows(tree, items), 5.0).tolist() == [15.0]
     n = [tree.column[q] for q in ("s", "elbow", "r")]
     states = np.random.default_rng(1).normal(size=(4, tree.size)) + 0.3j
     rows = plain_rows(tree, items)

@@ -81,7 +81,7 @@ class Parameters:
         why = ""
         if t.tolerance:
             why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
-        elif closure._round or (t.system.levers[t.system.item_of[t.system.picked]] >= 1e9).any():
+        elif closure._round or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
             why = "an angle that is no sum of the tree's coordinates is given"
         elif (linear & ~slides & ~(turns & equal)).any():
             why = "a coupling has a ratio other than 1, or connects turns with slides"
@@ -95,7 +95,7 @@ class Parameters:
         named = min((row for _, row, _ in closure.held), default=t.size)
         self.turns = np.flatnonzero(turns)  # of all rows, closing couplings included
         self.angles = np.flatnonzero(turns[:named])
-        kinds = [t.system.rows.source[i].kind for i in t.system.item_of[t.system.picked[:named]]]
+        kinds = [t.system.rows.source[i].kind for i in t.system.rows.item_of[t.system.picked[:named]]]
         self.distances = np.array([k for k, kind in enumerate(kinds) if kind == lay.DISTANCE], dtype=int)
         self.named = named
         self.poses: list[tuple[int, int, int]] = []  # first row of the point, of the turn, first parameter
@@ -419,7 +419,7 @@ def proven_number(closure: Closure) -> tuple[int, str] | None:
     t = closure.transfer
     tree, named = t.tree, t.size
     kinds = tree.cols[:, lay.KIND]
-    items = [t.system.rows.source[i] for i in t.system.item_of[t.system.picked]]
+    items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked]]
     if not t.owners and not closure.held and all(item.kind == lay.COORDINATE for item in items):
         return 1, "the values are those of all coordinates"
     if not t.owners and len(closure.held) == 1 and closure.turns[0] - closure.held[0][1] == 3 and named == 12:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -378,7 +378,7 @@ class Joint:
         """True for each coordinate that is a translation."""
         return tuple(kind == "t" for kind in JOINT_COORDINATES[self.type])
 
-    @property
+    @cached_property
     def components(self) -> tuple[str, ...]:
         """Tuple of the names of the coordinates: that of the joint, or name.1, name.2 … for several."""
         count = JOINT_DOF[self.type]

@@ -69,16 +69,17 @@ class Actuators:
                 normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
                 made, picked = [Item(lay.RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
             else:
-                rows = make_rows(free.tree, [label])
+                rows = make_rows(free.tree, (label,))
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])
             items += made
             self._picked.append(height + picked)
             height += sum(heights(made))
-        self._query = output_query(free.tree, plain_rows(free.tree, items), 1) if items else None
+        rows = plain_rows(free.tree, items)
+        self._query = output_query(free.tree, rows, 1) if items else None
         self.scale = np.ones(len(self.labels))
         at_joint = self.coordinate_index >= 0
         self.scale[at_joint] = free.scale_left[self.coordinate_index[at_joint]]
-        self.scale[~at_joint] = row_scales(free.tree, items, model.length)[self._picked]
+        self.scale[~at_joint] = row_scales(free.tree, rows, model.length)[self._picked]
 
     def first_order(self, free: FreeBodies, places: Places, coordinate_rows: np.ndarray) -> np.ndarray:
         """Return G (B, A, N, 6) of the coordinates, given that of all joint coordinates (B, F, N, 6)."""

@@ -26,10 +26,12 @@ class _Between:
     def __init__(
         self, tree: Tree, bodies: Iterable[str], at: tuple[float, ...] | None = None, ends: Ends = CLOSED
     ) -> None:
-        self._tree, self._axes = tree, [T[:3, :3] for T in ends]
-        self._a, self._b = (tree.frame[body] for body in bodies)
-        x, y = (T[:3, :3] @ (at or (0.0, 0.0, 0.0)) + T[:3, 3] for T in ends)
-        self._here, self._there = tuple(tree.local_point(self._a, x)), tuple(tree.local_point(self._b, y))
+        self._tree, self._axes, point = tree, [T[:3, :3] for T in ends], at or (0.0, 0.0, 0.0)
+        self._a, self._b = [tree.frame[body] for body in bodies]
+        self._here, self._there = [
+            tuple(tree.local_point(frame, T[:3, :3] @ point + T[:3, 3]))
+            for frame, T in zip((self._a, self._b), ends, strict=True)
+        ]
 
     def coincide(self) -> Item:
         """Return the difference of the point in the two bodies."""
@@ -155,7 +157,7 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
     made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
     made += [(contact.name, contact_items(tree, contact)) for contact in drawing._closed_contacts]
     owners = [name for name, items in made for height in heights(items) for _ in range(height)]
-    offsets = tuple((owners.index(rod.name), -drawing._fixed_distances[rod.name]) for rod in rods)
+    offsets = tuple([(owners.index(rod.name), -drawing._fixed_distances[rod.name]) for rod in rods])
     return [item for _, items in made for item in items], owners, offsets
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,15 +31,6 @@ def heights(items: Iterable[Item]) -> list[int]:
     return [0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1 for item in items]
 
 
-def join_terms(items: Sequence[Item], values: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
-    """Join the values of items that are terms of the same rows; the last term receives that of all."""
-    joined = list(values)
-    for k in range(1, len(joined)):
-        if items[k - 1].has_next_term:
-            joined[k] = join(joined[k - 1], joined[k])
-    return joined
-
-
 @dataclass(frozen=True)
 class Part:
     """Items of a name, labels of their rows, and data for the values of these rows."""
@@ -59,19 +49,14 @@ class Part:
     labelled: tuple[int, ...] | None = None
     """Rows with labels; None for the first ones."""
 
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """Tuple of the rows with labels."""
-        return tuple(range(len(self.labels))) if self.labelled is None else self.labelled
-
 
 def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the plan (n, 5), vectors (n, 9) and number of rows of items with consecutive rows."""
     table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
-    row = 0
+    row, balls = 0, list(tree.balls)
     for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):
-        ordered = bool(tree.balls) and (tree.has_ball(item.frame_b) or tree.has_ball(item.frame_a))
+        ordered = bool(balls) and tree.paths[[item.frame_b, max(item.frame_a, -1)]][:, balls].any()
         table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
         row += height

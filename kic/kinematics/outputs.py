@@ -6,7 +6,7 @@ rows of the same kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,9 +21,8 @@ from kic.errors import InertiaError, InputError, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.euler import EULER, euler_part, middle_cosine
-from kic.kinematics.items import Item, Part, heights, pack, point_item
+from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
-from kic.numerics.arguments import names_of
 
 _XYZ = ("x", "y", "z")
 _OMEGA = ("wx", "wy", "wz")
@@ -65,7 +64,19 @@ class Rows:
     @cached_property
     def euler(self) -> tuple[int, ...]:
         """Tuple of the sine rows of the middle ones of Euler angles."""
-        return tuple(sine for _, sine, cosine, _ in self.angles if cosine < 0)
+        return tuple([sine for _, sine, cosine, _ in self.angles if cosine < 0])
+
+    @cached_property
+    def item_of(self) -> np.ndarray:
+        """Item (height,) of each row; of a sum, its last term."""
+        return np.repeat(np.arange(len(self.items)), np.diff(self.items[:, lay.ROW], append=self.height))
+
+    def joined(self, values: np.ndarray, join: np.ufunc) -> np.ndarray:
+        """Join in place the values (n, …) of items that are terms of one sum; the last has that of all."""
+        rows = self.items[:, lay.ROW]
+        for k in np.flatnonzero(rows[1:] == rows[:-1]):
+            values[k + 1] = join(values[k], values[k + 1])
+        return values
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
@@ -79,21 +90,16 @@ class Rows:
         return np.array([row in angles for row in rows]) * 2 * np.pi
 
 
-def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
-    """Return the rows of a list of names, such as ``["tip", "hand.wx", "A"]``.
+def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
+    """Return the rows of names, such as ``("tip", "hand.wx", "A")``.
 
     Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """
-    names = names_of(of, least=1)
+    if not names:
+        raise InputError("`of` must contain at least one name, got none.", key="of")
     items: list[Item] = []
-    labels: list[str] = []
-    valued: list[bool] = []
-    chosen: list[int] = []
-    spans: dict[str, slice] = {}
-    angles: list[tuple[int, int, int, float]] = []
-    offsets: list[tuple[int, float]] = []
-    distances: list[str] = []
-    height = 0
+    # of each name: the whole part, and the key of the items that have its rows
+    keys: list[tuple[str, str]] = []
     known: dict[str, tuple[int, Part]] = {}
     for name in names:
         whole, _, part = name.partition(".")
@@ -101,19 +107,30 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
         if part.startswith(EULER):
             group = part.partition(".")[0]
         key = f"{whole}.{group}" if group else whole
+        keys.append((whole, key))
         if key not in known:
             made = _part(tree, key)
-            known[key] = (height, made)
+            known[key] = len(items), made
             items += made.items
-            for row, sine, cosine, reference in made.angles:
-                root = cosine if cosine < 0 else height + cosine
-                angles.append((height + row, height + sine, root, reference))
-            for row, reference in made.offsets:
-                offsets.append((height + row, reference))
-            if made.items[0].kind == lay.DISTANCE:
-                distances.append(key)
-            height += sum(heights(made.items))
-        start, made = known[key]
+    table, vectors, height = pack(tree, items)
+    labels: list[str] = []
+    valued: list[bool] = []
+    chosen: list[int] = []
+    spans: dict[str, slice] = {}
+    angles: list[tuple[int, int, int, float]] = []
+    offsets: list[tuple[int, float]] = []
+    distances: list[str] = []
+    for key, (first_item, made) in known.items():
+        start = int(table[first_item, lay.ROW])
+        for row, sine, cosine, reference in made.angles:
+            root = cosine if cosine < 0 else start + cosine
+            angles.append((start + row, start + sine, root, reference))
+        offsets += [(start + row, reference) for row, reference in made.offsets]
+        if made.items[0].kind == lay.DISTANCE:
+            distances.append(key)
+    for name, (whole, key) in zip(names, keys, strict=True):
+        first_item, made = known[key]
+        start = int(table[first_item, lay.ROW])
         if key == name or name == whole:
             picked = range(len(made.labels))
         elif name in made.labels:
@@ -126,11 +143,11 @@ def make_rows(tree: Tree, of: Iterable[str]) -> Rows:
                 groups += (f"{whole}.{EULER}xyz",)
             raise unknown("row", name, tree.description.name, [*made.labels, *groups])
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
-        chosen += [start + row for row in made.rows[picked.start : picked.stop]]
+        rows = range(len(made.labels)) if made.labelled is None else made.labelled
+        chosen += [start + row for row in rows[picked.start : picked.stop]]
         labels += made.labels[picked.start : picked.stop]
         valued += made.valued[picked.start : picked.stop]
     everything = chosen == list(range(height))
-    table, vectors, _ = pack(tree, items)
     return Rows(
         labels=tuple(labels),
         spans=spans,
@@ -231,13 +248,14 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
 
 def _joint(tree: Tree, joint: Joint) -> Part:
     """Return the items of the coordinates of a joint."""
-    if not joint.dof:
+    components = joint.components
+    if not components:
         raise InputError(f"Joint '{joint.name}' is fixed and has no rows.", name=joint.name)
     if joint in tree.cuts:
         return cut_joint_part(tree, joint)
-    columns = [tree.column[c] for c in joint.components]
+    columns = [tree.column[c] for c in components]
     values = (tree.cols[columns, lay.KIND] <= lay.PRISMATIC).tolist()
-    return Part([Item(lay.COORDINATE, n) for n in columns], list(joint.components), values)
+    return Part([Item(lay.COORDINATE, n) for n in columns], list(components), values)
 
 
 def _frame(tree: Tree, part: Body | Frame) -> Part:

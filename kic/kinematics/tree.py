@@ -228,15 +228,10 @@ class Tree:
             return np.asarray(point, dtype=self.scalar)
         return self.zero_axes[frame].T @ (np.asarray(point, dtype=self.scalar) - self.zero_origins[frame])
 
-    def world_point(self, frame: int, local: Any) -> np.ndarray:
-        """Return the world point, in the reference configuration, of a point given in a frame."""
-        if frame < 0:
-            return np.asarray(local, dtype=self.scalar)
-        return self.zero_origins[frame] + self.zero_axes[frame] @ np.asarray(local, dtype=self.scalar)
-
     def local_vector(self, frame: int, vector: Any) -> np.ndarray:
         """Return the components, in a frame, of a world vector of the reference configuration."""
-        return self.axes(frame).T @ np.asarray(vector, dtype=self.scalar)
+        axes = np.eye(3) if frame < 0 else self.zero_axes[frame]
+        return axes.T @ np.asarray(vector, dtype=self.scalar)
 
     @cached_property
     def balls(self) -> tuple[int, ...]:
@@ -288,9 +283,14 @@ class Tree:
             frame = self._cols[frame][lay.PARENT]
         return columns[::-1]
 
-    def has_ball(self, frame: int) -> bool:
-        """Return True if a ball joint is on the path to a frame."""
-        return any(self._cols[n][lay.KIND] == lay.BALL for n in self.path(frame))
+    @cached_property
+    def paths(self) -> np.ndarray:
+        """Mask (M + 1, M) of the columns between ground and each frame; the last row is that of ground."""
+        paths = np.zeros((self.size + 1, self.size), dtype=bool)
+        for n, (parent, *_) in enumerate(self._cols):
+            paths[n] = paths[parent]
+            paths[n, n] = True
+        return paths
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -160,7 +160,7 @@ def task_scaling(
     rounding. A weight I* is that of the tree in the reference configuration.
     """
     tree = model.tree
-    task = row_scales(tree, list(rows.source), model.length)
+    task = row_scales(tree, rows, model.length)
     task = (task if rows.select is None else task[rows.select]) ** 2
     lengths = column_scales(tree, model.length)
     if weighting.metric == lay.INERTIA_METRIC:

@@ -166,7 +166,7 @@ class Closure:
     def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lever arms (P,) of rows, the columns (P, M) that move those with one, and a mask of distances."""
         system, tree = self.transfer.system, self.transfer.tree
-        items = system.item_of[system.picked]
+        items = system.rows.item_of[system.picked]
         mask = np.zeros((len(items), tree.size))
         for row, item in enumerate(items):
             if system.levers[item]:

@@ -603,7 +603,7 @@ class CompiledModel:
         """Return the characteristic sizes (P,) of rows: a length for lengths, 1 for angles."""
         found = self._sizes.get(rows.labels)
         if found is None:
-            found = row_scales(self.tree, list(rows.source), self.length)
+            found = row_scales(self.tree, rows, self.length)
             found = found if rows.select is None else found[rows.select]
             found.flags.writeable = False  # shared by all results
             self._sizes[rows.labels] = found

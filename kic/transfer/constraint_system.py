@@ -11,7 +11,7 @@ import numpy as np
 from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
-from kic.kinematics.items import Item, heights, join_terms
+from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Layout, Query, output_layout
 from kic.kinematics.tree import SMALL, SMALLEST, Tree
@@ -34,30 +34,30 @@ TIE_RTOL = 1e-6
 _START, _PER_COLUMN = 1.0, 0.3
 
 
-def item_scales(tree: Tree, items: list[Item], sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the scale of the rows of each item: a length for lengths, 1 for the others.
+def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> np.ndarray:
+    """Return the scale (n,) of the rows of each item: a length for lengths, 1 for the others.
 
     Parameters
     ----------
-    sizes : (n,)
+    rows : Rows
+        Rows of n items.
+    sizes : (n,) or float
         Characteristic length of each item.
     columns : (M,)
         Scale of each coordinate of the tree.
     """
-    scales: list[float] = []
-    for item, size in zip(items, sizes, strict=True):
-        scale = float(size) if item.kind in _LONG else 1.0
-        if item.kind in (lay.COORDINATE, lay.LINEAR_TERM):
-            factor = abs(item.extra[0]) if item.kind == lay.LINEAR_TERM else 1.0
-            scale = float(factor * columns[item.frame_b])
-        scales.append(scale)
-    return np.array(join_terms(items, scales, max))
+    kinds = rows.items[:, lay.ITEM]
+    scales = np.where(np.isin(kinds, _LONG), sizes, 1.0)
+    terms = kinds == lay.LINEAR_TERM
+    own = terms | (kinds == lay.COORDINATE)
+    scales[own] = columns[rows.items[own, lay.FRAME_B]]
+    scales[terms] *= np.abs(rows.vectors[terms, lay.RATIO])
+    return rows.joined(scales, np.maximum)
 
 
-def row_scales(tree: Tree, items: list[Item], length: float) -> np.ndarray:
-    """Return the scale of each row of some items, with one length for all."""
-    scales = item_scales(tree, items, np.full(len(items), length), column_scales(tree, length))
-    return np.repeat(scales, heights(items))
+def row_scales(tree: Tree, rows: Rows, length: float) -> np.ndarray:
+    """Return the scale (height,) of each row, with one length for all."""
+    return item_scales(rows, length, column_scales(tree, length))[rows.item_of]
 
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
@@ -65,58 +65,54 @@ def column_scales(tree: Tree, length: float) -> np.ndarray:
     return np.where(tree.cols[:, lay.KIND] == lay.PRISMATIC, length, 1.0)
 
 
-def moving(tree: Tree, item: Item) -> list[int]:
-    """Return the columns that move one side of an item against the other."""
-    return sorted(set(tree.path(item.frame_b)) ^ set(tree.path(item.frame_a)))
+def moving(tree: Tree, rows: Rows) -> np.ndarray:
+    """Return a mask (n, M) of the columns that move one side of each item against the other."""
+    b, a = rows.items[:, lay.FRAME_B], np.maximum(rows.items[:, lay.FRAME_A], -1)
+    return rows.joined(tree.paths[b] ^ tree.paths[a], np.logical_or)
 
 
-def own_sizes(
-    tree: Tree, items: list[Item], columns_of: list[list[int]], length: float, closing: int
-) -> np.ndarray:
+def ends_of(tree: Tree, item: Item) -> list[np.ndarray]:
+    """Return the reference points of an item: that on frame B, and that on frame A if it has one."""
+    ends = []
+    for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
+        point = np.asarray(local, dtype=tree.scalar)
+        if frame >= 0:
+            point = tree.zero_origins[frame] + tree.zero_axes[frame] @ point
+        if frame != lay.NONE:
+            ends.append(point)
+    return ends
+
+
+def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, closing: int) -> np.ndarray:
     """Return the characteristic length of each item: the extent of its turning joints and its points.
 
     It is measured in the reference configuration. A loop of micrometres in a mechanism of metres has its own
     length. The stroke of sliders is unknown: items on them have the length of the whole mechanism, except the
-    last `closing` items, which constrain them.
+    last `closing` items, which constrain them. Directions and turns have no size. `columns_of` is that of
+    `moving`.
     """
-    sizes = np.full(len(items), length)
-    for k, item in enumerate(items):
-        if item.kind not in _LONG:
-            continue  # directions and turns have no size
+    count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC
+    sizes = np.full(count, length)
+    for k in np.flatnonzero(np.isin(rows.items[:, lay.ITEM], _LONG)):
         columns = columns_of[k]
-        turning = [n for n in columns if tree.cols[n, lay.KIND] != lay.PRISMATIC]
-        if len(turning) < len(columns) and k < len(items) - closing:
+        if (columns & slides).any() and k < count - closing:
             continue
-        places = [tree.zero_origins[n] for n in turning]
-        for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
-            if frame != lay.NONE:
-                places.append(tree.world_point(frame, local))
-        extent = float(np.ptp(np.array(places).real, axis=0).max())
+        places = [tree.zero_origins[n] for n in np.flatnonzero(columns & ~slides)]
+        extent = float(np.ptp(np.array([*places, *ends_of(tree, rows.source[k])]).real, axis=0).max())
         if SMALLEST * length < extent < SMALL * length:
             sizes[k] = extent
     return sizes
 
 
 def lever_arm(tree: Tree, item: Item) -> float:
-    """Return the longest lever arm of an item, sliders as in the drawing; 0 for items that are linear.
-
-    The k-th derivative of its rows along x is at most this times ‖x‖₁ᵏ, over the columns that move it.
-    """
-    if item.kind in LINEAR:
-        return 0.0
-    if item.kind in (lay.ANGLE, lay.ARCSINE):
-        return UNBOUNDED  # near gimbal lock
-    if item.kind not in _LONG:
-        return 1.0
-    above, below = set(tree.path(item.frame_b)), set(tree.path(item.frame_a))
-    sides = [[tree.zero_origins[n] for n in sorted(side)] for side in (above - below, below - above)]
-    ends = [tree.world_point(item.frame_b, item.local_b)]
-    ends += [] if item.frame_a == lay.NONE else [tree.world_point(item.frame_a, item.local_a)]
-    ways = [[*side, end] for side, end in zip(sides, ends, strict=False)]
+    """Return the longest lever arm of an item whose rows are lengths, sliders as in the drawing."""
+    b, a = tree.paths[[item.frame_b, max(item.frame_a, -1)]]
+    sides = [[tree.zero_origins[n] for n in np.flatnonzero(side)] for side in (b & ~a, a & ~b)]
+    ways = [[*side, end] for side, end in zip(sides, ends_of(tree, item), strict=False)]
     if item.kind == lay.DOT2 and len(ways) > 1:
         # its direction turns with frame A: along the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
-    return max(float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways)
+    return max([float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways])
 
 
 class ConstraintSystem:
@@ -137,8 +133,12 @@ class ConstraintSystem:
         Scale of each coordinate of the tree: a characteristic length for sliders.
     smallest : float
         The smallest length by which a row is divided.
-    moving : list of list of int
+    moving : (n, M) bool
         Columns that move one side of each item against the other.
+    allowed : float
+        Largest residual of redundant closure rows that needs no judgement by the condition.
+    left_out : int
+        Number of closure rows that are not in the square system.
     """
 
     def __init__(
@@ -150,48 +150,41 @@ class ConstraintSystem:
         held: Sequence[Item] = (),
     ) -> None:
         self.tree = tree
-        self.tolerance = tolerance
+        self.allowed = max(REDUNDANT_ROW_ATOL, 10 * tolerance)
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
-        more = sum(heights(held))
+        more = sum(heights(held)) if held else 0
         self.n_chosen = len(self.chosen.labels) + more
         closing, self.owners, constant = all_closure_rows(tree)
+        self.left_out = max(len(self.owners) - (tree.size - self.n_chosen), 0)
         items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
         closed = np.arange(more + len(self.owners)) + self.chosen.height
         self.picked = np.concatenate([select, closed]).astype(np.intp)
         offsets = (
             *self.chosen.offsets,
-            *((self.chosen.height + more + row, drawn) for row, drawn in constant),
+            *[(self.chosen.height + more + row, drawn) for row, drawn in constant],
         )
         self.rows = replace(plain_rows(tree, items), angles=self.chosen.angles, offsets=offsets)
-        self.moving = join_terms(items, [moving(tree, item) for item in items], lambda a, b: sorted({*a, *b}))
-        sizes = own_sizes(tree, items, self.moving, length, len(closing))
+        self.moving = moving(tree, self.rows)
+        sizes = own_sizes(tree, self.rows, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
         # a slider is as long as the smallest of the loops that hold it
         slides = tree.cols[:, lay.KIND] == lay.PRISMATIC
         closed_by = len(items) - len(closing)
         for columns, size in zip(self.moving[closed_by:], sizes[closed_by:], strict=True):
-            sliders = [n for n in columns if slides[n]]
+            sliders = columns & slides
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
-        self.item_scale = item_scales(tree, items, sizes, self.column_scale)
-        # the item of every row; of a coupling's, the last of its terms
-        self.item_of = np.repeat(np.arange(len(items)), heights(items))
-        self.scale = self.item_scale[self.item_of[self.picked]]
-
-    @property
-    def allowed(self) -> float:
-        """Largest residual of redundant closure rows that needs no judgement by the condition."""
-        return max(REDUNDANT_ROW_ATOL, 10 * self.tolerance)
+        self.item_scale = item_scales(self.rows, sizes, self.column_scale)
+        self.scale = self.item_scale[self.rows.item_of[self.picked]]
 
     @cached_property
     def has_true_coordinates(self) -> bool:
         """True if chosen rows are true coordinates, or become so with rotation vectors for whole balls."""
         tree, chosen = self.tree, self.chosen
         bare = {label for label, has in zip(chosen.labels, chosen.valued, strict=True) if not has}
-        return bare == {
-            name for n in tree.balls if tree.columns[n] in bare for name in tree.columns[n : n + 3]
-        }
+        balls = [tree.columns[n : n + 3] for n in tree.balls if tree.columns[n] in bare]
+        return bare == set().union(*balls)
 
     @cached_property
     def goal(self) -> np.ndarray:
@@ -203,17 +196,20 @@ class ConstraintSystem:
 
     @cached_property
     def levers(self) -> np.ndarray:
-        """Lever arms (items,) of every item, scaled (see `lever_arm`); no less than the unit of a slider."""
-        made = [lever_arm(self.tree, item) for item in self.rows.source]
-        for k in np.flatnonzero(made):
-            sliders = [n for n in self.moving[k] if self.tree.cols[n, lay.KIND] == lay.PRISMATIC]
-            made[k] = max(made[k], self.column_scale[sliders].max(initial=0.0))
-        return np.array(join_terms(self.rows.source, made, max)) / self.item_scale
+        """Lever arms (n,) of the items, scaled, no less than the unit of a slider; 0 for linear items.
 
-    @property
-    def left_out(self) -> int:
-        """Number of closure rows that are not in the square system."""
-        return max(len(self.owners) - (self.tree.size - self.n_chosen), 0)
+        The k-th derivative of their rows along x is at most this times ‖x‖₁ᵏ, over the columns that move
+        them.
+        """
+        kinds = self.rows.items[:, lay.ITEM]
+        made = np.where(np.isin(kinds, LINEAR), 0.0, 1.0)
+        made[np.isin(kinds, (lay.ANGLE, lay.ARCSINE))] = UNBOUNDED  # near gimbal lock
+        for k in np.flatnonzero(np.isin(kinds, _LONG)):
+            made[k] = lever_arm(self.tree, self.rows.source[k])
+        slides = self.tree.cols[:, lay.KIND] == lay.PRISMATIC
+        for k in np.flatnonzero(made):
+            made[k] = max(made[k], self.column_scale[self.moving[k] & slides].max(initial=0.0))
+        return self.rows.joined(made, np.maximum) / self.item_scale
 
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
@@ -223,14 +219,12 @@ class ConstraintSystem:
         """Return the kernel's table of picked rows `use` (M,) and columns in the order of elimination."""
         size = self.tree.size
         rest = np.setdiff1d(np.arange(self.n_chosen, len(self.picked)), use)
-        choice = self.no_choice()
+        choice, item_of = self.no_choice(), self.rows.item_of
         rows, others = self.picked[use], self.picked[rest]
-        choice[lay.USED_ROW, :size], choice[lay.USED_ITEM, :size] = rows, self.item_of[rows]
+        choice[lay.USED_ROW, :size], choice[lay.USED_ITEM, :size] = rows, item_of[rows]
         choice[lay.ELIMINATED, :size] = order
-        choice[lay.UNUSED_ROW, : len(rest)], choice[lay.UNUSED_ITEM, : len(rest)] = (
-            others,
-            self.item_of[others],
-        )
+        choice[lay.UNUSED_ROW, : len(rest)] = others
+        choice[lay.UNUSED_ITEM, : len(rest)] = item_of[others]
         # which coordinate a row is; none of the closure's
         choice[lay.INPUT, :size] = np.where(use < self.n_chosen, use, -1)
         return choice
@@ -267,13 +261,14 @@ def system_query(
     along = layout is not None
     size, own, tree = 1 if want & lay.WANT_CURVATURE else system.n_chosen, system.rows, system.tree
     height = 0 if rows is None else rows.height
-    both = plain_rows(tree, [*own.source, *(() if rows is None else rows.source)])
+    both = own if rows is None else plain_rows(tree, [*own.source, *rows.source])
     vectors = np.zeros((len(both.items), 11), tree.scalar)
     vectors[:, :9] = both.vectors
     vectors[: len(own.items), lay.SCALE] = system.item_scale
     vectors[: len(own.items), lay.LEVER] = system.levers
     last = np.zeros((tree.size + 1, 5))
-    lower = order < 3 and not keep and system.has_true_coordinates and not _ordered(tree, rows)
+    lower = order < 3 and not keep and system.has_true_coordinates
+    lower = lower and (rows is None or not _has_ordered(tree, rows))
     last[:-1, lay.COLUMN_SCALE], last[-1, lay.ALLOWED] = system.column_scale, system.allowed
     if masses is not None:  # in the order of their frames
         order_of = np.argsort(masses.frames, kind="stable")
@@ -300,26 +295,12 @@ def system_query(
     return found
 
 
-def _ordered(tree: Tree, rows: Rows | None) -> bool:
+def _has_ordered(tree: Tree, rows: Rows) -> bool:
     """Return True if the second order of rows depends on the order of differentiation, beyond ω."""
-    return rows is not None and any(
-        item.kind == lay.RELATIVE_OMEGA
-        or (item.kind == lay.OMEGA and item.frame_a != lay.NONE)
-        or (item.kind == lay.COORDINATE and tree.cols[item.frame_b, lay.KIND] > lay.PRISMATIC)
-        for item in rows.source
-    )
-
-
-def values_and_rates(
-    system: ConstraintSystem, query: Query, states: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return values (B, P) and first order (B, P, M) of a system's picked rows in the tree's coordinates."""
-    height, size = system.rows.height, system.tree.size
-    T = np.empty((len(states), height * (1 + size)), states.dtype)
-    query.run(states, out=T, entry="first_order")
-    values = system.rows.complete(T[:, :height].copy())
-    G = T[:, height:].reshape(len(states), height, size)
-    return values[:, system.picked], G[:, system.picked]
+    kinds, frames, others = rows.items[:, [lay.ITEM, lay.FRAME_B, lay.FRAME_A]].T
+    turning = tree.cols[frames[kinds == lay.COORDINATE], lay.KIND] > lay.PRISMATIC
+    relative = (kinds == lay.RELATIVE_OMEGA) | ((kinds == lay.OMEGA) & (others != lay.NONE))
+    return bool(relative.any() or turning.any())
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -171,7 +171,7 @@ def _without_periods(
 def _is_angle(closure: Closure, row: int) -> bool:
     """Return True if a chosen row is the angle of a revolute joint of the tree."""
     t = closure.transfer
-    item = t.system.rows.source[t.system.item_of[t.system.picked[row]]]
+    item = t.system.rows.source[t.system.rows.item_of[t.system.picked[row]]]
     return bool(item.kind == lay.COORDINATE and t.tree.cols[item.frame_b, lay.KIND] == lay.REVOLUTE)
 
 

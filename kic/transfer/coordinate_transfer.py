@@ -36,7 +36,6 @@ from kic.transfer.constraint_system import (
     elimination_order,
     row_scales,
     system_query,
-    values_and_rates,
 )
 from kic.transfer.program import LAYOUT, Program, Table
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
@@ -126,7 +125,7 @@ class CoordinateTransfer:
     @cached_property
     def row_sizes(self) -> np.ndarray:
         """Characteristic sizes (M,) of the coordinates; read-only."""
-        sizes = row_scales(self.tree, list(self.chosen.source), self.length)
+        sizes = row_scales(self.tree, self.chosen, self.length)
         sizes = sizes if self.chosen.select is None else sizes[self.chosen.select]
         sizes.flags.writeable = False
         return sizes
@@ -149,7 +148,7 @@ class CoordinateTransfer:
     @cached_property
     def linear_map(self) -> np.ndarray | None:
         """Map A (M, m) if it is the same in all configurations, because all rows are linear; else None."""
-        if any(item.kind not in LINEAR for item in self.system.rows.source) or self.choice is None:
+        if not np.isin(self.system.rows.items[:, lay.ITEM], LINEAR).all() or self.choice is None:
             return None
         scaled = self.scaled_rates(reference_states(self.tree))[0]
         if scaled.shape[0] != self.tree.size or not condition_number(scaled[None])[0] < CONDITION_MAX:
@@ -166,9 +165,20 @@ class CoordinateTransfer:
         """Query for values and first order of the system's own rows in the tree's coordinates."""
         return system_query(self.system, 1)
 
-    def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
-        return values_and_rates(self.system, self._own, states)
+    def values_and_rates(
+        self, states: np.ndarray, query: Query | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled.
+
+        `query` has the rows if their constants differ from the system's own.
+        """
+        system = self.system
+        height, size = system.rows.height, system.tree.size
+        T = np.empty((len(states), height * (1 + size)), states.dtype)
+        (query or self._own).run(states, out=T, entry="first_order")
+        values = system.rows.complete(T[:, :height].copy())
+        G = T[:, height:].reshape(len(states), height, size)
+        return values[:, system.picked], G[:, system.picked]
 
     def track(
         self,

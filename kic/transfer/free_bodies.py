@@ -251,7 +251,8 @@ class FreeBodies:
         """Return the scales of the rows of each joint's items, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(heights(of_joint)) for of_joint in made]
-        return row_scales(self.tree, items, length), np.repeat(np.arange(len(made)), counts)
+        scales = row_scales(self.tree, plain_rows(self.tree, items), length)
+        return scales, np.repeat(np.arange(len(made)), counts)
 
     def places(self, states: np.ndarray) -> Places:
         """Compute the positions of bodies, joints and point masses at states (B, S) of the mechanism."""

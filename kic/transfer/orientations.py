@@ -35,7 +35,6 @@ from kic.numerics.rotations import (
     vector_from_quaternion,
 )
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import values_and_rates
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 if TYPE_CHECKING:
@@ -149,11 +148,14 @@ class OrientedTransfer(CoordinateTransfer):
             axes += [carried[:, j] for j, _ in _PAIRS]
         return self._own.with_item_vectors(len(self.chosen.source), np.array(axes))
 
-    def values_and_rates(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled."""
-        parts = [values_and_rates(self.system, self.query_at(state), state[None]) for state in states]
-        if not parts:
-            return super().values_and_rates(states)
+    def values_and_rates(
+        self, states: np.ndarray, query: Query | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return values and G^w of the chosen and closure rows; see `CoordinateTransfer.values_and_rates`."""
+        whole = super()
+        if query is not None or not len(states):
+            return whole.values_and_rates(states, query)
+        parts = [whole.values_and_rates(state[None], self.query_at(state)) for state in states]
         return np.concatenate([v for v, _ in parts]), np.concatenate([G for _, G in parts])
 
     def track(

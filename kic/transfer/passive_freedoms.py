@@ -105,8 +105,8 @@ class BodyTwists:
     def _rows(self, made: list[list[Item]]) -> tuple[Query, np.ndarray]:
         """Return the query for rows on the free bodies, and their scales."""
         items = [item for of_joint in made for item in of_joint]
-        question = output_query(self._free, plain_rows(self._free, items), 1)
-        return question, row_scales(self._free, items, self.length)
+        rows = plain_rows(self._free, items)
+        return output_query(self._free, rows, 1), row_scales(self._free, rows, self.length)
 
     def adjacent_units(self, group: frozenset[int]) -> set[int]:
         """Return the units that joints, fixed distances or couplings connect to a group, without ground."""
