@@ -29,7 +29,7 @@ from kic.kinematics.closure_rows import (
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
-from kic.kinematics.state import columns_to_states, distance, integrate
+from kic.kinematics.state import distance, integrate
 from kic.kinematics.tree import Tree, frame_axes, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, mapping, names_of
@@ -338,7 +338,7 @@ def _nearest(
             phi = low + (high - low) * generator.random(tree.size)
             for turn, _ in tree.ball_slices:
                 phi[turn] = generator.normal(size=3)
-            state = columns_to_states(tree, phi[None])[0]
+            state = tree.states(phi[None])[0]
         state, left = residuals.solve(state)
         if rough is None or left < rough[0]:
             rough = left, state

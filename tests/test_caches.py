@@ -6,7 +6,7 @@ import gc
 from itertools import product
 
 import kic
-from kic.numerics.bounded_cache import CACHE_SIZE_MAX, BoundedCache
+from kic.transfer.compiled_model import CACHE_SIZE_MAX, BoundedCache
 
 
 def test_the_oldest_is_dropped() -> None:

@@ -135,7 +135,7 @@ def test_results_of_structures_are_empty(name: str) -> None:
 @pytest.mark.parametrize("name", ["horn-two-link", "five-bar"])
 def test_results_beyond_a_size_raise_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with raises(kic.InputError, limit=queries.RESULT_NUMBERS_MAX):
-        queries.Layout.of([(6, 360, 360, 360)]).check_size()
+        queries.Layout([(6, 360, 360, 360)]).check_size()
     monkeypatch.setattr(queries, "RESULT_NUMBERS_MAX", 16)
     m = kic.load(name)
     c, v = m.at(), np.ones(m.dof)

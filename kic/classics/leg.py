@@ -20,7 +20,8 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import as_array, broadcast_batches, check_order
+from kic.numerics.arguments import check_order
+from kic.numerics.arrays import as_array, broadcast_batches
 
 # products of joint velocities, and the indices of their coefficients in P*
 VELOCITY_PRODUCTS = {

@@ -24,7 +24,8 @@ from kic.errors import SingularError
 from kic.io.dh import DHRow, from_dh
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import as_array, check_failures, check_order
+from kic.numerics.arguments import check_order
+from kic.numerics.arrays import as_array, check_failures
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from kic.dynamics.mass_and_load_tables import Loads, Masses
-from kic.kernels import layout as lay
 from kic.kinematics.linear_map import LinearMap
-from kic.kinematics.queries import Layout, Query
+from kic.kinematics.queries import Layout, Query, dynamics_layout
 from kic.kinematics.tree import Tree
-
-
-def dynamics_layout(size: int, want: int) -> Layout:
-    """Return the layout of the requested parts of I*, P*, load and damping in a number of coordinates."""
-    shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & lay.WANT_INERTIA else []
-    return Layout.of(shapes + ([(size,), (size, size)] if want & lay.WANT_LOADS else []))
 
 
 def dynamics_query(
@@ -30,5 +23,5 @@ def contributions_query(tree: Tree, masses: Masses, size: int) -> Query:
 
     The results of each of the N bodies are I linear, I angular, P linear and P angular, side by side.
     """
-    layout = Layout.of([(size, size), (size, size), (size,) * 3, (size,) * 3])
+    layout = Layout([(size, size), (size, size), (size,) * 3, (size,) * 3])
     return Query(tree, "links", layout, masses=masses, asked=(2, 0, size, 0))

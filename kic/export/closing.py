@@ -167,7 +167,7 @@ def _newton(
         lever, unit = vectors[item, lay.LEVER], 1 / vectors[item, lay.SCALE]
         if lever == 0:
             continue
-        for n in np.flatnonzero(system.moving[item]):
+        for n in np.flatnonzero(system.moving[item]).tolist():
             if cols[n, lay.KIND] == lay.PRISMATIC:
                 slide = states[0, cols[n, lay.STATE]] - numbers[n, lay.DRAWN]
                 lever = lever + unit * (abs(slide) + rest[n, lay.COLUMN_SCALE] * CERTIFIED_RADIUS_MAX)

@@ -22,8 +22,7 @@ from kic.export.tracer import Tracer, arctan2
 from kic.kernels import layout as lay
 from kic.kinematics.euler import middle_cosine
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import flag, integer, names_of, text
-from kic.numerics.arrays import check_order
+from kic.numerics.arguments import check_order, flag, integer, names_of, text
 from kic.position import initial_states
 from kic.prepared import QUESTIONS, check_options, find_question
 from kic.transfer.compiled_model import CompiledModel

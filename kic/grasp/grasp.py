@@ -32,8 +32,8 @@ from kic.grasp.contacts import (
 )
 from kic.grasp.force_closure import GraspClosure, force_closure
 from kic.grasp.grip import Criterion, grip_forces
-from kic.numerics.arguments import is_function, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_failures, check_order, one_batch_axis
+from kic.numerics.arguments import check_order, is_function, names_of
+from kic.numerics.arrays import as_array, broadcast_batches, check_failures, one_batch_axis
 from kic.numerics.display import Batched, Summary
 from kic.numerics.tolerances import RANK_RTOL
 

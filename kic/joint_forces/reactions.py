@@ -74,12 +74,12 @@ class Actuators:
             items += made
             self._picked.append(height + picked)
             height += sum(heights(made))
-        rows = plain_rows(free.tree, items)
-        self._query = output_query(free.tree, rows, 1) if items else None
+        self._query = output_query(free.tree, plain_rows(free.tree, items), 1) if items else None
         self.scale = np.ones(len(self.labels))
         at_joint = self.coordinate_index >= 0
         self.scale[at_joint] = free.scale_left[self.coordinate_index[at_joint]]
-        self.scale[~at_joint] = row_scales(free.tree, rows, model.length)[self._picked]
+        if self._query is not None:
+            self.scale[~at_joint] = row_scales(free.tree, self._query.layout.rows, model.length)[self._picked]
 
     def first_order(self, free: FreeBodies, places: Places, coordinate_rows: np.ndarray) -> np.ndarray:
         """Return G (B, A, N, 6) of the coordinates, given that of all joint coordinates (B, F, N, 6)."""

@@ -10,10 +10,10 @@ from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
-from kic.kernels.offsets import section, table_width
+from kic.kernels.offsets import block, section, table_width
 from kic.kernels.outputs import add_vector_rows
 from kic.kernels.scalar_rows import column1, column2
-from kic.kernels.transferred_influence import block, first_motion, second_motion
+from kic.kernels.transferred_influence import first_motion, second_motion
 from kic.kernels.vectors import cross, dot, symmetric, take
 
 

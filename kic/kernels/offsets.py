@@ -54,3 +54,18 @@ def packed_width(rows, size, pairs, order):
 def table_width(rows, size, order):
     """Return the length of a table for one configuration, with all pairs of second order."""
     return packed_width(rows, size, lay.EVERY, order)
+
+
+@helper
+def block(size, count, order):
+    """Return the number of entries of one frame in Z, the table of all frames; the first is ground, at rest.
+
+    They are ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third order,
+    turning (3, m³) and origin (3, m³).
+    """
+    width = 6 * size
+    if order > 1:
+        width += 15 * count
+    if order > 2:
+        width += 6 * size * size * size
+    return width

@@ -22,13 +22,12 @@ from kic.kernels.jit import entry, helper, part
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.loads import load_tables
 from kic.kernels.newton_euler import inertia_tables, loads_block
-from kic.kernels.offsets import packed_width, pair_count, section
+from kic.kernels.offsets import block, packed_width, pair_count, section
 from kic.kernels.outputs import add_item
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import (
     ball_turns,
     bare_frames,
-    block,
     first_motion,
     second_motion,
     third_motion,
@@ -51,18 +50,18 @@ def scratch_parts(plan):
         most = count
     if order > 2:
         most = size * size * size
-    width = packed_width(3, size, pairs, order)
+    width = packed_width(1, size, pairs, order)  # of one row
     F = mobile * lay.FRAME_WIDTH
     Z = F + (mobile + 1) * block(size, count, order)
-    U = Z + width
-    V = U + width
-    x = V + packed_width(mobile, size, pairs, order)
-    t = x + packed_width(every, size, pairs, order)
+    U = Z + 3 * width
+    V = U + 3 * width
+    x = V + mobile * width
+    t = x + every * width
     g = t + every * (1 + mobile)
     W = g + mobile * mobile
     R = W + mobile * most
     late = R + mobile * most
-    units = late + packed_width(1, size, pairs, order)
+    units = late + width
     inertia = units
     if want & lay.WANT_INERTIA:
         inertia += 2 * loads_block(size, count) + size * (size + count)

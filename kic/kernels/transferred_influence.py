@@ -20,20 +20,6 @@ from kic.kernels.offsets import pair_count
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, vector_at
 from kic.kernels.vectors import add, axpy, cross, dot, half, scale, sub, take
 
-# a frame's block in Z: ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to
-# third order, turning (3, m³) and origin (3, m³). Ground, which rests, has the first block
-
-
-@helper
-def block(size, count, order):
-    """Return the number of entries of one frame's block."""
-    width = 6 * size
-    if order > 1:
-        width += 15 * count
-    if order > 2:
-        width += 6 * size * size * size
-    return width
-
 
 @helper
 def transferred_first(Z, o, kind, e, sign, size, t, start):

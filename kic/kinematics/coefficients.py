@@ -12,8 +12,8 @@ from kic.description.units import row_unit
 from kic.errors import InputError, SingularError, unknown
 from kic.kinematics import jets
 from kic.kinematics.scaling import Scaling, composed, stacked
-from kic.numerics.arguments import flag, instance, mapping, names_of
-from kic.numerics.arrays import as_array, broadcast_batches, check_order, one_batch, one_batch_axis
+from kic.numerics.arguments import check_order, flag, instance, mapping, names_of
+from kic.numerics.arrays import as_array, broadcast_batches, one_batch, one_batch_axis
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes, per
 

@@ -54,9 +54,9 @@ def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the plan (n, 5), vectors (n, 9) and number of rows of items with consecutive rows."""
     table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
-    row, balls = 0, list(tree.balls)
+    row, turned = 0, tree.turned_by_balls
     for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):
-        ordered = bool(balls) and tree.paths[[item.frame_b, max(item.frame_a, -1)]][:, balls].any()
+        ordered = turned[item.frame_b] or turned[max(item.frame_a, -1)]
         table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
         row += height

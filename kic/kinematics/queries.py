@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import product
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -171,9 +171,13 @@ class Query:
         self.plan = np.zeros((lay.HEADER + sum(map(len, plans)), lay.PLAN_WIDTH), dtype=np.int64)
         self.plan[0], self.plan[1, :4], self.plan[2, : len(system)] = counts, asked, system
         self.plan[1, lay.TERMS] = 0 if linear is None else len(linear.terms)
-        _fill(self.plan[lay.HEADER :], plans)
         self.numbers: np.ndarray = np.zeros((sum(map(len, tables)), lay.NUMBERS_WIDTH), tree.scalar)
-        _fill(self.numbers, tables)
+        # tables of different widths below each other
+        for target, parts in ((self.plan[lay.HEADER :], plans), (self.numbers, tables)):
+            start = 0
+            for part in parts:
+                target[start : start + len(part), : part.shape[1]] = part
+                start += len(part)
         self.tree, self.entry, self.layout, self.order = tree, entry, layout, asked[0]
         self.cost_us = _CONFIGURATION_US + _NUMBER_US * layout.width if cost_us is None else cost_us
         self._kinds = np.zeros(0) if rows is None else rows.items[:, lay.ITEM]
@@ -285,56 +289,32 @@ class Query:
         return T.reshape(len(states), self.order + 1, height)
 
 
-def _fill(target: np.ndarray, parts: list[np.ndarray]) -> None:
-    """Write tables of different widths below each other."""
-    start = 0
-    for part in parts:
-        target[start : start + len(part), : part.shape[1]] = part
-        start += len(part)
-
-
 class Layout:
     """Places of arrays in the rows of tables (B, width): their starts and shapes.
 
     `rows` are those of values, G, H and D; None for other results.
     """
 
-    def __init__(
-        self, places: Iterable[tuple[int, tuple[int, ...]]], width: int, rows: Rows | None = None
-    ) -> None:
-        self.places, self.width = list(places), width
-        self.rows: Any = rows
-        self._strides = (8 * width, 8)
-
-    @classmethod
-    def of(cls, shapes: Iterable[tuple[int, ...]], rows: Rows | None = None) -> Layout:
-        """Return the layout of arrays side by side."""
-        places, width = [], 0
-        for shape in shapes:
-            places.append((width, shape))
-            width += prod(shape)
-        return cls(places, width, rows)
+    def __init__(self, shapes: Iterable[tuple[int, ...]], rows: Rows | None = None) -> None:
+        self.places: list[tuple[int, tuple[int, ...]]] = []
+        self.width, self.rows = 0, cast("Any", rows)
+        for shape in shapes:  # side by side
+            self.places.append((self.width, shape))
+            self.width += prod(shape)
+        self._strides = (8 * self.width, 8)
 
     @cached_property
-    def _fields(self) -> np.dtype:
+    def _fields(self) -> tuple[np.dtype, Callable[[np.ndarray], Sequence[np.ndarray]]]:
         # fields of structured views are several times cheaper than slices
+        names = list(map(str, range(len(self.places))))
         layout = {
-            "names": list(map(str, range(len(self.places)))),
+            "names": names,
             "formats": [(np.float64, shape) for _, shape in self.places],
             "offsets": [8 * start for start, _ in self.places],
             "itemsize": 8 * self.width,
         }
-        return np.dtype(layout)  # type: ignore[call-overload]
-
-    @cached_property
-    def _take(self) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
-        names: Any = self._fields.names
-        take: Any = itemgetter(*names) if len(names) > 1 else self._take_each
-        return take
-
-    def _take_each(self, seen: np.ndarray) -> tuple[np.ndarray, ...]:
-        names: Any = self._fields.names
-        return tuple(seen[name] for name in names)
+        take: Any = itemgetter(*names) if len(names) > 1 else partial(_each, names)
+        return np.dtype(layout), take  # type: ignore[call-overload]
 
     def check_size(self) -> None:
         """Raise an error if the arrays of one configuration are larger than NumPy's structured views."""
@@ -357,19 +337,23 @@ class Layout:
         """Return views of the arrays in a table, with the batch axes in front."""
         if T.dtype.char != "d" or T.strides != self._strides or not T.size:
             return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self.places]
-        return self._take(_ndarray(batch, self._fields, T))
+        fields, take = self._fields
+        return take(_ndarray(batch, fields, T))
 
     def views(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
         """Return the views in a contiguous table of float64 that is not empty."""
-        return self._take(_ndarray(batch, self._fields, T))
+        fields, take = self._fields
+        return take(_ndarray(batch, fields, T))
 
     def of_rows(self, spans: Iterable[slice], orders: Iterable[int]) -> Layout:
         """Return the layout of orders (0 for values) of some of the rows in the same tables."""
-        places = []
+        found = Layout(())
+        found.width, found._strides = self.width, self._strides
         for span, k in product(spans, orders):
             start, shape = self.places[k]
-            places.append((start + span.start * prod(shape[1:]), (span.stop - span.start, *shape[1:])))
-        return Layout(places, self.width)
+            place = start + span.start * prod(shape[1:]), (span.stop - span.start, *shape[1:])
+            found.places.append(place)
+        return found
 
     def check_gimbal(self, name: str, T: np.ndarray) -> np.ndarray | None:
         """Return the errors (B,) of Euler angles in a table of the mechanism `name`, None if there are none.
@@ -385,9 +369,20 @@ class Layout:
         return check_gimbal(name, self.rows.labels, gimbal_errors(self.rows.euler, values, tensors))
 
 
+def _each(names: list[str], seen: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the fields of a structured array, as `itemgetter` does for several."""
+    return tuple([seen[name] for name in names])
+
+
 def output_layout(rows: Rows, order: int, columns: int) -> Layout:
     """Return the layout of values, G, H and D of rows with respect to a number of coordinates."""
-    return Layout.of([(rows.height, *(columns,) * k) for k in range(order + 1)], rows)
+    return Layout([(rows.height, *(columns,) * k) for k in range(order + 1)], rows)
+
+
+def dynamics_layout(size: int, want: int) -> Layout:
+    """Return the layout of the requested parts of I*, P*, load and damping in a number of coordinates."""
+    shapes: list[tuple[int, ...]] = [(size, size), (size,) * 3] if want & lay.WANT_INERTIA else []
+    return Layout(shapes + ([(size,), (size, size)] if want & lay.WANT_LOADS else []))
 
 
 def _moved_by_common_columns(tree: Tree, item: Item) -> bool:

@@ -11,7 +11,6 @@ from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
-from kic.kernels import layout as lay
 from kic.kinematics.euler import EULER
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import broadcast_batches, numbers
@@ -107,11 +106,6 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
     return made
 
 
-def reference_states(tree: Tree) -> np.ndarray:
-    """Return the state (1, S) of the reference configuration."""
-    return columns_to_states(tree, tree.geometry[None, :, lay.DRAWN].copy())
-
-
 def reference_coordinates(description: MechanismDescription) -> np.ndarray:
     """Return the coordinates (M,) of the reference configuration."""
     return np.array([description._reference_values[name] for name in description.coordinates])
@@ -196,19 +190,7 @@ def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
         columns = np.empty_like(phi)
         columns[:, tree.to_coordinates] = phi
         phi = columns
-    return columns_to_states(tree, phi)
-
-
-def columns_to_states(tree: Tree, phi: np.ndarray) -> np.ndarray:
-    """Return the states (B, S) of coordinates (B, M) in the order of the tree."""
-    if not tree.balls:
-        return phi
-    states = np.empty((len(phi), tree.state_size), phi.dtype)
-    columns, entries = tree.single_columns
-    states[:, entries] = phi[:, columns]
-    for turn, quaternion in tree.ball_slices:
-        states[:, quaternion] = quaternion_from_vector(phi[:, turn])
-    return states
+    return tree.states(phi)
 
 
 def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
+from kic.numerics.rotations import quaternion_from_vector
 
 # sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
 PLANARITY_ATOL = 1e-12
@@ -254,6 +255,22 @@ class Tree:
         starts = ((n, int(self.cols[n, lay.STATE])) for n in self.balls)
         return tuple((slice(n, n + 3), slice(entry, entry + 4)) for n, entry in starts)
 
+    def states(self, phi: np.ndarray) -> np.ndarray:
+        """Return the states (B, S) of coordinates (B, M) in the order of the columns."""
+        if not self.balls:
+            return phi
+        states = np.empty((len(phi), self.state_size), phi.dtype)
+        columns, entries = self.single_columns
+        states[:, entries] = phi[:, columns]
+        for turn, quaternion in self.ball_slices:
+            states[:, quaternion] = quaternion_from_vector(phi[:, turn])
+        return states
+
+    @cached_property
+    def reference_state(self) -> np.ndarray:
+        """State (1, S) of the reference configuration."""
+        return self.states(self.geometry[None, :, lay.DRAWN].copy())
+
     @cached_property
     def open(self) -> bool:
         """True without constraints: no loop, coupling, fixed distance or closed contact."""
@@ -291,6 +308,12 @@ class Tree:
             paths[n] = paths[parent]
             paths[n, n] = True
         return paths
+
+    @cached_property
+    def turned_by_balls(self) -> list[bool]:
+        """List (M + 1) with True for frames that a ball joint carries; the last entry is that of ground."""
+        found: list[bool] = self.paths[:, list(self.balls)].any(axis=1).tolist()
+        return found
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

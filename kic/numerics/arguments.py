@@ -99,6 +99,16 @@ def integer(name: str, value: Any, least: int, most: int | None = COUNT_MAX, oth
     return int(value)
 
 
+def check_order(order: Any) -> int:
+    """Return an order of coefficients, 1 to 3."""
+    if type(order) is int and 0 < order < 4:
+        return order
+    whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
+    if not whole or order not in (1, 2, 3):
+        raise invalid("order", "must be 1, 2 or 3", order)
+    return int(order)
+
+
 def generator(rng: Any) -> np.random.Generator:
     """Return the random generator of a seed, or the one that is given."""
     if isinstance(rng, np.random.Generator):

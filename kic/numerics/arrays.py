@@ -240,16 +240,6 @@ def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
     )
 
 
-def check_order(order: Any) -> int:
-    """Return an order of coefficients, 1 to 3."""
-    if type(order) is int and 0 < order < 4:
-        return order
-    whole = isinstance(order, int | np.integer) and not isinstance(order, bool | np.timedelta64)
-    if not whole or order not in (1, 2, 3):
-        raise invalid("order", "must be 1, 2 or 3", order)
-    return int(order)
-
-
 def check_failures(failures: Any) -> None:
     """Raise an error unless `failures` is "raise" or "mask"."""
     if not isinstance(failures, str) or failures not in ("raise", "mask"):

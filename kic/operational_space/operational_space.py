@@ -267,7 +267,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
         self._scaling = task_scaling(model, self._rows, weighting, wrt, M)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
-        self._layout = Layout.of([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
+        self._layout = Layout([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
     def __call__(  # type: ignore[override]
         self, state: Any, *, out: OperationalSpace | None = None, check: bool = False

@@ -250,8 +250,8 @@ class RedundancyEvaluator(TaskEvaluator):
         self._damping = np.empty((len(self.scaling), 2 + P))
         self._damping[:, :2] = self.weighting.largest**2, self.weighting.near**2
         self._damping[:, 2:] = self.scaling
-        self._motions = Layout.of([(P,), (P,), (M,), (M,)])
-        self._layout = Layout.of([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
+        self._motions = Layout([(P,), (P,), (M,), (M,)])
+        self._layout = Layout([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
         self._scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
 
     def __call__(  # type: ignore[override]

@@ -160,8 +160,7 @@ def task_scaling(
     rounding. A weight I* is that of the tree in the reference configuration.
     """
     tree = model.tree
-    task = row_scales(tree, rows, model.length)
-    task = (task if rows.select is None else task[rows.select]) ** 2
+    task = row_scales(tree, rows, model.length) ** 2
     lengths = column_scales(tree, model.length)
     if weighting.metric == lay.INERTIA_METRIC:
         of_tree = Program(model.identity, masses=model.masses, loads=model.loads, want=lay.WANT_INERTIA)

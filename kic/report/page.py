@@ -12,8 +12,7 @@ from pathlib import Path
 from kic.configuration import Configuration
 from kic.io.toml import written
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import instance, names_of, text
-from kic.numerics.arrays import check_order
+from kic.numerics.arguments import check_order, instance, names_of, text
 from kic.numerics.display import Table, html
 from kic.report.plots import Plot, closure_condition_plots, coordinate_plots, point_curves
 from kic.report.ranges import CoordinateRange, coordinate_ranges

@@ -129,8 +129,7 @@ class TaskPath:
         self.names = tuple(names)
         self.batch = broadcast_batches(**{e.name: e.batch for e in self._entries})
         rows = model.rows(self.names, 1).layout.rows
-        scale = row_scales(model.tree, rows, model.length)
-        self.scale = scale if rows.select is None else scale[rows.select]
+        self.scale = row_scales(model.tree, rows, model.length)
 
     def rates(self, time: float) -> np.ndarray:
         """Return u̇ (..., P) at a time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,13 +20,10 @@ from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.scaling import EPS
-from kic.kinematics.state import phi_of, reference_states
+from kic.kinematics.state import phi_of
 from kic.kinematics.tree import Tree
-from kic.numerics.arguments import names_of
-from kic.numerics.arrays import check_order
-from kic.numerics.bounded_cache import BoundedCache
+from kic.numerics.arguments import check_order, names_of
 from kic.transfer.closure import Closure
-from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, LinearTransfer
 from kic.transfer.orientations import Positions
@@ -49,7 +47,31 @@ if TYPE_CHECKING:
     from kic.transfer.free_bodies import FreeBodies
     from kic.transfer.mobility import Mobility
 
+K = TypeVar("K")
+V = TypeVar("V")
 T = TypeVar("T")
+# types of names, as they were given, that can be keys of a cache
+_KEYS = (NoneType, str, tuple)
+# largest number of entries: more than the sets of names that a program alternates between; a full cache of a
+# large mechanism takes some tens of megabytes
+CACHE_SIZE_MAX = 128
+
+
+class BoundedCache(dict[K, V]):
+    """Dict that keeps the `size` values set last, and is safe under threads.
+
+    A look-up is that of a dict: it costs nothing more, and does not renew a value.
+    """
+
+    size = CACHE_SIZE_MAX
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        while len(self) > self.size:
+            try:
+                self.pop(next(iter(self)), None)
+            except (StopIteration, RuntimeError):  # another thread changes it
+                return
 
 
 class CompiledModel:
@@ -65,14 +87,12 @@ class CompiledModel:
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         # closures and transfers of coordinates whose number was checked, by the names as they were given
         self._problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
-        self._checked: BoundedCache[object, Transfer] = BoundedCache()
-        self._linear: BoundedCache[tuple[str, ...], LinearTransfer] = BoundedCache()
+        self._checked: BoundedCache[tuple[str, ...] | None, Transfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         self._positions: BoundedCache[tuple[str, ...], Positions] = BoundedCache()
         # models with caches of their own
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
         self._opened.size = 8
-        self._sizes: BoundedCache[tuple[str, ...], np.ndarray] = BoundedCache()
 
     @cached_property
     def tree(self) -> Tree:
@@ -160,7 +180,7 @@ class CompiledModel:
     @cached_property
     def reference_state(self) -> np.ndarray:
         """State (1, S) of the reference configuration."""
-        return reference_states(self.tree)
+        return self.tree.reference_state
 
     def value_rows(self, name: str) -> tuple[int, bool]:
         """Return the number of rows of a name, and True if they all have values."""
@@ -373,12 +393,13 @@ class CompiledModel:
         """
         unnamed = names is None and self.description._given("coordinates") is None
         names = self.coordinates if names is None else names
-        touching = {contact.name: contact for contact in self.description._closed_contacts}
-        for contact in (touching[base] for base in (n.partition(".")[0] for n in names) if base in touching):
+        touching = {contact.name for contact in self.description._closed_contacts}
+        closed = [contact for contact, _, _ in [n.partition(".") for n in names] if contact in touching]
+        if closed:
             raise InputError(
-                f"Contact '{contact.name}' of '{self.description.name}' is closed, so that its rows cannot "
+                f"Contact '{closed[0]}' of '{self.description.name}' is closed, so that its rows cannot "
                 "be coordinates. Name rows that move, or set `closed = False`.",
-                name=contact.name,
+                name=closed[0],
             )
         still = [name for name in names if name in self.description._fixed_distances]
         if still:
@@ -533,7 +554,8 @@ class CompiledModel:
             rows = make_rows(self.tree, names) if names else None
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = Program(transfer, rows, order, masses, loads, want, along, keep, self)
-            if (is_transfer or _is_key(key[0])) and _is_key(key[1]):
+            # a mutable object that has been exhausted or changed is another question
+            if (is_transfer or isinstance(key[0], _KEYS)) and isinstance(key[1], _KEYS):
                 self._programs[key, order, want, along, keep] = found
         return found
 
@@ -579,41 +601,13 @@ class CompiledModel:
         """Return the transfer to requested coordinates, by default the mechanism's own."""
         if wrt is None and self.is_open_chain:
             return self.identity
-        key = tuple(wrt) if type(wrt) is list else wrt
-        found = self._checked.get(key) if _is_key(key) else None
+        names = None if wrt is None else names_of(wrt, "wrt")
+        found = self._checked.get(names)
         if found is None:
-            names = None if wrt is None else names_of(wrt, "wrt")
             self.check_number(names)
-            found = self._constant_transfer(self.coordinates if names is None else names)
-            if _is_key(key):
-                self._checked[key] = found
+            solving = self.transfer(self.coordinates if names is None else names)
+            # a constant map needs no system
+            constant = None if self.has_complex_step else solving.linear_map
+            found = solving if constant is None else LinearTransfer(solving, constant)
+            self._checked[names] = found
         return found
-
-    def _constant_transfer(self, names: tuple[str, ...]) -> Transfer:
-        """Return the transfer to named coordinates: one that solves no system, if its map is constant."""
-        found = self._linear.get(names)
-        if found is None:
-            made = self.transfer(names)
-            if self.has_complex_step or made.linear_map is None:
-                return made
-            found = self._linear[names] = LinearTransfer(made, made.linear_map)
-        return found
-
-    def sizes(self, rows: Rows) -> np.ndarray:
-        """Return the characteristic sizes (P,) of rows: a length for lengths, 1 for angles."""
-        found = self._sizes.get(rows.labels)
-        if found is None:
-            found = row_scales(self.tree, rows, self.length)
-            found = found if rows.select is None else found[rows.select]
-            found.flags.writeable = False  # shared by all results
-            self._sizes[rows.labels] = found
-        return found
-
-
-def _is_key(names: Any) -> bool:
-    """Return True if names, as they were given, can be the key of a cache."""
-    return names is None or type(names) is str or (type(names) is tuple and all(map(_is_name, names)))
-
-
-def _is_name(name: Any) -> bool:
-    return type(name) is str

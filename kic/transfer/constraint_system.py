@@ -56,8 +56,9 @@ def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> n
 
 
 def row_scales(tree: Tree, rows: Rows, length: float) -> np.ndarray:
-    """Return the scale (height,) of each row, with one length for all."""
-    return item_scales(rows, length, column_scales(tree, length))[rows.item_of]
+    """Return the scale (P,) of each requested row, with one length for all."""
+    scales = item_scales(rows, length, column_scales(tree, length))[rows.item_of]
+    return scales if rows.select is None else scales[rows.select]
 
 
 def column_scales(tree: Tree, length: float) -> np.ndarray:
@@ -274,7 +275,7 @@ def system_query(
         order_of = np.argsort(masses.frames, kind="stable")
         masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])
     if layout is None:
-        layout = Layout.of([(own.height,)] if want & lay.WANT_CURVATURE else [])
+        layout = Layout([(own.height,)] if want & lay.WANT_CURVATURE else [])
         layout = layout if rows is None else output_layout(rows, asked, size)
     found = Query(
         tree,

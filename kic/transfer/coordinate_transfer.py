@@ -23,7 +23,6 @@ from kic.kernels import layout as lay
 from kic.kinematics.euler import check_gimbal, gimbal_condition
 from kic.kinematics.items import Item
 from kic.kinematics.queries import Query, kernel, output_query
-from kic.kinematics.state import reference_states
 from kic.kinematics.tree import Tree
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import CONDITION_MAX, DIGITS_LOST, EPS, ROUNDING_FACTOR
@@ -126,7 +125,6 @@ class CoordinateTransfer:
     def row_sizes(self) -> np.ndarray:
         """Characteristic sizes (M,) of the coordinates; read-only."""
         sizes = row_scales(self.tree, self.chosen, self.length)
-        sizes = sizes if self.chosen.select is None else sizes[self.chosen.select]
         sizes.flags.writeable = False
         return sizes
 
@@ -150,7 +148,7 @@ class CoordinateTransfer:
         """Map A (M, m) if it is the same in all configurations, because all rows are linear; else None."""
         if not np.isin(self.system.rows.items[:, lay.ITEM], LINEAR).all() or self.choice is None:
             return None
-        scaled = self.scaled_rates(reference_states(self.tree))[0]
+        scaled = self.scaled_rates(self.tree.reference_state)[0]
         if scaled.shape[0] != self.tree.size or not condition_number(scaled[None])[0] < CONDITION_MAX:
             return None
         A = np.linalg.solve(scaled, np.eye(self.tree.size, self.size))
@@ -308,7 +306,7 @@ class CoordinateTransfer:
     @cached_property
     def choice(self) -> np.ndarray | None:
         """Chosen rows and order of elimination of the reference configuration; None where it is singular."""
-        return self.choice_at(reference_states(self.tree))
+        return self.choice_at(self.tree.reference_state)
 
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
         """Return the rows and order of elimination of a closed state (1, S); None where it is singular."""
@@ -586,7 +584,7 @@ class CoordinateTransfer:
         """
         if self.account is None:
             return ""
-        rows = self.scaled_rates(reference_states(self.tree))[0, : self.size].real
+        rows = self.scaled_rates(self.tree.reference_state)[0, : self.size].real
         return self.account().undriven_freedom(rows)
 
     def unconstrained_coordinates(self, scaled: np.ndarray) -> str:

@@ -152,10 +152,10 @@ class OrientedTransfer(CoordinateTransfer):
         self, states: np.ndarray, query: Query | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return values and G^w of the chosen and closure rows; see `CoordinateTransfer.values_and_rates`."""
-        whole = super()
+        compute = super().values_and_rates
         if query is not None or not len(states):
-            return whole.values_and_rates(states, query)
-        parts = [whole.values_and_rates(state[None], self.query_at(state)) for state in states]
+            return compute(states, query)
+        parts = [compute(state[None], self.query_at(state)) for state in states]
         return np.concatenate([v for v, _ in parts]), np.concatenate([G for _, G in parts])
 
     def track(

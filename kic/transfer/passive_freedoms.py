@@ -31,7 +31,6 @@ from kic.kinematics.closure_rows import closure_items, distance_item
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
-from kic.kinematics.state import columns_to_states
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
@@ -137,7 +136,7 @@ class BodyTwists:
         six = np.concatenate([rows[:n] - self.reference_points, vector_from_matrix(rotations)], axis=1)
         phi = np.empty((1, self._free.size))
         phi[:, self._columns] = six.ravel()
-        free = columns_to_states(self._free, phi)
+        free = self._free.states(phi)
         constraints, rates = (
             q.arrays(free)[1][0][:, self._columns] * self.scale / scale[:, None]
             for q, scale in (

@@ -21,13 +21,13 @@ import numpy as np
 
 from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics, moved_error
 from kic.dynamics.mass_and_load_tables import Loads, Masses
-from kic.dynamics.queries import dynamics_layout, dynamics_query
+from kic.dynamics.queries import dynamics_query
 from kic.errors import InputError, MemberError, batch_indices
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import check_gimbal, gimbal_errors
 from kic.kinematics.outputs import Rows
-from kic.kinematics.queries import Layout, Query, compiled, kernel, output_query
+from kic.kinematics.queries import Layout, Query, compiled, dynamics_layout, kernel, output_query
 from kic.kinematics.scaling import Scaling
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import (
@@ -39,7 +39,7 @@ from kic.numerics.arrays import (
     scatter,
 )
 from kic.transfer.conditioning import larger
-from kic.transfer.constraint_system import system_query
+from kic.transfer.constraint_system import row_scales, system_query
 
 if TYPE_CHECKING:
     from kic.transfer.closure import Closure
@@ -304,8 +304,8 @@ def _launch_batch(
 def motion_layout(size: int, want: int, series: tuple[int, ...] = ()) -> Layout:
     """Return the layout of efforts; or of accelerations, bias, I* and two powers; and of a series of φ."""
     if want & lay.WANT_FORWARD:
-        return Layout.of([(size,), (size,), (size, size), (), ()])
-    return Layout.of([(size,), series] if series else [(size,)])
+        return Layout([(size,), (size,), (size, size), (), ()])
+    return Layout([(size,), series] if series else [(size,)])
 
 
 class Program:
@@ -574,7 +574,9 @@ class Program:
         model, transfer = self.model, self.transfer
         assert model is not None  # for the type checker: there are rows
         assert self.outputs is not None
-        return Scaling(model.sizes(self.outputs.rows), transfer.row_sizes, model.rounding * transfer.growth)
+        sizes = row_scales(transfer.tree, self.outputs.rows, model.length)
+        sizes.flags.writeable = False  # shared by all results
+        return Scaling(sizes, transfer.row_sizes, model.rounding * transfer.growth)
 
     @cached_property
     def _quasi(self) -> frozenset[str]:
