@@ -39,9 +39,8 @@ PLACE = ROOT / "kic" / "kernels"
 SIGNATURES = HERE / "signatures.json"
 # processors for which kernels are compiled, the best first, as LLVM names them
 DEFAULT = ["x86-64-v3", "x86-64-v2"] if platform.machine().lower() in ("x86_64", "amd64") else ["generic"]
-# codes of types in `library.c`
-ARRAYS = {"float64": "d", "int64": "l", "complex128": "D"}
-SCALARS = {bool: "b", int: "i", float: "f", type(None): "n"}
+# names of the types of scalars
+SCALARS = {bool: "bool", int: "int64", float: "float64", type(None): "none"}
 
 Signatures = dict[str, list[str]]
 
@@ -85,8 +84,9 @@ def code(given: Any) -> str:
     if isinstance(given, np.ndarray):
         assert given.flags.c_contiguous
         assert given.flags.writeable
-        return f"{ARRAYS[given.dtype.name]}{given.ndim}"
-    return f"{SCALARS[type(given.item() if isinstance(given, np.generic) else given)]} "
+        return f"{library.ARRAYS[given.dtype.name]}{given.ndim}"
+    kind = type(given.item() if isinstance(given, np.generic) else given)
+    return f"{library.SCALARS[SCALARS[kind]]} "
 
 
 def recorded() -> Signatures:
@@ -121,7 +121,7 @@ def numba_types(signature: str) -> tuple[Any, ...]:
     """Return Numba's types of arguments."""
     from numba import types
 
-    names = {c: getattr(types, name) for name, c in ARRAYS.items()}
+    names = {c: getattr(types, name) for name, c in library.ARRAYS.items()}
     scalars = {"b": types.boolean, "i": types.int64, "f": types.float64, "n": types.none}
 
     def of(kind: str, n_axes: str) -> Any:

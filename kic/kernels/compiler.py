@@ -200,17 +200,12 @@ def _caller(state: Any, module: Any, symbol: str) -> Any:
     return made
 
 
-# codes of types in `library.c`
-_ARRAYS = {"float64": "d", "int64": "l", "complex128": "D"}
-_SCALARS = {"bool": "b", "int64": "i", "float64": "f", "none": "n"}
-
-
 def code(kind: Any) -> str:
     """Return the code of one of Numba's types, two characters; see `library.c`."""
     if not isinstance(kind, types.Array):
-        return f"{_SCALARS.get(str(kind), '?')} "
+        return f"{library.SCALARS.get(str(kind), '?')} "
     plain = kind.layout == "C" and kind.mutable and kind.aligned
-    return f"{_ARRAYS.get(str(kind.dtype), '?') if plain else '?'}{kind.ndim}"
+    return f"{library.ARRAYS.get(str(kind.dtype), '?') if plain else '?'}{kind.ndim}"
 
 
 @cache
@@ -222,7 +217,6 @@ def _target() -> tuple[Any, Any]:
         "cpu": codegen._get_host_cpu_name(),
         "features": codegen._tm_features,
         "opt": 3,
-        "jit": windows,
     }
     # objects can be linked to a shared library; on Windows they are made as Numba makes them
     options["jit"] = windows
@@ -440,11 +434,7 @@ def _warn(problem: str, folder: Path, remedy: str) -> None:
 
 
 class _Cache(NullCache):
-    """Compiled signatures of one kernel, each in a file that begins with the SHA-256 of the rest.
-
-    Numba's own cache does not check its files: a flipped bit in machine code ends the process, an empty index
-    or a full disk stops the compilation. Here a file that fails the check counts as missing.
-    """
+    """Compiled signatures of one kernel, each in a file with a checksum; see `kic.kernels.library.packed`."""
 
     def __init__(self, function: Any) -> None:
         self._function, self._name = function, function.__name__

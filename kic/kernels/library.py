@@ -28,9 +28,11 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 __all__ = [
+    "ARRAYS",
     "DESCRIPTION",
     "HERE",
     "MODULE",
+    "SCALARS",
     "Compiled",
     "Library",
     "cache_root",
@@ -52,6 +54,9 @@ MODULE = "_library"
 DESCRIPTION = "_library.json"
 # processor of the kernels that were compiled for this machine
 HERE = "this machine"
+# codes of types in `library.c`
+ARRAYS = {"float64": "d", "int64": "l", "complex128": "D"}
+SCALARS = {"bool": "b", "int64": "i", "float64": "f", "none": "n"}
 # bytes of a SHA-256 digest
 DIGEST_SIZE = 32
 # bytes of the description of one processor, about 2000

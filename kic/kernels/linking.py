@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from kic.kernels.library import Compiled
 
 __all__ = ["kernels_in", "link", "link_for_this_machine"]
 
+# age at which a library that was replaced is removed (s)
+REPLACED_MIN = 600.0
 SOURCE = Path(__file__).with_name("library.c")
 
 
@@ -102,7 +105,7 @@ def link_for_this_machine(cache: Path, machine: str) -> None:
             except ImportError:  # a directory whose files must not be executed
                 (folder / library.DESCRIPTION).unlink()
                 return
-            # the last one may be in use by a process that starts now
-            others = [file for file in folder.glob(f"{library.MODULE}-*") if file != used]
-            for file in sorted(others, key=lambda file: file.stat().st_mtime)[:-1]:
-                file.unlink(missing_ok=True)
+            # a process that starts now may load a library that another one has just replaced
+            for file in folder.glob(f"{library.MODULE}-*"):
+                if file != used and time.time() - file.stat().st_mtime > REPLACED_MIN:
+                    file.unlink(missing_ok=True)
