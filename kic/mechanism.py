@@ -841,7 +841,7 @@ class Mechanism(Printable, MechanismDescription):
             1 for the derivatives of results that are vectors, such as "qdd.d_q", "qdd.d_qd" and
             "qdd.d_effort", by the inputs of a function with ``close=True``. 2 also for an input "weights",
             one for each entry of these results, and the "gradient" and "hessian" of the weighted sum by all
-            inputs.
+            inputs. An FMU with 1 has the directional and adjoint derivatives of FMI.
         outputs : str or list of str
             Results to return, such as "I" or ``["tip.G"]``, by default all. Operations that only the others
             need are left out.
@@ -850,6 +850,8 @@ class Mechanism(Printable, MechanismDescription):
             default 5, of a function that closes the loops; for C `precision`, which is "double" or "float";
             for CasADi `rootfinder`: "fast_newton", "newton" or "kinsol" close the loops in place of `steps`;
             "chords" differentiates the closed state twice, in less time; third derivatives are not finite.
+            For JAX and "coefficients" `callback=True`: the function of q and `near` calls the compiled
+            kernels, which spares XLA the operations of large mechanisms; derivatives end with D.
 
         Returns
         -------

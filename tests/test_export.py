@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from c_text import translated
 from raising import raises
+from sampling import STEP, stepped
 
 import kic
 from kic.cli.main import main
@@ -411,27 +414,84 @@ def test_casadi() -> None:
     assert f.sparsity_out("tip_G").nnz() == 2  # the coupler moves in a plane
 
 
+@pytest.fixture
+def jax() -> Iterator[Any]:
+    """JAX in double precision."""
+    found = pytest.importorskip("jax", reason="needs JAX: pip install -e '.[jax]'")
+    before = found.config.jax_enable_x64
+    found.config.update("jax_enable_x64", True)
+    yield found
+    found.config.update("jax_enable_x64", before)
+
+
 @pytest.mark.slow
-def test_jax() -> None:
+@pytest.mark.parametrize("callback", [False, True])
+@pytest.mark.parametrize("name", ["four-bar", "five-bar"])
+def test_jax(name: str, callback: bool, jax: Any) -> None:
     """Derivatives in both modes equal the next order; batches equal loops."""
-    jax = pytest.importorskip("jax", reason="needs JAX: pip install -e '.[jax]'")
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    try:
-        m = kic.load("four-bar")
-        f = m.export("coefficients", of="tip", to="jax", close=True)
-        r = m.at({"A": 0.5}).coefficients("tip", order=3)
-        q = jax.numpy.array([0.5])
-        for mode in (jax.jacfwd, jax.jacrev):
-            same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.value"]))(q)), r.G)
-            same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.G"]))(q))[:, :, 0], r.H[:, :, 0])
-        same(np.asarray(jax.jit(jax.jacfwd(lambda q: f(q)["tip.H"]))(q)), r.D)
-        same(np.asarray(f(0.5)["tip.G"]), r.G)
-        some = jax.numpy.linspace(0.3, 0.7, 3)[:, None]
-        whole = jax.jit(jax.vmap(lambda q: f(q)["tip.H"]))(some)
-        same(np.asarray(whole), m.at({"A": np.asarray(some)[:, 0]}).coefficients("tip").H)
-    finally:
-        jax.config.update("jax_enable_x64", before)
+    m = kic.load(name)
+    f = m.export("coefficients", of="tip", to="jax", close=True, callback=callback)
+    c = m.at(m._model.coordinate_values(m.coordinates, m.at().state[None])[0] + 0.01)
+    r = c.coefficients("tip", order=3)
+    q = jax.numpy.array(m._model.coordinate_values(m.coordinates, c.state[None])[0])
+    below = stepped(c)
+    slope = np.moveaxis(np.stack([np.atleast_1d(x) for x in below.state.imag / STEP]), 0, -1)
+    fourth = np.moveaxis(below.coefficients("tip", order=3).D.imag / STEP, 0, -1)
+    for mode in (jax.jacfwd, jax.jacrev):
+        same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.value"]))(q)), r.G)
+        same(np.asarray(jax.jit(mode(lambda q: f(q)["tip.G"]))(q)).swapaxes(1, 2), r.H)
+        same(np.asarray(mode(lambda q: f(q)["state"])(q)), slope, 1.0)
+    same(np.asarray(jax.hessian(lambda q: f(q)["tip.value"])(q)), r.H)
+    third = jax.jit(jax.jacfwd(lambda q: f(q)["tip.H"]))
+    same(np.asarray(third(q)), np.moveaxis(r.D, 1, -1))
+    found = jax.jit(f)(q)
+    same(np.asarray(found["tip.value"]), r.values, 1.0)
+    same(np.asarray(found["tip.H"]), r.H)
+    same(np.asarray(found["state"]), c.state, 1.0)
+    some = q + np.linspace(-0.2, 0.2, 3)[:, None]
+    whole = jax.jit(jax.vmap(lambda q: f(q)["tip.H"]))(some)
+    same(np.asarray(whole), m.at(np.asarray(some)).coefficients("tip").H)
+    pairs = jax.vmap(jax.jacrev(lambda q, near: f(q, near)["tip.G"]))(some, m.at(np.asarray(some)).state)
+    same(np.asarray(pairs).swapaxes(2, 3), np.asarray(whole))
+    if callback:
+        with raises(kic.InputError, key="callback"):
+            jax.jacfwd(third)(q)
+    else:
+        same(np.asarray(jax.jit(jax.jacfwd(third))(q)), np.moveaxis(fourth, 1, -2).swapaxes(-1, -2))
+
+
+@pytest.mark.slow
+def test_jax_callback_of_a_large_mechanism(jax: Any) -> None:
+    """Derivatives of orientations, one call of the kernels for a batch, and errors at run time."""
+    m = kic.load("gough-stewart")
+    options = {"of": "platform", "to": "jax", "callback": True}
+    f = m.export("coefficients", **options)
+    states = sampled(m, 3)
+    q = m._model.coordinate_values(m.coordinates, states)
+    found = jax.jit(jax.vmap(jax.jacrev(lambda q: f(q)["platform.G"])))(q)
+    same(np.asarray(found).swapaxes(2, 3), m.prepare("coefficients", of="platform")(states).platform.H)
+    slope = jax.jacrev(lambda q: f(q, states[0])["state"])(q[0])
+    below = stepped(m.at(q[0])).state.imag / STEP
+    same(np.asarray(slope), below.T, 1.0)
+    single = f(q[0].astype(np.float32), states[0].astype(np.float32))["platform.G"]
+    assert single.dtype == np.float32
+    same(np.asarray(single), m.at(q[0]).coefficients("platform").G, rtol=1e-4)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ConfigurationError"):
+        f(q[0] + 1e3)["state"].block_until_ready()
+    with raises(kic.InputError, key="q"):
+        f(q)
+    for key, wrong in (
+        ("question", {"question": "dynamics", "of": ()}),
+        ("close", {"close": "equations"}),
+        ("parameters", {"parameters": "gravity.z"}),
+        ("outputs", {"outputs": "platform.G"}),
+        ("derivatives", {"derivatives": 1}),
+        ("steps", {"steps": 3}),
+        ("callback", {"callback": 1.5}),
+        ("wrt", {"wrt": "platform"}),
+    ):
+        with raises(kic.InputError, key=key):
+            m.export(**{"question": "coefficients", **options, **wrong})
 
 
 def test_torch() -> None:

@@ -128,13 +128,14 @@ def test_invalid_arguments(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_the_sources_compile_without_warnings(tmp_path: Path) -> None:
-    f = kic.load("four-bar").export("forward_dynamics", to="fmu")
+@pytest.mark.parametrize("derivatives", [0, 1])
+def test_the_sources_compile_without_warnings(derivatives: int, tmp_path: Path) -> None:
+    f = kic.load("four-bar").export("forward_dynamics", to="fmu", derivatives=derivatives)
     for name, text in f.sources.items():
         (tmp_path / name).write_text(text)
     assert COMPILER is not None
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-    for name in ("fmi3.c", f"{f.name}.c"):
+    for name in (name for name in f.sources if name.endswith(".c")):
         command = [COMPILER, *strict, "-c", str(tmp_path / name), "-o", str(tmp_path / "x.o")]
         subprocess.run(command, check=True, timeout=300)
 
@@ -238,3 +239,58 @@ def test_importer(tmp_path: Path) -> None:
             assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
     assert CliRunner().invoke(main, ["export", "four-bar", "--fmu", str(tmp_path / "b.fmu")]).exit_code == 0
     assert validate_fmu(str(tmp_path / "b.fmu")) == []
+
+
+@needs_compiler
+def test_derivatives(tmp_path: Path) -> None:
+    """Directional and adjoint derivatives are those of forward dynamics, also for other parameters."""
+    fmpy = pytest.importorskip("fmpy", reason="needs FMPy: pip install -e '.[fmu]'")
+    from fmpy import validation
+    from fmpy.fmi3 import FMU3Model
+
+    m = five_bar()
+    options = {"parameters": ["coupler.mass"], "derivatives": 1}
+    f = m.export("forward_dynamics", to="fmu", **options)
+    file = str(f.save(tmp_path / "five-bar.fmu"))
+    assert validation.validate_fmu(file) == []
+    for kind in ("ModelExchange", "CoSimulation"):
+        own = described(f)[0].find(kind)
+        assert own is not None
+        assert own.attrib["providesDirectionalDerivatives"] == "true"
+        assert own.attrib["providesAdjointDerivatives"] == "true"
+    about = fmpy.read_model_description(file)
+    of = {v.name: v.valueReference for v in about.modelVariables}
+    own = FMU3Model(
+        guid=about.guid,
+        unzipDirectory=fmpy.extract(file, tmp_path / "own"),
+        modelIdentifier=about.modelExchange.modelIdentifier,
+        instanceName="own",
+    )
+    own.instantiate()
+    q, qd, effort, mass = [1.4, 1.2], [0.5, -1.0], [0.3, 2.0], 1.3 * m["coupler"].mass
+    own.setFloat64(
+        [
+            of[name]
+            for name in ("q.A", "q.E", "qd.A", "qd.E", "effort.A", "effort.E", "parameters.coupler.mass")
+        ],
+        [*q, *qd, *effort, mass],
+    )
+    own.enterInitializationMode()
+    own.exitInitializationMode()
+    rows = [of[f"{key}.{name}"] for key in ("qd", "qdd") for name in "AE"]
+    columns = [of[f"{key}.{name}"] for key in ("q", "qd", "effort") for name in "AE"]
+    J = [own.getDirectionalDerivative(rows, [column], [1.0]) for column in columns]
+    heavy = m.replace("coupler", mass=mass)
+    f = heavy.export("forward_dynamics", to="numpy", close=True, derivatives=1)(q, qd, effort)
+    known = np.vstack([np.eye(6)[2:4], np.hstack([f[f"qdd.d_{name}"] for name in ("q", "qd", "effort")])])
+    assert np.abs(np.transpose(J) - known).max() <= 1e-9 * np.abs(known).max()
+    seed = [1.0, -2.0, 0.5, 3.0]
+    adjoint = own.getAdjointDerivative(rows, columns, seed, len(columns))
+    assert np.abs(adjoint - seed @ known).max() <= 1e-9 * np.abs(known).max()
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        own.getDirectionalDerivative(rows, [of["parameters.coupler.mass"]], [1.0])
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        own.getDirectionalDerivative([of["guard"]], columns[:1], [1.0])
+    own.freeInstance()
+    with raises(kic.InputError, key="derivatives"):
+        m.export("forward_dynamics", to="fmu", derivatives=2)

@@ -44,7 +44,7 @@ def closing(
     with these coordinates. The result is slightly larger, and NaN where the conditions fail. About `near`,
     the state in the ball is its continuation, because η is proportional to the share of the way.
     """
-    transfer, choice = model.transfer(names), _choice(model, names, near)
+    transfer, choice = model.transfer(names), driving_choice(model, names, near)
     q0 = model.coordinate_values(names, near[None])[0].real
     tracer = Tracer(near, model, parameters, lambda model: model.transfer(names))
     q = tracer.input("q", q0, "values of the coordinates", transfer.labels)
@@ -60,10 +60,10 @@ def equations(tracer: Tracer, names: tuple[str, ...], near: np.ndarray) -> list[
     of the quaternions.
     """
     model = tracer.model
-    return _newton(tracer, model.transfer(names), _choice(model, names, near), None, "equations")
+    return _newton(tracer, model.transfer(names), driving_choice(model, names, near), None, "equations")
 
 
-def _choice(model: CompiledModel, names: tuple[str, ...], near: np.ndarray) -> np.ndarray:
+def driving_choice(model: CompiledModel, names: tuple[str, ...], near: np.ndarray) -> np.ndarray:
     """Return the rows and the order of elimination at a configuration."""
     transfer = model.transfer(names)
     if transfer.quasi:

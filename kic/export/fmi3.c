@@ -292,6 +292,47 @@ API Status FMI(DoStep)(Instance *m, double time, double h, bool final, bool *eve
     return m->status;
 }
 
+#ifdef DERIVATIVES
+/* seeds times derivatives of positions, velocities and accelerations by positions, velocities and efforts,
+ * along closed states; with `adjoint` by the transposed matrix */
+static Status differentiate(Instance *m, const Reference of[], size_t n, const Reference by[], size_t k,
+    const double seed[], double found[], bool adjoint)
+{
+    double J[3][DOF][DOF], qdd[DOF], guard[1];
+    double *const v = m->value;
+    const Status status = evaluate(m);
+    size_t i, j;
+    if (status >= Discard) return status;
+    DERIVATIVES(m->state, v + QD, v + EFFORT, v + Q, v + PARAMETER, qdd, J[0][0], J[1][0], J[2][0], guard);
+    for (i = 0; i < (adjoint ? k : n); i++) found[i] = 0;
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < k; j++) {
+            const Reference column = by[j] < QDD ? by[j] - Q : by[j] - EFFORT + 2 * DOF;
+            double slope = of[i] == by[j];
+            if (of[i] < Q || of[i] >= EFFORT || by[j] < Q || column >= 3 * DOF)
+                return say(m, Error, "Derivatives are those of q, qd and qdd by q, qd and effort.");
+            if (of[i] >= QDD) slope = J[column / DOF][of[i] - QDD][column % DOF];
+            found[adjoint ? j : i] += slope * seed[adjoint ? i : j];
+        }
+    }
+    return status;
+}
+
+API Status FMI(GetDirectionalDerivative)(Instance *m, const Reference of[], size_t n, const Reference by[],
+    size_t k, const double seed[], size_t seeds, double found[], size_t size)
+{
+    if (seeds != k || size != n) return say(m, Error, "There must be one value for each reference.");
+    return differentiate(m, of, n, by, k, seed, found, false);
+}
+
+API Status FMI(GetAdjointDerivative)(Instance *m, const Reference of[], size_t n, const Reference by[],
+    size_t k, const double seed[], size_t seeds, double found[], size_t size)
+{
+    if (seeds != n || size != k) return say(m, Error, "There must be one value for each reference.");
+    return differentiate(m, of, n, by, k, seed, found, true);
+}
+#endif
+
 /* the state is the instance itself */
 API Status FMI(FreeFMUState)(Instance *m, Instance **state) { free(*state); *state = NULL; return OK; }
 
@@ -342,9 +383,11 @@ NONE(GetVariableDependencies, Reference r, size_t of[], Reference on[], size_t e
 NONE(SerializedFMUStateSize, const Instance *state, size_t *size)
 NONE(SerializeFMUState, const Instance *state, uint8_t bytes[], size_t size)
 NONE(DeserializeFMUState, const uint8_t bytes[], size_t size, Instance **state)
+#ifndef DERIVATIVES
 NONE(GetDirectionalDerivative, const Reference of[], size_t n, const Reference by[], size_t k,
      const double seed[], size_t seeds, double found[], size_t size)
 NONE(GetAdjointDerivative, const Reference of[], size_t n, const Reference by[], size_t k,
      const double seed[], size_t seeds, double found[], size_t size)
+#endif
 API Status FMI(EnterConfigurationMode)(Instance *m) { return say(m, Error, "There is no configuration mode."); }
 API Status FMI(ExitConfigurationMode)(Instance *m) { return say(m, Error, "There is no configuration mode."); }

@@ -7,7 +7,7 @@ import platform
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, SubElement
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import numpy as np
+
 from kic.errors import MissingExtraError, invalid
 from kic.export.c_source import c_source, identifier
+from kic.export.derivatives import with_derivatives
 from kic.io.files import atomic_write, file_name
-from kic.numerics.arguments import flag
+from kic.numerics.arguments import flag, integer
 
 if TYPE_CHECKING:
     from kic.export.questions import Export
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _REACH = 0.1
 # arguments of the function of forward dynamics in `fmi3.c`
 _ARGUMENTS = "q, qd, effort, parameters, near, qdd, state, residual, radius, branch, guard"
+# those of the function of derivatives
+_DERIVATIVES = "state, qd, effort, q, parameters, qdd, qdd_d_q, qdd_d_qd, qdd_d_effort, guard"
 _COMPILER = "C compiler"
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "i686": "x86", "i386": "x86"}
 _SYSTEMS = {"Linux": ("linux", ".so"), "Darwin": ("darwin", ".dylib"), "Windows": ("windows", ".dll")}
@@ -127,18 +132,35 @@ class FMU:
         return f"FMU {self.name}: {len(self.sources)} source files"
 
 
-def fmu(export: Export) -> FMU:
-    """Return the FMU of forward dynamics with closed loops."""
+def fmu(export: Export, derivatives: int = 0) -> FMU:
+    """Return the FMU of forward dynamics with closed loops, and with its first derivatives if requested."""
     from kic import __version__
     from kic.export.fmu_description import model_description, text_of, variables
 
     if export.question != ("forward_dynamics",):
         asked = " and ".join(export.question)
         raise invalid("question", "must be 'forward_dynamics' for an FMU", asked, "Export others as C.")
-    code = c_source(export)
-    texts = {f"{code.name}.c": code.source, f"{code.name}.h": code.header}
+    code, own = c_source(export), variables(export)[0]
+    texts, header = (
+        {f"{code.name}.c": code.source, f"{code.name}.h": code.header},
+        _header(export, code.name, own),
+    )
+    exact = integer("derivatives", derivatives, 0, 1) > 0
+    if exact:
+        initial = export.inputs[-1].default
+        assert export.answer is not None  # for the type checker
+        assert export.step is not None
+        assert initial is not None
+        q = [float(v["start"]) for v in own if "initial" in v][: len(export.coordinates)]
+        near = {"state": initial, "q": np.array(q)}
+        answer = with_derivatives(export.answer, export.step, near, 1)
+        slopes = replace(
+            export, name=f"{export.name}_derivatives", answer=answer, step=None, certificate=None
+        )
+        more = c_source(slopes)
+        texts |= {f"{more.name}.c": more.source, f"{more.name}.h": more.header}
+        header += _macro("DERIVATIVES", _DERIVATIVES, slopes, more.name)
     texts["fmi3.c"] = files("kic.export").joinpath("fmi3.c").read_text(encoding="utf-8")
-    header = _header(export, code.name, variables(export)[0])
     token = sha256("".join([header, *texts.values()]).encode()).hexdigest()
     texts["model.h"] = f'{header}#define TOKEN "{token}"\n'
     build = Element("fmiBuildDescription", fmiVersion="3.0")
@@ -148,24 +170,27 @@ def fmu(export: Export) -> FMU:
         if name.endswith(".c"):
             SubElement(sources, "SourceFile", name=name)
     texts["buildDescription.xml"] = text_of(build)
-    return FMU(code.name, model_description(export, code.name, token, __version__), texts)
+    return FMU(code.name, model_description(export, code.name, token, __version__, exact), texts)
 
 
 def _header(export: Export, name: str, own: list[dict[str, Any]]) -> str:
     """Return the sizes and start values that `fmi3.c` needs, from the variables of the model."""
     near = export.inputs[-1]
-    given = ", ".join(identifier(a.name) for a in (*export.inputs, *export.outputs))
     sizes = export.mechanism._model.transfer_for(export.coordinates).row_sizes
     counts = {"DOF": len(export.coordinates), "STATES": near.size}
     counts["PARAMETERS"] = sum(v["variability"] == "tunable" for v in own)
     arrays = {"START": [v.get("start", 0.0) for v in own], "NEAR": near.default, "REACH": _REACH * sizes}
     lines = [
-        f'#include "{name}.h"',
         *(f"#define {key} {count}" for key, count in counts.items()),
-        f"#define FORWARD({_ARGUMENTS}) {name}({given})",
         *(
             f"static const double {key}[] = {{{', '.join(repr(float(x)) for x in a)}}};"
             for key, a in arrays.items()
         ),
     ]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, _macro("FORWARD", _ARGUMENTS, export, name)])
+
+
+def _macro(macro: str, arguments: str, export: Export, name: str) -> str:
+    """Return the definition of a macro that calls a function with the arguments that it has."""
+    given = ", ".join(identifier(a.name) for a in (*export.inputs, *export.outputs))
+    return f'#include "{name}.h"\n#define {macro}({arguments}) {name}({given})\n'

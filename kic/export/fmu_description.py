@@ -61,13 +61,15 @@ def variables(export: Export) -> tuple[list[dict[str, str]], dict[str, tuple[int
     return made, units
 
 
-def model_description(export: Export, name: str, token: str, version: str) -> str:
+def model_description(export: Export, name: str, token: str, version: str, derivatives: bool) -> str:
     """Return modelDescription.xml."""
     m, (own, units) = export.mechanism, variables(export)
     root = Element("fmiModelDescription", fmiVersion="3.0", modelName=m.name, instantiationToken=token)
     root.set("description", f"Forward dynamics in {', '.join(export.coordinates)}")
     root.attrib |= {"generationTool": f"kic {version}", "variableNamingConvention": "structured"}
     common = {"modelIdentifier": name, "canGetAndSetFMUState": "true"}
+    if derivatives:
+        common |= {"providesDirectionalDerivatives": "true", "providesAdjointDerivatives": "true"}
     SubElement(root, "ModelExchange", common, needsCompletedIntegratorStep="true")
     SubElement(root, "CoSimulation", common, canHandleVariableCommunicationStepSize="true")
     listed = SubElement(root, "UnitDefinitions")

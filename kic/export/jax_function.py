@@ -8,8 +8,23 @@ from typing import Any
 from kic.errors import invalid
 from kic.export.numpy_function import matched
 from kic.export.questions import Export
-from kic.export.trace import Trace
+from kic.export.trace import Argument, Trace
 from kic.numerics.optional import import_optional
+
+
+def arrays(
+    jnp: Any, function: str, inputs: tuple[Argument, ...], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """Return inputs of their shapes by name, in the widest precision of those that are given."""
+    given = {k: jnp.asarray(x) for k, x in matched(function, inputs, arguments, named).items()}
+    dtype = jnp.result_type(float, *given.values())
+    for a in inputs:
+        x = given[a.name]
+        x = x.reshape(a.shape) if x.ndim == 0 and a.size == 1 else x
+        if x.shape != a.shape:
+            raise invalid(a.name, f"must have shape {a.shape}", x.shape, "Use jax.vmap for batches.")
+        given[a.name] = x.astype(dtype)
+    return given
 
 
 def jax_function(export: Export) -> Callable[..., dict[str, Any]]:
@@ -49,16 +64,7 @@ def jax_function(export: Export) -> Callable[..., dict[str, Any]]:
         return state, jax.jvp(lambda given: step(state, given), (first,), (tangents[1],))[1]
 
     def function(*arguments: Any, **named: Any) -> dict[str, Any]:
-        given = {k: jnp.asarray(x) for k, x in matched(export, arguments, named).items()}
-        dtype = jnp.result_type(float, *given.values())
-        for a in export.inputs:
-            if given[a.name].ndim == 0 and a.size == 1:
-                given[a.name] = given[a.name].reshape(a.shape)
-            if given[a.name].shape != a.shape:
-                raise invalid(
-                    a.name, f"must have shape {a.shape}", given[a.name].shape, "Use jax.vmap for batches."
-                )
-            given[a.name] = given[a.name].astype(dtype)
+        given = arrays(jnp, export.name, export.inputs, arguments, named)
         traces: list[Trace] = []
         if export.step is not None and export.certificate is not None:
             traces.append(export.certificate)

@@ -72,7 +72,7 @@ class ExportedFunction:
         InputError
             For missing, unknown and misshaped inputs, and batches that do not broadcast.
         """
-        given = matched(self._export, arguments, named)
+        given = matched(self.name, self._export.inputs, arguments, named)
         arrays = {}
         for a in self._export.inputs:
             x = numbers(a.name, given[a.name])
@@ -95,21 +95,21 @@ class ExportedFunction:
         return f"{self.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
 
 
-def matched(export: Export, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def matched(
+    function: str, inputs: tuple[Argument, ...], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
     """Return inputs by name, those that are left out by default; raise an error for others."""
-    names = [a.name for a in export.inputs]
+    names = [a.name for a in inputs]
     if len(arguments) > len(names):
-        raise InputError(
-            f"`{export.name}` takes {len(names)} inputs, got {len(arguments)}: {', '.join(names)}."
-        )
+        raise InputError(f"`{function}` takes {len(names)} inputs, got {len(arguments)}: {', '.join(names)}.")
     given = dict(zip(names, arguments, strict=False))
     wrong = [key for key in named if key not in names or key in given]
     given |= named
-    missing = [a.name for a in export.inputs if a.name not in given and not defaulted(a)]
+    missing = [a.name for a in inputs if a.name not in given and not defaulted(a)]
     if wrong or missing:
         key, rule = (wrong[0], "must be left out") if wrong else (missing[0], "must be given")
-        raise InputError(f"`{key}` {rule}. Inputs of `{export.name}` are {', '.join(names)}.", key=key)
-    return {a.name: given.get(a.name, a.default) for a in export.inputs}
+        raise InputError(f"`{key}` {rule}. Inputs of `{function}` are {', '.join(names)}.", key=key)
+    return {a.name: given.get(a.name, a.default) for a in inputs}
 
 
 def defaulted(a: Argument) -> bool:

@@ -281,6 +281,14 @@ _CLOSED = (("position",), ("actuation_map",))
 _STEPS = 5
 
 
+def function_name(m: Mechanism, asked: tuple[str, ...], name: str | None) -> str:
+    """Return the name of a function, by default of the mechanism and the question."""
+    called = re.sub("[-.]", "_", "_".join((m.name, *asked)) if name is None else text("name", name))
+    if name is not None and not called.isidentifier():
+        raise invalid("name", "must be an identifier", name, "Give a name such as 'arm_dynamics'.")
+    return called
+
+
 def export_traces(
     m: Mechanism,
     question: _Names,
@@ -319,9 +327,7 @@ def export_traces(
     state, batch = initial_states(model, near)
     if batch:
         raise invalid("near", "must be one configuration", batch, shown=f"a batch {batch}")
-    called = re.sub("[-.]", "_", "_".join((m.name, *asked)) if name is None else text("name", name))
-    if name is not None and not called.isidentifier():
-        raise invalid("name", "must be an identifier", name, "Give a name such as 'arm_dynamics'.")
+    called = function_name(m, asked, name)
     found = Parameters(m, names_of(parameters, "parameters"))
     transfer = model.transfer_for(wrt)
     if not transfer.size:

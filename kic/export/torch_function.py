@@ -45,7 +45,7 @@ def torch_function(export: Export) -> Callable[..., dict[str, Any]]:
         arctan2, minimum, maximum = map(pair, (torch.arctan2, torch.minimum, torch.maximum))
 
     def function(*arguments: Any, **named: Any) -> dict[str, Any]:
-        given = matched(export, arguments, named)
+        given = matched(export.name, export.inputs, arguments, named)
         # lists and defaults adapt to tensors and arrays
         own = {**dict(zip(given, arguments, strict=False)), **named}
         typed = [tensor(key, x) for key, x in own.items() if hasattr(x, "dtype")]
