@@ -360,7 +360,8 @@ def context(name: str) -> dict[str, Any]:
         "start_speed": 0.0, "samples": 11, "rate_limits": one + 1, "acceleration_limits": one + 1,
         "jerk_limits": one + 1, "effort_limits": one + 1,
         "rows": (), "exact": True, "bounds": None, "contours": 4, "check": True, "second": one, "x": near,
-        "k": 0, "loops": [], "peer": object(), "file": "picture.png", "function": lambda x: x.at().value(row),
+        "index": 0, "k": 0, "loops": [], "peer": object(), "file": "picture.png",
+        "function": lambda x: x.at().value(row),
         "udot": [0.1], "sequence": "xyz", "source": "", "repeat": "", "dpi": 40, "changes": {},
         "bodies": [m.bodies[-1].name], "ellipsoid": None, "a": zero,
     }  # fmt: skip
@@ -639,7 +640,7 @@ def alone() -> Iterator[Call]:
     swing = {"shoulder": [0.3] * 4, "elbow": np.linspace(-0.5, 0.5, 4)}
     stretched = kic.load("horn-two-link").path(swing).singularities(of=["tip.x", "tip.y"])
     for one in (stretched, stretched[0]):
-        yield from methods(one, "stretched", {"k": 0})
+        yield from methods(one, "stretched", {"index": 0})
     if find_spec("mujoco"):
         from mujoco import MjModel
 

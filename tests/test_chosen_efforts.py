@@ -241,6 +241,7 @@ def test_efforts_by_name_of_batches_and_errors() -> None:
     for effort, expected in (
         ({"Q": 1.0}, raises(kic.UnknownNameError, name="Q")),
         ({"tip": 1.0}, raises(kic.InputError, key="effort")),
+        ({5: 1.0}, raises(kic.InputError, key="effort", got={5: 1.0})),
         ({"A": "x"}, raises(kic.InputError, key="effort", got="x")),
         (
             {"A": [1.0, 2.0], "B": [1.0] * 3},

@@ -494,7 +494,7 @@ def test_invalid_split_arguments_raise() -> None:
     with pytest.raises(kic.UnknownNameError) as caught:
         arm.without("D_rto")
     assert caught.value.candidates == PARTS
-    with pytest.raises(kic.UnknownNameError):
+    with raises(kic.InputError, key="part", got=3):
         arm.without(3)
     for selection in ({"at": "joint7"}, {"by": [("joint1", "joint0")]}):
         with pytest.raises(kic.UnknownNameError) as caught:

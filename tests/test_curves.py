@@ -71,6 +71,7 @@ def test_metrics_are_found_by_their_argument():
         "force", "inertia", "inverse_condition_number", "manipulability", "mass", "min_singular_value",
         "static_effort", "transmission", "value", "assembly_modes",
     }  # fmt: skip
+    assert dir(kic.trajectory) == kic.trajectory.__all__
 
 
 def test_one_number_serves_one_degree_of_freedom():

@@ -445,7 +445,7 @@ def test_poses() -> None:
         error = refuses(kic.UnknownNameError, lambda name=name: STRETCHED.pose(name), None, text)
         assert error.candidates == ("link1", "link2")
     refuses(kic.UnknownNameError, lambda: ARM.at([0, 0]).pose("tip"), None, "it is a point of body 'link2'")
-    refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`name` must be a string, got 5.")
+    refuses(kic.InputError, lambda: STRETCHED.pose(5), None, "`of` must be a string, got 5.")
     text = "`configuration` must hold real numbers in pose(), got complex128."
     refuses(kic.InputError, lambda: ARM.at([1j, 0]).pose("link1"), None, text)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from closed_models import EVERY
+from raising import raises
 from sampling import STEP, mismatch, moved, random_posture, random_tree
 
 import kic
@@ -335,3 +336,22 @@ def test_single_members_equal_those_of_batches() -> None:
         assert np.isnan(found[7]).all()
         assert np.array_equal(np.delete(found, 7, 0), np.delete(expected, 7, 0))
         second[7, 2] = 0.0
+
+
+def test_members_with_a_singular_mass_matrix_are_masked() -> None:
+    """The mass at the tip of two massless links resists no motion along the stretched arm."""
+    links = [kic.Body("upper", mass=0, com=(0, 0, 0), inertia=(0, 0, 0))]
+    links += [kic.Body("lower", mass=1, com=(2, 0, 0), inertia=(0, 0, 0))]
+    joints = [
+        kic.Joint("a", "revolute", ("ground", "upper"), at=(0, 0, 0), axis=(0, 0, 1)),
+        kic.Joint("b", "revolute", ("upper", "lower"), at=(1, 0, 0), axis=(0, 0, 1)),
+    ]
+    m = kic.Mechanism("arm", links, joints, gravity=(0, -9.81, 0))
+    c = m.at([[[0.1, 0.0]], [[0.1, 0.8]]])
+    qd, effort = [1.0, 2.0], [[0.3, 0.4]]
+    found = c.forward_dynamics(qd, effort, failures="mask")
+    assert np.isfinite(found).all(axis=-1).tolist() == [[False], [True]]
+    assert np.array_equal(found[1, 0], m.at([0.1, 0.8]).forward_dynamics(qd, effort[0]))
+    assert np.isnan(c[0].forward_dynamics(qd, effort, failures="mask")).all()
+    with raises(kic.SingularError, failed=[(0, 0)]):
+        c.forward_dynamics(qd, effort)

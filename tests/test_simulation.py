@@ -472,6 +472,8 @@ def test_errors_state_why_a_run_stops() -> None:
         m.simulate(1.0, near=start, effort=lambda t, now: [1.0, 2.0])
     with raises(kic.InputError, key="effort", got="much"):
         m.simulate(1.0, near=start, effort=lambda t, now: "much")
+    with raises(kic.InputError, key="effort", got=np.sin):
+        m.simulate(1.0, near=start, effort=np.sin)
     # q'' = q'^2 reaches infinity after a second: the steps shrink before it
     flat = replace(m, gravity=(0, 0, 0))
     with raises(kic.SimulationError, key="method") as caught:

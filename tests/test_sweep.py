@@ -507,7 +507,7 @@ def test_other_invalid_arguments_raise() -> None:
     ]:
         with raises(kic.InputError, **data):  # also where no start is needed
             ARM.sweep(grid, "tip.x", near=near)
-    with raises(kic.UnknownNameError, name=3):
+    with raises(kic.InputError, key="name", got=3):
         ARM.sweep(grid, "tip.x")[3]
     for chunk in (0, 1.5, True):
         with raises(kic.InputError, key="chunk"):

@@ -10,7 +10,7 @@ import numpy as np
 from kic.configuration import Configuration, model_of
 from kic.errors import invalid
 from kic.kinematics.coefficients import Coefficients
-from kic.numerics.arguments import by_name
+from kic.numerics.arguments import by_name, mapping
 from kic.numerics.arrays import broadcast_batches
 
 
@@ -22,6 +22,7 @@ def acting_efforts(
     order: Literal[1, 2] = 2,
 ) -> tuple[Coefficients, np.ndarray]:
     """Return the coefficients of rows with efforts, and their efforts (..., A), from a dict by name."""
+    effort = mapping("effort", effort, "efforts by row")
     if not effort:
         raise invalid("effort", "must have the effort of at least one row", effort)
     names = model_of(configuration).actuators(list(effort), hold_all=False)

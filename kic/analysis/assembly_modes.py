@@ -177,7 +177,7 @@ class AssemblyModes(Printable):
         [0]
         """
         c = self.configuration
-        model_of(c).description._part(of, "bodies")
+        model_of(c).description._part(of, "bodies", argument="of")
         states = flat_states(c).reshape(*c.batch[:1], prod(c.batch[1:]), flat_states(c).shape[-1])
         tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
         numbers = np.full(tolerance.shape, -1)

@@ -95,8 +95,8 @@ class IndependentSets(Printable):
     def __len__(self) -> int:
         return len(self.sets)
 
-    def __getitem__(self, k: int) -> IndependentSet:
-        return item(self.sets, k)
+    def __getitem__(self, index: int) -> IndependentSet:
+        return item(self.sets, index)
 
     def summary(self) -> Summary:
         """Return a labelled table of the sets."""

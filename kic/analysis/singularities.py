@@ -200,8 +200,8 @@ class Singularities(Printable):
         located = "configurations" in vars(self)
         return (self.summary() if located else self._measures_sheet()).html()
 
-    def __getitem__(self, k: int) -> Singularity:
-        return item(self.configurations, k)
+    def __getitem__(self, index: int) -> Singularity:
+        return item(self.configurations, index)
 
     def _describe(self, point: SingularPoint) -> Singularity:
         """Return the free motion and the lost direction at a singular point."""

@@ -23,7 +23,7 @@ from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, counted, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.products import form
-from kic.numerics.arguments import choice, entries, instance, integer
+from kic.numerics.arguments import choice, entries, instance, integer, text
 from kic.numerics.arrays import as_array, broadcast_batches
 from kic.numerics.display import Batched, Printable, Summary
 from kic.transfer.compiled_model import CompiledModel
@@ -244,7 +244,7 @@ class SplitDynamics(Batched):
         >>> arm.without("H_tran", by=[("shoulder", "elbow")]).H_tran([1.0, 2.0]).round(4)
         array([-0.9589,  0.2397])
         """
-        if not isinstance(part, str) or part not in PARTS:
+        if text("part", part) not in PARTS:
             raise unknown("part", part, "split dynamics", PARTS, quoted=False)
         at, by = ((x,) if isinstance(x, str) else None if x is None else tuple(entries(x)) for x in (at, by))
         mask = self._selected("at", at)

@@ -37,7 +37,7 @@ from kic.errors import (
     short_repr,
     unknown,
 )
-from kic.numerics.arguments import choice
+from kic.numerics.arguments import choice, text
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
 KINDS = (
@@ -462,10 +462,9 @@ class MechanismDescription:
         """Set of the names of parts, besides joints, whose rows have values."""
         return frozenset(n for n, part in self._named_parts.items() if _KIND[type(part)] in VALUED_KINDS)
 
-    def _part(self, name: str, *kinds: str) -> Part:
-        """Return the part of a name, among some kinds if any are given."""
-        if not isinstance(name, str):
-            raise invalid("name", "must be a string", name)
+    def _part(self, name: str, *kinds: str, argument: str = "name") -> Part:
+        """Return the part of a name, among some kinds if any are given; `argument` names it in errors."""
+        text(argument, name)
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS

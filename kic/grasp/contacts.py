@@ -456,7 +456,7 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     Raise `UnknownNameError` if there is no such body. Raise `InputError` if no closed contact holds it.
     """
     tree, description = model.tree, model.description
-    description._part(held, "bodies")
+    description._part(held, "bodies", argument="of")
     found = tuple(contact for contact in description._closed_contacts if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]

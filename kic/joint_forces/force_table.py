@@ -14,7 +14,7 @@ from kic.description.table_columns import effort_columns
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
-from kic.numerics.arguments import names_of
+from kic.numerics.arguments import names_of, text
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 
@@ -46,7 +46,7 @@ class ForceTable(Tabular, Printable):
         return tuple(column.name for column in self._data.variables)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._data.select(name).variables[0].values
+        return self._data.select(text("name", name)).variables[0].values
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         return self._data.select(names)

@@ -13,6 +13,7 @@ from kic.description.description import MechanismDescription
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import UnknownNameError, unknown
+from kic.numerics.arguments import text
 from kic.numerics.arrays import as_array, broadcast_batches, directions
 from kic.numerics.display import Batched, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
@@ -269,8 +270,8 @@ class JointForces(Batched, Tabular):
         return remarks(self.contacts, np.where(small, 0.0, normal), *self._violations)
 
     def __getitem__(self, joint: str) -> Wrench:
-        if not isinstance(joint, str) or joint not in self._bodies:
-            if isinstance(joint, str) and joint in self.actuators:
+        if text("joint", joint) not in self._bodies:
+            if joint in self.actuators:
                 message = f"'{joint}' is no joint of these forces. Its driving effort is in `effort`."
                 raise UnknownNameError(message, name=joint, candidates=self.joints)
             raise unknown("joint", joint, "these forces", self.joints, quoted=False)

@@ -181,7 +181,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         array([[0.],
                [1.]])
         """
-        picked = _find("column", of, self.columns)
+        picked = _find("column", of, self.columns, "of")
         jet, columns = jets.take(self.tensors, None, picked), [self.columns[i] for i in picked]
         scaling = self.scaling and self.scaling.take(None, picked)
         return Coefficients(
@@ -457,10 +457,12 @@ def _three(jet: jets.Tensors) -> tuple[Any, Any, Any]:
     return G, H, D
 
 
-def _find(kind: str, names: str | Iterable[str], there: tuple[str, ...]) -> list[int]:
+def _find(
+    kind: str, names: str | Iterable[str], there: tuple[str, ...], argument: str = "names"
+) -> list[int]:
     """Return the indices of names, or of all components of a part."""
     picked: list[int] = []
-    for name in names_of(names, "names"):
+    for name in names_of(names, argument):
         found = [i for i, x in enumerate(there) if x == name or x.startswith(f"{name}.")]
         if not found:
             raise unknown(kind, name, "these coefficients", there, quoted=False)

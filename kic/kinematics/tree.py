@@ -312,8 +312,7 @@ class Tree:
     @cached_property
     def turned_by_balls(self) -> list[bool]:
         """List (M + 1) with True for frames that a ball joint carries; the last entry is that of ground."""
-        found: list[bool] = self.paths[:, list(self.balls)].any(axis=1).tolist()
-        return found
+        return list(map(bool, self.paths[:, list(self.balls)].any(axis=1)))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -47,6 +47,8 @@ def is_function(value: Any) -> TypeGuard[Callable[..., Any]]:
 def check_parameters(name: str, function: Callable[..., Any], *parameters: str) -> None:
     """Raise `InputError` for a function that cannot be called with these positional arguments."""
     try:
+        if isinstance(function, np.ufunc) and function.nin != len(parameters):
+            raise TypeError
         inspect.signature(function).bind(*parameters)
     except TypeError:
         listed = ", ".join(parameters)

@@ -16,8 +16,8 @@ import numpy as np
 
 from kic.errors import InputError, counted, invalid, unknown
 from kic.evaluator import PositionSolver
-from kic.numerics.arguments import at_least, check_parameters, choice, generator, names_of
-from kic.numerics.arrays import as_numbers, reals
+from kic.numerics.arguments import at_least, check_parameters, choice, generator, names_of, positive
+from kic.numerics.arrays import as_numbers
 from kic.numerics.display import OneLine
 from kic.numerics.limits import bounds
 from kic.simulation.controllers import Control
@@ -86,9 +86,7 @@ class Sampling:
     rng: Any = 0
 
     def __post_init__(self) -> None:
-        time = reals(self.time)
-        if time is None or time.ndim or not time > 0:
-            raise invalid("sample_time", "must be a positive number", self.time)
+        positive("time", self.time)
         at_least("delay", self.delay, 0.0)
         if self.gives is not None:
             choice("gives", self.gives, ("efforts", "voltages"))
@@ -369,7 +367,9 @@ def sampler(
             "`controller` requires `sample_time`, a number or Sampling. Give continuous control as `effort`.",
             key="sample_time",
         )
-    sampling = sample_time if isinstance(sample_time, Sampling) else Sampling(sample_time)
+    sampling = sample_time
+    if not isinstance(sampling, Sampling):
+        sampling = Sampling(positive("sample_time", sample_time))
     made = Sampler(controller, sampling, motion, times, before)
     motion.is_sampled = not made._gives_voltages
     if isinstance(controller, Control):

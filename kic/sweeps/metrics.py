@@ -19,7 +19,7 @@ from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.scaling import coordinate_limits, row_factors
-from kic.numerics.arguments import flag, names_of
+from kic.numerics.arguments import flag, names_of, text
 from kic.numerics.arrays import directions
 
 # random starts of a search for all assembly modes, of its first member
@@ -71,7 +71,7 @@ def value(row: str) -> Metric:
 
     In `Mechanism.sweep` the bare name of the row means this metric.
     """
-    return Metric(row, _value, {"row": row}, row_unit)
+    return Metric(text("row", row), _value, {"row": row}, row_unit)
 
 
 def inverse_condition_number(
@@ -113,7 +113,7 @@ def _of_task(
 ) -> Metric:
     """Return a metric of the velocity ellipsoid of a task."""
     key = function.__name__.removeprefix("_")
-    rows, given = _rows(key, of), _given(wrt)
+    rows, given = _rows(key, of), _given("wrt", wrt)
     arguments = {"of": rows, "wrt": given, "rate_limits": rate_limits, "length": length}
     return Metric(key.replace("_", " "), function, arguments, unit, {"outputs": rows, "inputs": given})
 
@@ -145,7 +145,7 @@ def min_singular_value(*, drivers: Names | None = None, of: Names | None = None)
 
     Arguments are those of `Configuration.singularities`.
     """
-    given, wanted = _given(drivers), _given(of)
+    given, wanted = _given("drivers", drivers), _given("of", of)
     singular = {"inputs": given, **({"outputs": wanted} if wanted else {})}
     arguments = {"inputs": given, "outputs": wanted}
     return Metric("smallest singular value", _min_singular_value, arguments, singular=singular)
@@ -168,7 +168,7 @@ def inertia(coordinate: str, *, wrt: Names | None = None) -> Metric:
     >>> kic.metrics.inertia("elbow")(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3333)
     """
-    given, coordinate = _given(wrt), _coordinate(coordinate)
+    given, coordinate = _given("wrt", wrt), _coordinate(coordinate)
     arguments = {"coordinate": coordinate, "wrt": given}
     return Metric(f"inertia of {coordinate}", _inertia, arguments, _unit_of_inertia, {"inputs": given})
 
@@ -191,7 +191,7 @@ def mass(*of: str, direction: Any = None, wrt: Names | None = None) -> Metric:
     >>> m(kic.load("horn-two-link").at([0.0, 1.5])).round(4)
     np.float64(0.3341)
     """
-    rows, given = _rows("mass", of), _given(wrt)
+    rows, given = _rows("mass", of), _given("wrt", wrt)
     arguments = {"of": rows, "direction": _direction("mass", rows, direction), "wrt": given}
     return Metric("effective mass", _mass, arguments, _unit_of_mass, {"outputs": rows, "inputs": given})
 
@@ -212,7 +212,7 @@ def static_effort(coordinate: str | None = None, *, wrt: Names | None = None) ->
     >>> kic.metrics.static_effort("shoulder")(kic.load("horn-two-link").at([0.0, 0.0]))
     np.float64(19.62)
     """
-    given = _given(wrt)
+    given = _given("wrt", wrt)
     at = None if coordinate is None else _coordinate(coordinate)
     name = f"static effort of {at}" if at is not None else "largest static effort"
     return Metric(name, _static_effort, {"coordinate": at, "wrt": given}, _unit_of_effort, {"inputs": given})
@@ -251,7 +251,7 @@ def force(
     >>> up(kic.load("horn-two-link").at([0.0, 0.0])).round(3)  # the elbow: 10 − 4.905 at 1 m
     np.float64(5.095)
     """
-    rows, given = _rows("force", of), _given(wrt)
+    rows, given = _rows("force", of), _given("wrt", wrt)
     along = None if direction is None else _direction("force", rows, direction)
     arguments = {
         "of": rows, "effort_limits": effort_limits, "direction": along, "wrt": given, "length": length,
@@ -397,8 +397,8 @@ def _rows(what: str, of: tuple[str, ...]) -> tuple[str, ...]:
     return rows
 
 
-def _given(names: Names | None) -> tuple[str, ...] | None:
-    return None if names is None else names_of(names)
+def _given(argument: str, names: Names | None) -> tuple[str, ...] | None:
+    return None if names is None else names_of(names, argument)
 
 
 def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:

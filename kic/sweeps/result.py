@@ -12,7 +12,7 @@ from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.errors import InputError, invalid, unknown
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import integer, mapping
+from kic.numerics.arguments import integer, mapping, text
 from kic.numerics.arrays import reals
 from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
@@ -101,9 +101,12 @@ class Sweep(Printable, Tabular):
 
         It is called as it was given: by its name, by the metric itself, or by its function of `kic.metrics`.
         """
-        name = name.name if isinstance(name, Metric) else name
-        name = self._aliases.get(name, name) if isinstance(name, str) and name not in self.values else name
-        if not isinstance(name, str) or name not in self.values:
+        return self._values_of("name", name)
+
+    def _values_of(self, argument: str, name: str | Metric) -> np.ndarray:
+        name = name.name if isinstance(name, Metric) else text(argument, name)
+        name = name if name in self.values else self._aliases.get(name, name)
+        if name not in self.values:
             raise unknown("metric", name, "the sweep", self.values, quoted=False)
         return self.values[name]
 
@@ -147,7 +150,7 @@ class Sweep(Printable, Tabular):
             if len(self.values) != 1:
                 raise InputError(f"`of` must be one of the metrics: {', '.join(self.values)}.", key="of")
             of = next(iter(self.values))
-        values = self[of]
+        values = self._values_of("of", of)
         if values.ndim != len(self.shape):
             raise InputError(
                 f"'{of}' has values of shape {values.shape[len(self.shape) :]} in each cell; a map shows "

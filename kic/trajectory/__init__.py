@@ -46,3 +46,8 @@ __all__ = [
     "trapezoid",
     "uniform",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -84,7 +84,7 @@ def uniform(
     >>> round(kic.trajectory.uniform(slow, rate_limits=1.875).duration, 12)
     1.0
     """
-    check_duration(trajectory)
+    check_duration("trajectory", trajectory)
     highest, of = np.inf, pc.named(trajectory, mechanism)
     given = (
         ("rate_limits", rate_limits),
@@ -160,17 +160,17 @@ def _share(reach: tuple[np.ndarray, np.ndarray], bounds: tuple[np.ndarray, np.nd
         return float(np.max(out[moves] / most[moves], initial=0.0))
 
 
-def check_duration(trajectory: Any) -> None:
+def check_duration(argument: str, trajectory: Any) -> None:
     """Check that a trajectory has a positive duration."""
     if isinstance(trajectory, Configuration):
         raise InputError(
-            "`path` must be a Trajectory, got a batch of configurations. Make one with trajectory.spline or "
-            "trajectory.line, of the values of the path.",
-            key="path",
+            f"`{argument}` must be a Trajectory, got a batch of configurations. Make one with "
+            "trajectory.spline or trajectory.line, of the values of the path.",
+            key=argument,
             got=trajectory,
         )
-    if not instance("path", trajectory, Trajectory).duration:
-        raise InputError("A trajectory of zero duration cannot be scaled.", key="path", got=0.0)
+    if not instance(argument, trajectory, Trajectory).duration:
+        raise InputError("A trajectory of zero duration cannot be scaled.", key=argument, got=0.0)
 
 
 def grid_points(path: Trajectory, count: int, clustered: bool) -> np.ndarray:
@@ -330,7 +330,7 @@ def fastest(
     >>> kic.trajectory.fastest(reach, arm, **limits, near=near).names
     ('velocity of elbow', 'effort of shoulder')
     """
-    check_duration(path)
+    check_duration("path", path)
     ends = [at_least("start_speed", start_speed, 0.0), at_least("end_speed", end_speed, 0.0)]
     s = grid_points(path, integer("grid", grid, 3), clustered=True)
     of = pc.sample_path(path, mechanism, near, np.sort(np.concatenate([s, (s[1:] + s[:-1]) / 2])))

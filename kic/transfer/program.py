@@ -22,7 +22,7 @@ import numpy as np
 from kic.dynamics.dynamics import Dynamics, check_inertia_regular, computed_dynamics, moved_error
 from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.dynamics.queries import dynamics_query
-from kic.errors import InputError, MemberError, batch_indices
+from kic.errors import InputError, MemberError
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients, computed_coefficients
 from kic.kinematics.euler import check_gimbal, gimbal_errors
@@ -682,7 +682,7 @@ class Program:
                 return T.reshape(*batch, size)
         found = self.run(states, *rates, applied=force, batch=batch, ok=ok, failures=failures, origin=origin)
         known = np.ones(len(states), bool) if found.ok is None else found.ok.reshape(-1)
-        T = self._completed(states, rates, found.T, known, batch)
+        T = self._completed(states, rates, found.T, known, batch, failures)
         if not found.finite or found.ok is not None or self.cut_joints:
             if self.want & lay.WANT_LOADS:
                 self.model.check_springs(T, known)  # type: ignore[union-attr]
@@ -696,11 +696,12 @@ class Program:
         T: np.ndarray,
         known: np.ndarray,
         batch: tuple[int, ...],
+        failures: str,
     ) -> np.ndarray:
         """Return efforts or accelerations (B, m) in the order of the coordinates, from results T.
 
         Springs in cut joints are added, and I* is checked where the kernel doubts it. `known` (B,) are the
-        members of the batch with a result.
+        members of the batch with a result; those with a singular I* are removed from it, or raise an error.
         """
         transfer = self.transfer
         if not self.want & lay.WANT_FORWARD:
@@ -713,12 +714,18 @@ class Program:
         doubtful = known & np.isnan(terms.acceleration.real).any(axis=1) & np.isfinite(terms.I).all((1, 2))
         if transfer.size and doubtful.any():
             assert self.model is not None  # for the type checker
-            I, (effort,) = terms.I[doubtful], transfer.in_coordinates([rates[1]], (1,))
-            error = transfer.inertia_error(self.model.inertia_error, states[doubtful])
-            with batch_indices(np.flatnonzero(doubtful), batch):
+            inertia_error, (effort,) = self.model.inertia_error, transfer.in_coordinates([rates[1]], (1,))
+            net = (effort - terms.bias)[..., None]
+
+            def solve(members: Any) -> np.ndarray:
+                I = terms.I[members]
+                error = transfer.inertia_error(inertia_error, states[members])
                 check_inertia_regular(I, error, transfer.labels)
-            net = (effort - terms.bias)[doubtful]
-            terms.acceleration[doubtful] = np.linalg.solve(I, net[..., None])[..., 0]
+                return np.linalg.solve(I, net[members])[..., 0]
+
+            regular, found = map_valid_members(doubtful.reshape(batch), failures, solve)
+            terms.acceleration[regular.reshape(-1)] = found
+            known &= regular.reshape(-1) | ~doubtful
         return terms.acceleration
 
     def terms(

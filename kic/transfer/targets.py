@@ -142,7 +142,7 @@ def axis_items(tree: Tree, part: Body | Frame) -> list[Item]:
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
     """Return the body or frame of a name."""
-    part = tree.description._part(name, "bodies", "frames")
+    part = tree.description._part(name, "bodies", "frames", argument="of")
     assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
     return part
 
