@@ -23,7 +23,15 @@ from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, is_finite, numbers, one_batch_axis
+from kic.numerics.arrays import (
+    ARGUMENT_MAX,
+    REAL,
+    as_array,
+    broadcast_batches,
+    is_finite,
+    numbers,
+    one_batch_axis,
+)
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.orientations import Positions
@@ -39,7 +47,6 @@ from kic.transfer.program import (
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 PARTS = ("I", "P", "load", "damping")
-_REAL = np.dtype(np.float64)
 _ndarray, _empty = np.ndarray, np.empty
 
 
@@ -166,7 +173,7 @@ def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
     a, size = np.require(numbers("state", state), requirements=LAYOUT), model.tree.state_size
     if a.ndim == 0 or a.shape[-1] != size:
         raise invalid("state", f"must have shape (..., {size}), as `Configuration.state`", a.shape)
-    if model.has_complex_step and a.dtype is _REAL:
+    if model.has_complex_step and a.dtype is REAL:
         if not model.tree.open:
             raise InputError(
                 f"A real state of '{model.description.name}' does not close with the step of a "
@@ -343,11 +350,11 @@ class Tables(Evaluator):
         if check is not False and flag("check", check):
             self.check(state)
         # one real state is the hot path
-        if type(state) is _ndarray and state.shape == self._one and state.dtype is _REAL:
+        if type(state) is _ndarray and state.shape == self._one and state.dtype is REAL:
             if out is None:
                 return self._fresh(state)
             if type(out) is not Results or out._tables is not self or out._batch:
-                self._check_out(out, (), _REAL)
+                self._check_out(out, (), REAL)
             if out._calls is None:  # first reuse
                 out._states = _empty((1, self._size))
                 out._calls = self.calls(out, out._states)
@@ -358,7 +365,7 @@ class Tables(Evaluator):
             if out._copies:
                 self._refresh(out)
             return out
-        if type(state) is not _ndarray or state.dtype is not _REAL or not state.flags.carray or not self._one:
+        if type(state) is not _ndarray or state.dtype is not REAL or not state.flags.carray or not self._one:
             state = checked_state(self._model, state)
         shape = state.shape
         if not shape or shape[-1] != self._size:
@@ -379,7 +386,7 @@ class Tables(Evaluator):
     def empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
         """Return empty results for a batch."""
         rows, model = (_empty((count, shape[1] if shape else 0), dtype) for shape in self._shapes)
-        return self.results(batch, rows, model, plain=dtype is _REAL and count > 0)
+        return self.results(batch, rows, model, plain=dtype is REAL and count > 0)
 
     def results(
         self, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray, plain: bool = False
@@ -802,7 +809,7 @@ class PositionSolver(Evaluator):
     def _real(self, name: str, value: Any, size: int) -> np.ndarray:
         """Return an argument as real numbers (..., n)."""
         a = numbers(name, value)
-        if a.dtype != _REAL or a.ndim == 0 or a.shape[-1] != size:
+        if a.dtype != REAL or a.ndim == 0 or a.shape[-1] != size:
             raise InputError(
                 f"`{name}` must be real numbers of shape (..., {size}), got {a.dtype} of shape {a.shape}.",
                 key=name,
@@ -818,6 +825,6 @@ def _plain(values: Any, near: Any, sizes: tuple[int, int]) -> bool:
         and type(near) is np.ndarray
         and values.shape == sizes[:1]
         and near.shape == sizes[1:]
-        and values.dtype is _REAL
-        and near.dtype is _REAL
+        and values.dtype is REAL
+        and near.dtype is REAL
     )

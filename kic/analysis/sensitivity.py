@@ -13,15 +13,15 @@ import numpy as np
 from kic.description.description import KINDS, Part
 from kic.description.parts import Distance, Frame, Joint
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
+from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function
 from kic.numerics.arrays import reals, stepping
 
-_XYZ = ("x", "y", "z")
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
 _COMPONENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("at", "origin", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), _XYZ
+        ("at", "origin", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), XYZ
     ),
     "inertia": _TENSOR,
 }
@@ -57,10 +57,10 @@ def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
         for name, direction in list(zip(names, np.eye(len(value)), strict=True))[:count]:
             yield f"{part.name}.{key}" + ("" if single else f".{name}"), Parameter(part.name, key, direction)
         if key in ("axis", "axis2", "normal"):
-            for name, direction in zip(_XYZ, np.eye(3), strict=True):
+            for name, direction in zip(XYZ, np.eye(3), strict=True):
                 yield f"{part.name}.{key}.r{name}", Parameter(part.name, key, np.cross(direction, value))
     if isinstance(part, Frame):
-        for name, direction in zip(_XYZ, np.eye(3), strict=True):
+        for name, direction in zip(XYZ, np.eye(3), strict=True):
             yield f"{part.name}.axes.r{name}", Parameter(part.name, "axes", np.cross(direction, part.axes))
 
 
@@ -80,7 +80,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     """
     gravity = {
         f"gravity.{c}": Parameter("", "gravity", direction)
-        for c, direction in zip(_XYZ, np.eye(3), strict=True)
+        for c, direction in zip(XYZ, np.eye(3), strict=True)
     }
     if name in gravity:
         return gravity[name]

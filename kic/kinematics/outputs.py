@@ -24,8 +24,9 @@ from kic.kinematics.euler import EULER, euler_part, middle_cosine
 from kic.kinematics.items import Item, Part, pack, point_item
 from kic.kinematics.tree import Tree
 
-_XYZ = ("x", "y", "z")
-_OMEGA = ("wx", "wy", "wz")
+# rows of a point and of an angular velocity
+XYZ = ("x", "y", "z")
+OMEGA = ("wx", "wy", "wz")
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
     known: dict[str, tuple[int, Part]] = {}
     for name in names:
         whole, _, part = name.partition(".")
-        group = "omega" if part in _OMEGA else "angle" if part == "angle" else ""
+        group = "omega" if part in OMEGA else "angle" if part == "angle" else ""
         if part.startswith(EULER):
             group = part.partition(".")[0]
         key = f"{whole}.{group}" if group else whole
@@ -181,11 +182,11 @@ def _part(tree: Tree, key: str) -> Part:
     if group.startswith(EULER):
         return euler_part(tree, part, key)
     if group == "omega" and isinstance(part, Body | Frame):
-        return Part([Item(lay.OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in _OMEGA], [False] * 3)
+        return Part([Item(lay.OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in OMEGA], [False] * 3)
     if isinstance(part, Joint):
         return _joint(tree, part)
     if isinstance(part, Point):
-        return Part([point_item(tree, part)], [f"{name}.{c}" for c in _XYZ], [True] * 3)
+        return Part([point_item(tree, part)], [f"{name}.{c}" for c in XYZ], [True] * 3)
     if isinstance(part, Body | Frame):
         return _frame(tree, part)
     if isinstance(part, CenterOfMass):
@@ -243,7 +244,7 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
             )
         )
     items[-1] = replace(items[-1], has_next_term=False)
-    return Part(items, [f"{center.name}.{c}" for c in _XYZ], [True] * 3)
+    return Part(items, [f"{center.name}.{c}" for c in XYZ], [True] * 3)
 
 
 def _joint(tree: Tree, joint: Joint) -> Part:
@@ -271,7 +272,7 @@ def _frame(tree: Tree, part: Body | Frame) -> Part:
         Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
         Item(lay.OMEGA, frame),
     ]
-    labels = [f"{part.name}.{c}" for c in (*_XYZ, *_OMEGA)]
+    labels = [f"{part.name}.{c}" for c in (*XYZ, *OMEGA)]
     return Part(made, labels, [True] * 3 + [False] * 3)
 
 

@@ -17,6 +17,7 @@ from kic.errors import InputError, MemberError, batch_indices, invalid, short_re
 
 # types of exact numbers in object arrays, which are converted to float64
 _EXACT_TYPES = {int, float, Fraction, Decimal}
+REAL = np.dtype(np.float64)
 # largest number of an argument; its cube, times numbers of order one, is finite
 ARGUMENT_MAX = 1e90
 # True while sensitivities are computed, when a description may carry complex steps

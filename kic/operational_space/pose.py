@@ -13,17 +13,14 @@ from kic.description.parts import Body, Frame
 from kic.errors import InputError, invalid
 from kic.evaluator import Evaluator, checked_state, known_members
 from kic.kinematics.items import pack
-from kic.kinematics.outputs import make_rows
+from kic.kinematics.outputs import OMEGA, make_rows
 from kic.kinematics.queries import kernel
 from kic.numerics.arguments import flag, instance, names_of
-from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array, reals
+from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import ARGUMENTS, Program, Table
 from kic.transfer.targets import axis_items, placed_reference
-
-_REAL = np.dtype(np.float64)
-_OMEGA = ("wx", "wy", "wz")
 
 
 class RowMotion:
@@ -81,7 +78,7 @@ class RowEvaluator:
         items = list(rows.source)
         for name in dict.fromkeys(label.rpartition(".")[0] for label in rows.labels):
             part = tree.description._parts.get(name)
-            wanted = [f"{name}.{w}" for w in _OMEGA]
+            wanted = [f"{name}.{w}" for w in OMEGA]
             if isinstance(part, Body | Frame) and set(wanted) <= set(rows.labels):
                 self.turned[name] = [rows.labels.index(label) for label in wanted]
                 items += axis_items(tree, part)
@@ -104,7 +101,7 @@ class RowEvaluator:
 
     def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
         """Return the motion of the rows at a state, in earlier results `out` if they are given."""
-        hot = type(state) is np.ndarray and state.shape == self._one and state.dtype is _REAL
+        hot = type(state) is np.ndarray and state.shape == self._one and state.dtype is REAL
         if hot and out is not None and self._views and out._batch == ():
             out._states[0] = state
             entry, arguments = out._call
@@ -113,7 +110,7 @@ class RowEvaluator:
                 return out
         if not hot:
             state = checked_state(self._model, state)
-            if state.dtype != _REAL:
+            if state.dtype != REAL:
                 raise invalid("state", "must hold real numbers", state.dtype)
         batch = state.shape[:-1]
         made = self._allocated(batch) if out is None else out
@@ -134,7 +131,7 @@ class RowEvaluator:
         """Return results for a batch, to be filled."""
         count, made, program = prod(batch), RowMotion(), self._program
         made._batch = batch
-        made._table = program.table(count, _REAL)
+        made._table = program.table(count, REAL)
         made._states = np.empty((count, self._model.tree.state_size))
         if batch == ():
             query, given = program.queries[0], (program.applied, self.transfer.choice)
@@ -249,7 +246,7 @@ def parse_rotation(key: str, name: str, given: Any) -> np.ndarray:
 
 
 def _rates(G: np.ndarray, qd: Any) -> np.ndarray:
-    plain = type(qd) is np.ndarray and qd.dtype is _REAL
+    plain = type(qd) is np.ndarray and qd.dtype is REAL
     v = qd if plain else real_array("qd", qd, G.shape[-1], finite=False)
     if v.shape[-1:] != G.shape[-1:]:
         raise invalid("qd", f"must have shape (..., {G.shape[-1]})", v.shape)

@@ -11,6 +11,7 @@ from kic.configuration import Configuration, model_of
 from kic.errors import InputError, invalid
 from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, integer, names_of
 from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array
@@ -26,7 +27,6 @@ from kic.plotting.view import ViewName
 
 # most drawings of a sheet, the side of one in inches, and the size of their titles
 SHEET_MAX, SHEET_SIDE, TITLE_POINTS = 64, 1.8, 8.0
-_XYZ = ("x", "y", "z")
 _KINDS = {"v =": "velocity", "a =": "acceleration", "F =": "force"}
 
 
@@ -163,7 +163,7 @@ class MechanismPicture(Picture):
             raise invalid("ellipsoid", "must be a result of Configuration.ellipsoid", ellipsoid)
         owners = {row.rpartition(".")[0] for row in ellipsoid.rows}
         letters = [row.rpartition(".")[2] for row in ellipsoid.rows]
-        if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(_XYZ):
+        if len(owners) != 1 or len(letters) < 2 or not set(letters) <= set(XYZ):
             message = (
                 "`ellipsoid` must have two or three rows x, y, z of one point, frame, centre of mass or "
                 f"body, got {', '.join(ellipsoid.rows)}."
@@ -175,7 +175,7 @@ class MechanismPicture(Picture):
                 "drawn. Draw its dual.",
                 key="ellipsoid",
             )
-        name, rows = owners.pop(), [_XYZ.index(letter) for letter in letters]
+        name, rows = owners.pop(), [XYZ.index(letter) for letter in letters]
         count = len(self._scene.members)
         image = np.zeros((count, 3, len(rows)))
         axes = ellipsoid.axes * ellipsoid.semi_axes[..., None, :]
@@ -222,7 +222,7 @@ class MechanismPicture(Picture):
                 'pass it: trace("tip", turn).',
             )
         for name in self._named(of):
-            self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in _XYZ], axis=-1)
+            self._traces[name] = np.stack([c.value(f"{name}.{x}") for x in XYZ], axis=-1)
         self._paint()
         return self
 
@@ -262,12 +262,12 @@ class MechanismPicture(Picture):
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
         """Return the names and the coefficients of their x, y, z in the drawn members."""
         names = self._named(of)
-        return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in _XYZ], order=order)
+        return names, self._scene.shown.coefficients([f"{n}.{x}" for n in names for x in XYZ], order=order)
 
     def _drawn_positions(self, name: str) -> np.ndarray:
         """Return positions (n, 3) of a part in the drawn members."""
         self._named(name)
-        return np.stack([self._scene.shown.value(f"{name}.{x}") for x in _XYZ], axis=-1)
+        return np.stack([self._scene.shown.value(f"{name}.{x}") for x in XYZ], axis=-1)
 
     def _arrows(
         self, how: tuple[str, str, str], names: tuple[str, ...], values: np.ndarray, scale: float | None

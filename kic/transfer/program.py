@@ -32,6 +32,7 @@ from kic.kinematics.scaling import Scaling
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import (
     ARGUMENT_MAX,
+    REAL,
     as_array,
     broadcast_batches,
     check_finite,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
 
 BOTH = lay.WANT_INERTIA | lay.WANT_LOADS
-_REAL = np.dtype(np.float64)
 # memory layout for which kernels are compiled
 LAYOUT: tuple[Literal["C"], Literal["A"], Literal["W"]] = ("C", "A", "W")
 # results without quality rows, for real members that are all regular
@@ -402,7 +402,7 @@ class Program:
         """Return a table for a batch, which the kernels fill."""
         outputs, dynamics = self.outputs, self.dynamics
         # kernels take the rows of each member, also of tables without entries
-        if count == 1 and dtype == _REAL:
+        if count == 1 and dtype == REAL:
             nothing, nobody = _NO_ENTRIES, _NOTHING
         else:
             nothing = _empty((count, 0), dtype)
@@ -674,10 +674,10 @@ class Program:
         transfer, size = self.transfer, self.transfer.size
         rates = rates if transfer.permutation is None else self.to_columns(rates)
         force = self.applied if applied is None else applied
-        plain = ok is None and transfer.is_compiled and not self.cut_joints and states.dtype == _REAL
+        plain = ok is None and transfer.is_compiled and not self.cut_joints and states.dtype == REAL
         if plain and type(failures) is str and failures == "raise" and len(states) and size:
             out = Table(_empty((len(states), size)), _NOTHING, _NOTHING, _BRIEF, rates)
-            if not self.launch(out, states, np.require(force, _REAL, LAYOUT), transfer.choice):
+            if not self.launch(out, states, np.require(force, REAL, LAYOUT), transfer.choice):
                 T = out.T if transfer.permutation is None else transfer.in_coordinates([out.T], (1,))[0]
                 return T.reshape(*batch, size)
         found = self.run(states, *rates, applied=force, batch=batch, ok=ok, failures=failures, origin=origin)
@@ -775,7 +775,7 @@ class Program:
         model, applied, choice = self.model, self.applied, transfer.choice
         if model is None or not self.is_compiled:
             return lambda *_: 1
-        plan, numbers, places = query.plan, query.numbers_in(_REAL), query.scratch
+        plan, numbers, places = query.plan, query.numbers_in(REAL), query.scratch
         rates = (np.zeros((1, size)),) * 2
         out = Table(_empty((1, size)), _NOTHING, _NOTHING, _BRIEF, rates)
         arguments = ARGUMENTS[query.entry](query, out, model.reference_state, applied, choice)
@@ -844,7 +844,7 @@ def flat_members(
         elif not (
             type(a) is np.ndarray
             and a.shape == (size,)
-            and a.dtype is _REAL
+            and a.dtype is REAL
             and a.flags.carray
             and size
             and a.max() <= ARGUMENT_MAX

@@ -14,6 +14,7 @@ from kic.description.parts import Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
+from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of
 from kic.numerics.rotations import vector_from_matrix
@@ -34,7 +35,6 @@ _SAME_ATOL = 1e-5
 # share of the lost direction from which a driver is marked at a dead centre
 _LOST_MIN = 0.01
 _MODE_STARTS = 32
-_XYZ = ("x", "y", "z")
 # names of the parts of a load
 _LOAD_POINT, _LOAD_FORCE, _LOAD_MOMENT = "viewer's load", "viewer's force", "viewer's moment"
 
@@ -135,9 +135,9 @@ class Session:
         They are those of the drivers, of the closure and, if it has enough degrees of freedom, of a part.
         """
         m, start, found = self.mechanism, self.values(), list[tuple[float, Singularity]]()
-        G = answer(lambda: self.configuration.coefficients([f"{of}.{x}" for x in _XYZ], order=1).G)
+        G = answer(lambda: self.configuration.coefficients([f"{of}.{x}" for x in XYZ], order=1).G)
         moving = () if isinstance(G, str) else np.flatnonzero(np.abs(G).max(axis=1) > _GAIN_MIN)
-        rows = [f"{of}.{_XYZ[k]}" for k in moving]
+        rows = [f"{of}.{XYZ[k]}" for k in moving]
         share = np.linspace(0, 1, STEPS_PER_SIDE + 1)
         for k, name in enumerate(self.drivers):
             half = ANGLE_RANGE if row_unit(m, name) == "rad" else LENGTH_RANGE_FACTOR * m._model.length
@@ -229,7 +229,7 @@ class Session:
             if name in joints:
                 places.append(self._place(joints[name]))
             elif name in ends:
-                places += [c.value([f"{end}.{x}" for x in _XYZ]) for end in ends[name]]
+                places += [c.value([f"{end}.{x}" for x in XYZ]) for end in ends[name]]
             elif isinstance(T := answer(partial(self.pose, name.partition(".")[0])), np.ndarray):
                 places.append(T[:3, 3])
         return np.reshape(places, (-1, 3))
@@ -252,11 +252,11 @@ class Session:
         c, wrt = self.configuration, self.drivers
         ask: list[Callable[[], Any]] = [
             lambda: c.coefficients(of, order=1, wrt=wrt).summary(),
-            lambda: c.ellipsoid("velocity", [f"{of}.{x}" for x in _XYZ], wrt=wrt).summary(),
+            lambda: c.ellipsoid("velocity", [f"{of}.{x}" for x in XYZ], wrt=wrt).summary(),
             lambda: c.singularities(drivers=wrt).summary(),
             lambda: c.dynamics(wrt=wrt).summary(),
             lambda: f"static efforts\n{_table(wrt, self.loaded(c).inverse_dynamics(wrt=wrt))}",
-            lambda: f"centre of mass\n{_table(_XYZ, c.value('com'))}",
+            lambda: f"centre of mass\n{_table(XYZ, c.value('com'))}",
         ]
         return "\n\n".join(str(answer(one)) for one in ask)
 
@@ -270,7 +270,7 @@ class Session:
         found = {}
         for one in ranges:
             c = one.configuration[one.configuration.ok]
-            found["curve"] = c.value([f"{of}.{x}" for x in _XYZ])
+            found["curve"] = c.value([f"{of}.{x}" for x in XYZ])
             found[one.name] = one.values[one.configuration.ok]
             found |= {name: got.reshape(len(c)) for name, got in self.quantities(c).items()}
         return found
@@ -291,7 +291,7 @@ class Session:
         T = np.eye(4)
         if self._turns(part):
             T[:3, :3] = self.configuration.pose(part).rotation.as_matrix()
-        T[:3, 3] = self.configuration.value([f"{part}.{x}" for x in _XYZ])
+        T[:3, 3] = self.configuration.value([f"{part}.{x}" for x in XYZ])
         return T
 
     def _turns(self, part: str) -> bool:
@@ -316,7 +316,7 @@ class Session:
         """
         length = self.mechanism._model.length
         turn = turn and self._turns(part)
-        rows = [f"{part}.{x}" for x in (*_XYZ, *(("wx", "wy", "wz") if turn else ()))]
+        rows = [f"{part}.{x}" for x in (*XYZ, *(("wx", "wy", "wz") if turn else ()))]
         scale = np.array([1.0] * 3 + [length] * (len(rows) - 3))
         limit = self._steps()
         stop, share = "", 1.0
