@@ -16,9 +16,9 @@ from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, OutOfRangeError, batch_indices, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.euler import EULER, check_gimbal, gimbal_errors
+from kic.kinematics.euler import check_gimbal, gimbal_errors
 from kic.kinematics.state import phi_of
-from kic.numerics.arguments import flag, instance, names_of
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     as_array,
     check_finite,
@@ -195,6 +195,7 @@ class Configuration(Printable, Tabular, Animated):
         "fk": "pose(of) or value(of)",
         "inverse_kinematics": "Mechanism.at({tool: pose}, near=…)",
         "position": "value(of)",
+        "euler": 'value("tool.euler_xyz")',
         "velocity": "coefficients(of).velocity(qd)",
         "acceleration": "coefficients(of).acceleration(qd, qdd)",
         "reaction_forces": "joint_forces(qd, qdd)",
@@ -345,8 +346,8 @@ class Configuration(Printable, Tabular, Animated):
         Parameters
         ----------
         of : str or list of str
-            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), or "S1.swing",
-            the swing of a universal or spherical joint.
+            For example "tip" (..., 3), "tip.x" (...,), "A" (...,), "hand.angle" (...,), "hand.euler_xyz"
+            (..., 3), or "S1.swing", the swing of a universal or spherical joint.
 
         Returns
         -------
@@ -357,11 +358,25 @@ class Configuration(Printable, Tabular, Animated):
         ------
         InputError
             For an angular velocity, which is not the derivative of a coordinate; `pose` has the orientation.
+        SingularError
+            For Euler angles in gimbal lock, where the first and third angle are not determined; `pose` is.
+
+        Notes
+        -----
+        Euler angles are rows "hand.euler_xyz.1" to 3 of a frame, of a body (of its displacement from the
+        reference configuration), or of a spherical or free joint (of its second body relative to the first).
+        The three axes are as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about
+        moving axes; "xyz" are roll, pitch and yaw. The second angle is within ±π/2, or within 0 and π if the
+        first and third axes are the same; the others are within ±π. `wrt` takes them as coordinates, and
+        ``at({"hand.euler_xyz": angles})`` as an orientation.
 
         Examples
         --------
         >>> kic.load("horn-two-link").at([0.0, 0.0]).value("tip")
         array([2., 0., 0.])
+        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+        >>> c.value("link6.euler_xyz").shape
+        (3,)
         """
         base, _, row = of.partition(".") if isinstance(of, str) else ("", "", "")
         if row == SWING and isinstance(self._model.description._parts.get(base), Joint):
@@ -460,47 +475,6 @@ class Configuration(Printable, Tabular, Animated):
             message = f"`configuration` must hold real numbers in pose(), got {got}. Convert its state."
             raise InputError(message, key="configuration", got=self._states.dtype)
         return self._masked(self._model.poses(name, self._states)).reshape(*self.batch, 4, 4)
-
-    def euler(self, of: str, sequence: str = "xyz") -> np.ndarray:
-        """Return the Euler angles of a frame or body in the world, or of a ball joint.
-
-        They are rows like any other: ``coefficients("tool.euler_xyz")`` has their derivatives, `wrt` takes
-        them as coordinates, and ``at({"tool.euler_xyz": angles})`` as an orientation. The three rows of
-        "tool.euler_xyz" are "tool.euler_xyz.1" and so on.
-
-        Parameters
-        ----------
-        of : str
-            Name of a frame; of a body, whose angles are those of its displacement from the reference
-            configuration; or of a spherical or free joint, the rotation of its second body relative to the
-            first.
-        sequence : str
-            Three axes as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about moving
-            axes. "xyz" are roll, pitch and yaw.
-
-        Returns
-        -------
-        (..., 3) ndarray
-            Angles in radians, in the order of the sequence. The second is within ±π/2, or within 0 and π if
-            the first and third axes are the same; the others are within ±π.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such part.
-        InputError
-            For another part, an invalid sequence, or symbols.
-        SingularError
-            In gimbal lock, where the first and third angle are not determined; `pose` is.
-
-        Examples
-        --------
-        >>> c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
-        >>> c.euler("link6", "xyz").round(4)
-        array([...])
-        """
-        instance("of", of, str)
-        return self.value(f"{of}.{EULER}{instance('sequence', sequence, str)}")
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         names = self.coordinates if names is None else names_of(names, "of", 1)

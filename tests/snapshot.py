@@ -134,7 +134,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "value": lambda s: {name: s.c.value(name) for name in s.of[:1] + s.q},
     "pose": lambda s: s.c.pose(s.of[1]).as_matrix(),
     "displacement": lambda s: s.c._displacement(s.of[1]),
-    "euler": lambda s: s.c.euler(s.of[1], "xyz"),
+    "euler": lambda s: s.c.value(f"{s.of[1]}.euler_xyz"),
     "coefficients/1": lambda s: coefficients(s.c, s.of, 1),
     "coefficients/2": lambda s: coefficients(s.c, s.of, 2),
     "coefficients/3": lambda s: coefficients(s.c, s.of, 3),

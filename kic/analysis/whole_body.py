@@ -20,8 +20,6 @@ from kic.transfer.program import Program
 if TYPE_CHECKING:
     from kic.configuration import Configuration
 
-MOMENTUM_ROWS = ("p.x", "p.y", "p.z", "L.x", "L.y", "L.z")
-
 
 @dataclass(frozen=True, repr=False)
 class CentroidalMomentum(OneLine):
