@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
@@ -67,10 +68,16 @@ def test_computed_torque_gives_linear_error_dynamics(name: str) -> None:
     assert mismatch(same(T, case.measured), qdd) < 1e-9
 
 
+def pickled(control: co.Control) -> co.Control:
+    """Return a controller from another process."""
+    made: co.Control = pickle.loads(pickle.dumps(control))
+    return made
+
+
 @every_case
 @pytest.mark.parametrize("law", [co.ComputedTorque, co.Impedance, co.GravityCompensation])
 def test_a_copy_continues_alone(name: str, law: type[co.Control]) -> None:
-    """A copy of a controller shares no results with it, before its first call and after."""
+    """A copy or a pickled controller shares no results with the first, before its first call and after."""
     case = Case(name)
     given = {"reference": case.t, "wrt": case.wrt}
     gains = {"stiffness": 2.0, "damping": 1.0} if law is co.Impedance else {"kp": 2.0, "kd": 1.0}
@@ -78,9 +85,9 @@ def test_a_copy_continues_alone(name: str, law: type[co.Control]) -> None:
     other = case.m.at(case.c.value(case.m.coordinates) + 0.02)
     q = np.array([other.value(x) for x in case.wrt or other.coordinates])
     later = SimpleNamespace(q=q, qd=case.qd, state=other.state)
-    copies = [deepcopy(control)]
+    copies = [deepcopy(control), pickled(control)]
     first = control(T, case.measured)
-    copies.append(deepcopy(control))
+    copies += [deepcopy(control), pickled(control)]
     known = control(T, later)
     for one in copies:
         assert np.array_equal(one(T, later), known)
@@ -548,6 +555,11 @@ def test_invalid_arguments_raise(data: dict, call) -> None:
         call()
 
 
+def sensed(t: float, measured: Any) -> list[float]:
+    """Return forces of the environment."""
+    return [0.1, t]
+
+
 CONTROLS = [
     lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0),
     lambda: co.GravityCompensation(ARM),
@@ -556,6 +568,27 @@ CONTROLS = [
     lambda: co.LQR(ARM, 1.0, 1.0, near=HELD),
     lambda: co.ResolvedRate(ARM, STAY, 1.0),
 ]
+
+
+PICKLED = [
+    lambda: co.ResolvedAcceleration(ARM, STAY, 1.0, 1.0),
+    lambda: co.ResolvedJerk(ARM, STAY, 1.0, 1.0, 1.0),
+    lambda: co.OperationalSpaceControl(ARM, {"tip.x": 1.0}, 1.0, 1.0, null_damping=1.0),
+    lambda: co.Admittance(ARM, AT, 1.0, 1.0, 1.0, 1.0, 1.0, sensor=sensed),
+    lambda: co.HybridForcePosition(ARM, {"tip.x": 1.0}, {"tip.y": -2.0}, 1.0, 1.0),
+]
+
+
+@pytest.mark.parametrize("make", [*PICKLED, CONTROLS[4], CONTROLS[5]])
+def test_controllers_can_be_pickled(make) -> None:
+    now = SimpleNamespace(q=np.array([0.3, 0.4]), qd=np.array([0.1, -0.2]), qdd=np.array([1.0, 2.0]))
+    control = make()
+    assert np.array_equal(pickled(control)(0.1, now), control(0.1, now))
+
+
+def test_functions_without_a_name_cannot_be_pickled() -> None:
+    with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
+        pickle.dumps(CONTROLS[2]())
 
 
 @pytest.mark.parametrize("make", CONTROLS)

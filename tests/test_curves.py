@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import kic
 
@@ -58,6 +59,30 @@ def test_curves_of_shared_efforts():
         with pytest.raises(kic.InputError) as caught:
             turn.plot(of, **given)
         assert caught.value.key == key
+
+
+def test_curves_of_motors():
+    """Torques, currents and voltages of geared motors are groups of plots and tables."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    circuit = {"resistance": 0.5, "torque_constant": 0.02}
+    crank = kic.Motor("crank motor", ["A"], ratios=[30.0], inertia=1e-5, **circuit)
+    turn = kic.trajectory.at_speed(M.add(crank).path({"A": np.linspace(1.2, 2.2, 5)}), 10.0)
+    demand, groups = turn.motor_demand(), ["torques", "currents", "voltages"]
+    picture, table = turn.plot(["efforts", *groups]), turn.to_dataframe(of=groups)
+    for ax, key, unit in zip(
+        picture.axes[1:], ("torque", "current", "voltage"), ("N m", "A", "V"), strict=True
+    ):
+        assert ax.get_ylabel() == f"{key} ({unit})"
+        (line,) = ax.get_lines()
+        assert line.get_label() == "crank motor"
+        assert np.array_equal(line.get_ydata(), getattr(demand, key)[:, 0])
+        assert np.array_equal(table[f"crank motor.{key}"], getattr(demand, key)[:, 0])
+    for of, actuators in (("torques", "A"), (["torques", "A"], "A")):
+        with raises(kic.InputError, key="actuators"):
+            turn.plot(of, actuators=actuators)
+    with raises(kic.InputError):
+        kic.trajectory.at_speed(PATH, 10.0).plot("torques")
 
 
 def test_metrics_are_found_by_their_argument():

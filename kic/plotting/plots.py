@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.units import effort_unit, rate_unit, row_unit
+from kic.description.units import effort_unit, motor_unit, rate_unit, row_unit
 from kic.errors import InputError
 from kic.plotting.figures import COLUMN, INK, Picture, axis_label, check_width, literal, new_figure, style
 
@@ -239,3 +239,15 @@ def course_index(batch: tuple[int, ...], member: Any) -> tuple[Any, ...]:
             got=member,
         )
     return index
+
+
+# groups of quantities of motors, with the attributes that hold them
+MOTOR_GROUPS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
+
+
+def motor_panels(description: MechanismDescription, found: Any, quantity: str) -> list[Panel]:
+    """Return the panel of a quantity of `MOTOR_GROUPS` of a run, or of a `MotorDemand`, that has values."""
+    values = getattr(found, quantity)
+    has_values = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
+    names = [motor for motor, valid in zip(found.motors, has_values, strict=True) if valid]
+    return by_unit(quantity, [motor_unit(description, quantity)] * len(names), names, values[:, has_values])

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -48,7 +49,7 @@ from kic.numerics.tolerances import CONDITION_MAX
 from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
 from kic.operational_space.redundancy import RedundancyEvaluator
 from kic.operational_space.secondary_objectives import NullSpaceRates
-from kic.simulation.reference import Desired, Reference, held
+from kic.simulation.reference import Desired, Held, Reference
 from kic.trajectory.trajectory import Motion, Trajectory
 
 __all__ = [
@@ -701,8 +702,11 @@ def _constant(name: str, value: Any) -> Callable[[float], float]:
     a = reals(value)
     if a is None or a.shape != ():
         raise invalid("force", f"must be a number or a function of time for '{name}'", value)
-    number = float(a)
-    return lambda t: number
+    return partial(_same, float(a))
+
+
+def _same(number: float, t: float) -> float:
+    return number
 
 
 class GravityCompensation(Control):
@@ -1086,7 +1090,7 @@ class _Rows:
     ) -> None:
         instance("trajectory", trajectory, Trajectory)
         Reference(mechanism._model, trajectory, "trajectory")  # raises an error for rows without values
-        self._at, self._names = held(trajectory.pieces), trajectory.names or mechanism.coordinates
+        self._at, self._names = Held(trajectory.pieces), trajectory.names or mechanism.coordinates
         self._tables = Tables(mechanism._model, self._names, order, (), wrt)
         rows = self._tables._program.outputs.rows  # type: ignore[union-attr]
         self._labels, self._shortest = rows.labels, rows.shortest

@@ -63,6 +63,7 @@ class Reference:
 
     def __init__(self, model: CompiledModel, given: Any, key: str = "reference") -> None:
         self._model, self._key = model, key
+        self._given = dict(given) if isinstance(given, Mapping) else given
         self._samples: list[Callable[[float], Desired]] = []
         self.names: tuple[str, ...] = ()
         self.size = 0
@@ -73,7 +74,7 @@ class Reference:
                 self._check_valued(name, max(width, 1))
             if sum(max(width, 1) for width in widths) != given.size:
                 self._raise(", ".join(names), f"{given.size}", len(names))
-            self._add(names, given.size, _valued(held(given.pieces)))
+            self._add(names, given.size, _valued(Held(given.pieces)))
         elif isinstance(given, Mapping) and given:
             for name, motion in given.items():
                 if not isinstance(name, str):
@@ -82,6 +83,9 @@ class Reference:
         else:
             raise invalid(key, "must be a Trajectory, or a dict of rows, bodies and frames to motions", given)
         self._single = self._samples[0] if len(self._samples) == 1 else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Reference, (self._model, self._given, self._key)  # functions of time are made again
 
     def __call__(self, t: float) -> Desired:
         """Return the desired motion at a time; beyond its ends a trajectory rests."""
@@ -143,7 +147,7 @@ class Reference:
         if isinstance(motion, Trajectory):
             if motion.size != size:
                 self._raise(name, f"{motion.size} coordinates", size)
-            return held(motion.pieces)
+            return Held(motion.pieces)
         if not is_function(motion):
             return _constant(self._numbers(name, motion, size), size)
         return lambda t: self._three(name, motion(t), lambda value: self._numbers(name, value, size), size)
@@ -257,11 +261,16 @@ def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
     return sample
 
 
-def held(pieces: Piecewise) -> Callable[[float], Any]:
-    """Return values and three derivatives (4, M) as a function of one time; beyond the ends they rest."""
-    at, end = pieces.at, float(pieces.knots[-1])
-    ends = [at(x) * np.eye(4)[:, :1] for x in (0.0, end)]
-    return lambda t: at(t) if 0.0 <= t <= end else ends[t > end]
+class Held:
+    """Values and three derivatives (4, M) as a function of one time; beyond the ends they rest."""
+
+    def __init__(self, pieces: Piecewise) -> None:
+        self._at, self._end = pieces.at, float(pieces.knots[-1])
+        self._ends = [self._at(x) * np.eye(4)[:, :1] for x in (0.0, self._end)]
+
+    def __call__(self, t: float) -> Any:
+        """Return the value and its derivatives (4, M)."""
+        return self._at(t) if 0.0 <= t <= self._end else self._ends[t > self._end]
 
 
 class _AboutAxis:
@@ -284,7 +293,7 @@ class _AboutAxis:
         self._parts = np.array([R0, K @ R0, K @ K @ R0]).reshape(3, 9)
         half = trajectory.trajectory.pieces
         self.pieces = Piecewise(half.knots, half.coefficients * (2 * n))
-        self._at = held(self.pieces)
+        self._at = Held(self.pieces)
 
     def matrix(self, jet: np.ndarray, start: int = 0) -> np.ndarray:
         """Return the orientation (3, 3) for the vector θ n, three numbers of `jet` from `start` on."""
@@ -297,7 +306,7 @@ class _AboutAxis:
 
     def beside(self, place: Piecewise) -> Callable[[float], Desired]:
         """Return the desired motion of a pose with a position on pieces with the same ends."""
-        at, matrix = held(beside([place, self.pieces])), self.matrix
+        at, matrix = Held(beside([place, self.pieces])), self.matrix
 
         def sample(t: float) -> Desired:
             q, qd, qdd, _ = at(t)
@@ -312,7 +321,7 @@ def _splined(trajectory: OrientationTrajectory) -> Turning:
     ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4) has the
     vector part of the product with the conjugate of p.
     """
-    at = held(trajectory.trajectory.pieces)
+    at = Held(trajectory.trajectory.pieces)
 
     def sample(t: float) -> tuple[np.ndarray, np.ndarray]:
         jet = at(t)

@@ -39,7 +39,16 @@ from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
-from kic.plotting.plots import Panel, by_unit, draw_plots, effort_panels, motion_panels, part_panels
+from kic.plotting.plots import (
+    MOTOR_GROUPS,
+    Panel,
+    by_unit,
+    draw_plots,
+    effort_panels,
+    motion_panels,
+    motor_panels,
+    part_panels,
+)
 from kic.simulation.coordinates import normalized, state_rates, state_scale
 from kic.simulation.motor_circuits import interpolate_currents
 from kic.simulation.run_file import FORMAT, control_arrays, digest_of, read_run
@@ -97,8 +106,6 @@ class Energy(OneLine):
 ENERGY_RTOL = 1e-6
 # groups of quantities that can be plotted by name; a part of the same name takes precedence
 PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "powers", "energy")
-# groups of a run under voltages, with the attributes that hold them
-MOTOR_GROUPS = {"torques": "torque", "currents": "current", "voltages": "voltage"}
 
 
 def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
@@ -134,15 +141,7 @@ def _group_panels(run: Any, name: str) -> list[Panel]:
     if name == "energy":
         return energy_panels(run.energy, energy_unit(description))
     if name in MOTOR_GROUPS:
-        values = getattr(run, MOTOR_GROUPS[name])
-        has_values = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
-        names = [motor for motor, valid in zip(run.motors, has_values, strict=True) if valid]
-        return by_unit(
-            MOTOR_GROUPS[name],
-            [motor_unit(description, MOTOR_GROUPS[name])] * len(names),
-            names,
-            values[:, has_values],
-        )
+        return motor_panels(description, run, MOTOR_GROUPS[name])
     order = PLOT_GROUPS.index(name)
     return motion_panels(description, run.coordinates, (run.q, run.qd, run.qdd)[order], order)
 

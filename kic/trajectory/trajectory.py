@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import Animated, Configuration, model_of
 from kic.description.table_columns import effort_columns, motion_columns
-from kic.description.units import power_unit, rate_unit, row_unit
+from kic.description.units import motor_unit, power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, at_times, invalid, short_repr
 from kic.joint_forces.force_table import ForceTable, force_table
@@ -23,7 +23,16 @@ from kic.numerics.limits import bounds
 from kic.numerics.polynomials import Piecewise
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 from kic.plotting.figures import Picture
-from kic.plotting.plots import ORDERS, Panel, by_unit, draw_plots, effort_panels, motion_panels
+from kic.plotting.plots import (
+    MOTOR_GROUPS,
+    ORDERS,
+    Panel,
+    by_unit,
+    draw_plots,
+    effort_panels,
+    motion_panels,
+    motor_panels,
+)
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,8 @@ class SampledMotion(Tabular, Animated):
 
     Notes
     -----
-    `plot` and the tables also accept "efforts", "powers" and "joint forces" as names.
+    `plot` and the tables also accept "efforts", "powers" and "joint forces" as names, and for mechanisms with
+    motors "torques", "currents" and "voltages".
     """
 
     t: np.ndarray
@@ -346,7 +356,7 @@ class SampledMotion(Tabular, Animated):
         of : str or list of str, optional
             Names as in `of`, each with values, velocities, accelerations and jerks; by default the
             coordinates. "efforts" and "powers" are those of the actuators, "joint forces" the magnitudes of
-            the forces in all joints.
+            the forces in all joints. "torques", "currents" and "voltages" are those of the motors.
         actuators, criterion, effort_limits
             As in `effort`; by default those of this motion.
         width : float
@@ -362,7 +372,8 @@ class SampledMotion(Tabular, Animated):
         rows, labels, groups = self._rows_and_groups(of)
         shared: Any = {"actuators": actuators, "criterion": criterion, "effort_limits": effort_limits}
         for key, value in shared.items():
-            if value is not None and set(groups) <= ({"joint forces"} if key != "actuators" else set()):
+            served = {"efforts", "powers", *(("joint forces",) if key == "actuators" else ())}
+            if value is not None and not served & set(groups):
                 message = f'`{key}` requires efforts. Name "efforts" or "powers" in `of`.'
                 raise InputError(message, key=key, got=of)
         names = self._acting_labels(actuators)
@@ -373,6 +384,8 @@ class SampledMotion(Tabular, Animated):
                 panels += effort_panels(drawing, names, self.effort(**shared))
             elif name == "powers":
                 panels += by_unit("power", [power_unit(drawing)] * len(names), names, self.power(**shared))
+            elif name in MOTOR_GROUPS:
+                panels += motor_panels(drawing, self.motor_demand(), MOTOR_GROUPS[name])
             else:
                 f = self.joint_forces(actuators=actuators)
                 size = np.linalg.norm(f.force, axis=-1)
@@ -403,6 +416,10 @@ class SampledMotion(Tabular, Animated):
             elif name == "powers":
                 powers = zip(self._acting_labels(), self.power().T, strict=True)
                 made += [Variable(f"{label}.power", power, power_unit(m)) for label, power in powers]
+            elif name in MOTOR_GROUPS:
+                key, demand = MOTOR_GROUPS[name], self.motor_demand()
+                values = zip(demand.motors, getattr(demand, key).T, strict=True)
+                made += [Variable(f"{motor}.{key}", x, motor_unit(m, key)) for motor, x in values]
             else:
                 made += self.joint_forces()._table().variables  # with the efforts of actuators
         columns = {variable.name: variable for variable in made}
@@ -414,7 +431,7 @@ class SampledMotion(Tabular, Animated):
 
 
 # groups of curves and columns by name; a part of the same name takes precedence
-FORCE_GROUPS = ("efforts", "powers", "joint forces")
+FORCE_GROUPS = ("efforts", "powers", "joint forces", *MOTOR_GROUPS)
 
 
 def at_speed(
