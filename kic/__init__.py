@@ -138,6 +138,7 @@ if TYPE_CHECKING:
     from kic.evaluator import (
         Evaluator as Evaluator,
     )
+    from kic.export.actuation_table import ActuationTable as ActuationTable
     from kic.export.c_source import (
         CSource as CSource,
     )
@@ -181,6 +182,7 @@ if TYPE_CHECKING:
     from kic.linear.modes import Modes as Modes
     from kic.linear.state_space import StateSpace as StateSpace
     from kic.mechanism import Mechanism as Mechanism
+    from kic.numerics.polynomial_map import PolynomialMap as PolynomialMap
     from kic.operational_space.ellipsoids import Ellipsoid as Ellipsoid
     from kic.operational_space.operational_space import (
         OperationalSpace as OperationalSpace,
@@ -236,6 +238,7 @@ _NAMES = {
         "SimulationError SingularError UnknownNameError"
     ),
     "evaluator": "Evaluator",
+    "export.actuation_table": "ActuationTable",
     "export.c_source": "CSource",
     "export.fmu": "FMU",
     "export.numpy_function": "ExportedFunction",
@@ -261,6 +264,7 @@ _NAMES = {
     "linear.modes": "Modes",
     "linear.state_space": "StateSpace",
     "mechanism": "Mechanism",
+    "numerics.polynomial_map": "PolynomialMap",
     "operational_space.ellipsoids": "Ellipsoid",
     "operational_space.operational_space": "OperationalSpace",
     "operational_space.pose": "PoseMotion",

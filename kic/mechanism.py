@@ -820,9 +820,10 @@ class Mechanism(Printable, MechanismDescription):
             motors, and efforts at joints. Its results are the joints' values, their derivative J by the
             motors, the rate of J, motor efforts, and the reflected inertia, which ``inertia=False`` leaves
             out.
-        to : {"c", "casadi", "fmu", "jax", "sympy", "torch", "numpy"}
+        to : {"c", "casadi", "fmu", "jax", "sympy", "torch", "numpy", "polynomial", "table"}
             Target. The extras `casadi`, `jax` and `torch` install these packages. "fmu" is for
-            "forward_dynamics", and closes the loops in any case.
+            "forward_dynamics", and closes the loops in any case. "polynomial" and "table" are for
+            "actuation_map": numbers on a box of the motors in place of a function.
         near : Configuration, optional
             One configuration, which selects pivots, by default the reference configuration.
         parameters : str or list of str, optional
@@ -852,23 +853,28 @@ class Mechanism(Printable, MechanismDescription):
             "chords" differentiates the closed state twice, in less time; third derivatives are not finite.
             For JAX and "coefficients" `callback=True`: the function of q and `near` calls the compiled
             kernels, which spares XLA the operations of large mechanisms; derivatives end with D.
+            For polynomials and tables `limits`, such as ``{"A": (0.2, 1.2)}``. Polynomials, of up to three
+            motors, have the lowest degree with errors of at most `error_max`, or a given `degree`. Tables
+            have `points` values along each axis, by default 33, and `inertia`.
 
         Returns
         -------
-        CSource, casadi.Function, FMU, callable, dict or ExportedFunction
+        CSource, casadi.Function, FMU, callable, dict, ExportedFunction, PolynomialMap or ActuationTable
             For C, the text of a header, a source file and a test program. For FMI 3.0, an object whose method
             `save` writes the FMU; efforts are inputs, and coordinates and rates are states. For CasADi, a
             function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX and PyTorch, a
             function that returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are
             named "tip.G", "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots
-            by underscores.
+            by underscores. Polynomials have bounds of their errors, which interval arithmetic proves for all
+            configurations of the box that are continued from `near`.
 
         Raises
         ------
         InputError
-            For questions, options and parameters that cannot be exported.
+            For questions, options and parameters that cannot be exported; for a box in which loops do not
+            close, with the `values` of the coordinates.
         SingularError
-            If the coordinates cannot drive the mechanism at `near`.
+            If the coordinates cannot drive the mechanism at `near`, or on a box, with the `values` there.
         MissingExtraError
             If CasADi, JAX, PyTorch or SymPy is not installed.
 

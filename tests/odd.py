@@ -36,8 +36,8 @@ NAMES = ("four-bar", "horn-two-link", "rssr", "planar-4r", "four-bar-motor", "tw
 STRUCTURES = ("truss", "weld")
 # classes that only kic makes: their methods are called, not the classes
 RESULTS = {
-    "Animation", "Annulus", "AssemblyModes", "CentroidalMomentum", "Completeness", "Configuration",
-    "Contributions",
+    "ActuationTable", "Animation", "Annulus", "AssemblyModes", "CentroidalMomentum", "Completeness",
+    "Configuration", "Contributions",
     "ControlSamples", "CSource", "Distribution",
     "EffortDeviation", "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "ExportedFunction", "FMU",
     "ForceTable", "FourBarMotion", "Grasp",
@@ -46,6 +46,7 @@ RESULTS = {
     "Mobility",
     "Modes", "Motion", "MotorDemand", "OperationCount", "OperationalSpace", "PoseMotion",
     "OrientationTrajectory", "PartComparison", "PassiveFreedom", "PathConstraints", "PathSamples",
+    "PolynomialMap",
     "RedundancyResolution", "RotationSegments", "SampledMotion", "Simulation",
     "Singularities", "Singularity", "SplitDynamics", "Sweep", "TimeOptimal", "TrackingResult", "Trajectory",
     "UrdfText", "Viewer", "Wrench",
@@ -400,6 +401,14 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.prepare("inverse_dynamics"), {}
     yield lambda: m.export("dynamics", to="numpy"), {"arguments": [c.state]}
     yield lambda: m.export("dynamics", to="c"), {"directory": "export", "path": "export"}
+    box = {n: (x - 1e-3, x + 1e-3) for n, x in v["values"].items()}
+    own_map = {"of": names, "limits": box}
+    yield lambda: m.export("actuation_map", to="polynomial", degree=1, **own_map), {
+        "q": v["q"], "row": names[0], "about": 0.0, "path": "map.json"}  # fmt: skip
+    yield (
+        lambda: m.export("actuation_map", to="table", points=2, inertia=False, **own_map),
+        {"path": "map.csv"},
+    )
     yield lambda: m.export("forward_dynamics", to="fmu"), {"path": "export.fmu", "binary": False}
     yield c.force_table, {".__getitem__": {"name": f"{names[0]}.effort" if names else ""}}
     yield lambda: m.prepare("position"), {"values": v["q"]}

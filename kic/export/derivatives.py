@@ -78,6 +78,32 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
     return make_trace(answer.name, graph, inputs.values(), made)
 
 
+def system_parts(answer: Trace) -> tuple[Trace, ...]:
+    """Return traces of an answer with "closure" and "q" as a system of the state.
+
+    They are its rows; its rows and their Jacobian; values, G and H of all rows of the answer; and their D.
+    """
+    graph, (state,) = Graph(), answer.inputs
+    assert state.default is not None  # for the type checker
+    x = graph.inputs(0, state.default)
+    found = dict(zip([a.name for a in answer.outputs], answer.run(_Recording, [list(x)]), strict=True))
+    shapes = {a.name: a.shape for a in answer.outputs}
+
+    def joined(letter: str) -> tuple[Argument, Any]:
+        names = [name for name in shapes if name.endswith(f".{letter}")]
+        whole = [np.array(found[n], object).reshape(shapes[n]) for n in names]
+        made = np.concatenate(whole)
+        return Argument(letter, made.shape), made
+
+    rows: list[Any] = [*found["closure"], *found["q"]]
+    tangents = _tangents(graph, rows, {s.index: {n: 1.0} for n, s in enumerate(x)})
+    W = np.array([[row.get(n, 0.0) for n in range(state.size)] for row in tangents], object)
+    r: tuple[Argument, Any] = Argument("rows", (len(rows),)), rows
+    jacobian: tuple[Argument, Any] = Argument("W", W.shape), W
+    parts = [r], [r, jacobian], [joined(k) for k in ("value", "G", "H")], [joined("D")]
+    return tuple(make_trace(answer.name, graph, [state], part) for part in parts)
+
+
 def _slopes(graph: Graph, k: int) -> list[tuple[int, Any]]:
     """Return the operands of a node and the derivatives by them."""
     op, a, b = graph.nodes[k]

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
+from kic.errors import invalid
 from kic.export.questions import export_traces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, flag
+from kic.prepared import check_options, find_question
 
 # module and function of each target, and the keywords that are its own
 TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -21,10 +23,19 @@ TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "sympy": ("sympy_expressions", "sympy_expressions", ()),
 }
 
+# targets that are numbers of the question "actuation_map", in place of operations
+NUMBERS = {
+    "polynomial": "certified_polynomials.certified_polynomials",
+    "table": "actuation_table.actuation_table",
+}
+
 
 def export(m: Mechanism, question: str | Iterable[str], to: str, **options: Any) -> Any:
     """Return a question in another language; see `Mechanism.export`."""
-    module, name, own = TARGETS[choice("to", to, TARGETS)]
+    target = choice("to", to, [*TARGETS, *NUMBERS])
+    if target in NUMBERS:
+        return _numbers(m, question, target, options)
+    module, name, own = TARGETS[target]
     emit: Callable[..., Any] = getattr(import_module(f"kic.export.{module}"), name)
     given = {key: options.pop(key) for key in own if key in options}
     if to == "jax" and flag("callback", given.pop("callback", False)):
@@ -34,3 +45,19 @@ def export(m: Mechanism, question: str | Iterable[str], to: str, **options: Any)
     if to == "fmu":
         options["close"] = True  # importers integrate coordinates
     return emit(export_traces(m, question, own, **options), **given)
+
+
+def _numbers(m: Mechanism, question: str | Iterable[str], target: str, options: dict[str, Any]) -> Any:
+    """Return an actuation map as numbers."""
+    if find_question(question, exported=True) != ("actuation_map",):
+        raise invalid("question", f"must be 'actuation_map' for '{target}'", question)
+    module, _, name = NUMBERS[target].partition(".")
+    make = getattr(import_module(f"kic.export.{module}"), name)
+    m._model.require_real("export()", "Export the mechanism itself.")
+    for key, value in (("parameters", ()), ("close", False), ("derivatives", 0)):
+        given = options.pop(key)
+        if given != value:
+            raise invalid(key, f"must be left out for '{target}'", given)
+    options.setdefault("wrt", None)
+    check_options(("actuation_map", target), make, options)
+    return make(m, **options)

@@ -1,0 +1,389 @@
+"""Polynomials of closed mechanisms with proved bounds of their errors.
+
+Let X(t) be a polynomial of the closed state on the box of the coordinates q, t from -1 to 1. The rows of the
+loops and q, as functions of the state, are a square system r(x) = (0, q). On a cell of the box, interval
+arithmetic encloses its Jacobian W on a tube of radius τ about X. With C, the inverse of its middle, and
+|y| ≤ τ,
+
+    y - C (r(X + y) - (0, q)) = -C (r(X) - (0, q)) + (I - C W) y .
+
+If the right-hand side is inside the tube, each q of the cell has exactly one closed state in it (Krawczyk).
+X is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
+third derivatives of the rows on the cell. Values and two derivatives at its centre complete the Taylor
+series, with all rounding errors, of the row less its polynomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement as multisets
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+
+from kic.configuration import Configuration
+from kic.description.units import row_unit
+from kic.errors import InputError, SingularError, invalid
+from kic.export.derivatives import system_parts
+from kic.export.intervals import EPS, Functions, around, middle_and_radius, product, upward
+from kic.export.questions import export_traces
+from kic.export.trace import Trace
+from kic.kernels import layout as lay
+from kic.mechanism import Mechanism
+from kic.numerics.arguments import integer, names_of, positive
+from kic.numerics.limits import bounds
+from kic.numerics.polynomial_map import PolynomialMap, derived, evaluate
+
+# radius of the tube (rad, shares of the length): states whose Jacobian is singular this near are singular
+_TUBE_RADIUS = 1e-3
+# numbers of nodes by the number of coordinates, until coefficients fall below a share of the largest
+_NODES = {1: (17, 33, 65, 129, 257), 2: (9, 17, 33, 65), 3: (9, 17, 25)}
+_TAIL_RTOL = 1e-12
+# wanted ratio of a bound to the largest error at samples; the share of values covers rounding, and errors
+# that are smaller than a share of `error_max` are not resolved
+_MARGIN, _VALUE_SHARE, _ERROR_SHARE = 1.25, 2e-11, 0.01
+_SAMPLES = {1: 2001, 2: 161, 3: 41}
+_CELLS = {1: 16, 2: 8, 3: 4}  # along an axis at first
+_CELLS_MAX = 400_000
+_CHUNK_NUMBERS = 4_000_000  # of the nodes of a trace times cells
+_RETRACE_SHARE = 0.2  # of the first cells, below which pivots that vanish are replaced
+_SMALL_SHARE = 0.1  # of the tube, by which the state changes in cells that need no subdivision to be regular
+
+
+def certified_polynomials(
+    m: Mechanism,
+    near: Configuration | None,
+    of: str | Iterable[str],
+    wrt: Any,
+    limits: Any,
+    degree: int | None = None,
+    error_max: float | None = None,
+) -> PolynomialMap:
+    """Return polynomials of rows `of`; see `Mechanism.export`."""
+    if (degree is None) == (error_max is None):
+        message = "`error_max` or `degree` must be given, and not both. Give the largest error."
+        raise InputError(message, key="error_max")
+    least = None if error_max is None else positive("error_max", error_max)
+    box = box_of(m, wrt, limits)
+    names, M, w = box.names, len(box.names), box.half
+    if M not in _NODES:
+        raise invalid("wrt", "must have at most 3 coordinates", M, "Lock others by lock().")
+    states, values, rows = _sampled(m, near, names_of(of, least=1), box)
+    angular = np.array([row_unit(m, row) == "rad" for row in rows])
+    count = values.shape[1]
+    if degree is not None:
+        chosen = min(integer("degree", degree, 1, _NODES[M][-1] - 1), count - 1)
+    total = sum(np.indices(values.shape[1:]))
+    basis = chebvander(np.linspace(-1, 1, _SAMPLES[M]), count - 1)
+    size = np.maximum(1.0, np.abs(values).max(axis=tuple(range(1, M + 1))))
+    for n in range(1, count) if degree is None else [chosen]:
+        rest = np.where(total > n, values, 0)
+        for _ in range(M):
+            rest = np.tensordot(rest, basis, (1, 1))
+        error = np.abs(rest).max(axis=tuple(range(1, M + 1)))
+        goal = _MARGIN * error + _VALUE_SHARE * size
+        if least is None or (goal <= least).all():
+            break
+    else:
+        raise InputError(
+            f"`error_max` must be at least {goal.max():.2g} for polynomials of degree {count - 1}, got "
+            f"{least:g}. Reduce the box of `limits`.",
+            key="error_max",
+            got=least,
+        )
+    c = np.where(total > n, 0, values)[(slice(None), *[slice(n + 1)] * M)]
+    goal = np.maximum(goal, _ERROR_SHARE * (least or 0.0))
+    bound, slope = _Problem(m, near, of, box, states, c, angular).bounds(goal)
+    units = tuple(row_unit(m, row) for row in (*rows, *names))
+    return PolynomialMap(m.name, rows, names, units, box.limits, c, bound, slope / w)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Coordinates with their limits."""
+
+    names: tuple[str, ...]
+    limits: np.ndarray  # (M, 2)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Middle (M,) of the box."""
+        return self.limits.sum(axis=1) / 2
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half of the widths (M,)."""
+        return np.diff(self.limits)[:, 0] / 2
+
+    def closed(
+        self, m: Mechanism, near: Configuration | None, of: tuple[str, ...], axes: list[np.ndarray]
+    ) -> tuple[Configuration, Any]:
+        """Return configurations (cells,) on a grid, and the coefficients of rows there."""
+        grid = np.meshgrid(*axes, indexing="ij")
+        c = m.at({n: x.ravel() for n, x in zip(self.names, grid, strict=True)}, near=near, failures="mask")
+        if not c.ok.all():
+            k = int(np.argmin(c.ok))
+            place = {n: float(x.flat[k]) for n, x in zip(self.names, grid, strict=True)}
+            raise InputError(
+                f"`limits` must be a box in which the loops of '{m.name}' close, got no configuration at "
+                f"{_shown(place)}. Reduce the box, or give another `near`.",
+                key="limits",
+                values=place,
+            )
+        found = c.coefficients(of, wrt=self.names, order=1)
+        if np.isnan(found.values).any():
+            row = found.rows[int(np.isnan(found.values).any(axis=0).argmax())]
+            raise invalid("of", "must be rows with a value", of, shown=f"'{row}', a rate", name=row)
+        return c, found
+
+
+def box_of(m: Mechanism, wrt: Any, limits: Any) -> Box:
+    """Return the box of the coordinates."""
+    names = m._model.transfer_for(wrt).labels
+    lower, upper = bounds("limits", limits, names)
+    for name, a, b in zip(names, lower, upper, strict=True):
+        if not np.isfinite(b - a):
+            raise invalid("limits", f"must have a lower and an upper limit of '{name}'", limits, name=name)
+    return Box(names, np.stack([lower, upper], axis=1))
+
+
+def _shown(place: dict[str, float]) -> str:
+    return ", ".join(f"{name} = {x:.6g}" for name, x in place.items())
+
+
+def _sampled(
+    m: Mechanism, near: Configuration | None, of: tuple[str, ...], box: Box
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return Chebyshev coefficients of states (S, N, …) and of rows (P, N, …), and the rows."""
+    M = len(box.names)
+    for N in _NODES[M]:
+        angles = np.pi * (np.arange(N) + 0.5) / N
+        axes = [a + w * np.cos(angles) for a, w in zip(box.middle, box.half, strict=True)]
+        c, found = box.closed(m, near, of, axes)
+        values = np.concatenate([c.state, found.values], axis=1).reshape(*[N] * M, -1)
+        S = c.state.shape[-1]
+        for row in (S + k for k, row in enumerate(found.rows) if row_unit(m, row) == "rad"):
+            for axis in range(M):  # angles of cuts are known modulo full turns
+                values[..., row] = np.unwrap(values[..., row], axis=axis)
+        transform = 2 / N * np.cos(np.outer(np.arange(N), angles))
+        transform[0] /= 2
+        for _ in range(M):  # each pass transforms the first axis and moves it behind the others
+            values = np.moveaxis(np.tensordot(transform, values, (1, 0)), 0, M - 1)
+        degree = np.max(np.indices([N] * M), axis=0)
+        used = degree[np.abs(values).max(axis=-1) > _TAIL_RTOL * np.maximum(1, np.abs(values).max())].max()
+        if used < N - 2:
+            break
+    coefficients = np.moveaxis(values, -1, 0)
+    return coefficients[(slice(S), *[slice(used + 1)] * M)], coefficients[S:], found.rows
+
+
+class _Polynomials:
+    """Values and derivatives of polynomials at t, with the bounds of their rounding and on the box."""
+
+    def __init__(self, coefficients: np.ndarray) -> None:
+        self.M = coefficients.ndim - 1
+        self._made: dict[tuple[int, ...], np.ndarray] = {(): coefficients}
+        self._sums: dict[tuple[int, ...], np.ndarray] = {(): np.abs(coefficients)}
+        # Chebyshev polynomials by three terms have errors below k² units; sums and derivatives have less
+        self._share = 8 * self.M * max(coefficients.shape[1:]) ** 2 * EPS
+
+    def at(self, t: np.ndarray, *axes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a derivative (B, P) along some axes, and bounds (P,) of its errors."""
+        return evaluate(self._derived(axes), t), self._share * self.largest(*axes)
+
+    def largest(self, *axes: int) -> np.ndarray:
+        """Return bounds (P,) of a derivative on the box: Chebyshev polynomials are at most one."""
+        self._derived(axes)
+        return upward(self._sums[axes].reshape(len(self._sums[axes]), -1).sum(axis=1))
+
+    def _derived(self, axes: tuple[int, ...]) -> np.ndarray:
+        if axes not in self._made:
+            self._made[axes] = derived(self._derived(axes[:-1]), axes[-1])
+            self._sums[axes] = derived(self._sums[axes[:-1]], axes[-1])
+        return self._made[axes]
+
+    def tensor(self, t: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return all derivatives (B, P, M, …) of an order, and bounds (P, M, …) of their errors."""
+        known = {axes: self.at(t, *axes) for axes in multisets(range(self.M), order)}
+        found = [known[tuple(sorted(axes))] for axes in combinations(range(self.M), repeat=order)]
+        shape = [self.M] * order
+        return tuple(  # type: ignore[return-value]
+            np.stack(part, -1).reshape(*part[0].shape, *shape) for part in zip(*found, strict=True)
+        )
+
+    def bound(self, order: int) -> np.ndarray:
+        """Return bounds (P, M, …) of all derivatives of an order on the box."""
+        found = [self.largest(*sorted(axes)) for axes in combinations(range(self.M), repeat=order)]
+        return np.stack(found, -1).reshape(-1, *[self.M] * order)
+
+
+class _Problem:
+    """The proof for one box; t is (q - middle) / half."""
+
+    def __init__(
+        self,
+        m: Mechanism,
+        near: Configuration | None,
+        of: str | Iterable[str],
+        box: Box,
+        states: np.ndarray,
+        values: np.ndarray,
+        angular: np.ndarray,
+    ) -> None:
+        self.mechanism, self.near, self.of, self.angular = m, near, of, angular
+        self.names, self.middle, self.half = box.names, box.middle, box.half
+        self.X, self.p = _Polynomials(states), _Polynomials(values)
+        self.turning = np.array([row_unit(m, name) == "rad" for name in box.names])
+        tree = m._model.tree
+        self.tube = np.full(len(states), _TUBE_RADIUS)
+        for column in tree.cols:
+            if column[lay.KIND] == lay.PRISMATIC:
+                self.tube[column[lay.STATE]] *= m._model.length
+
+    def trace(self, t: np.ndarray) -> None:
+        """Record the equations with the pivots that serve at t (M,)."""
+        c = self.mechanism.at(dict(zip(self.names, self.middle + self.half * t, strict=True)), near=self.near)
+        options: dict[str, Any] = {"of": self.of, "order": 3, "wrt": self.names, "close": "equations"}
+        e = export_traces(self.mechanism, "coefficients", near=c, **options)
+        assert e.answer is not None  # for the type checker
+        self.rows, self.system, self.low, self.high = system_parts(e.answer)
+
+    def bounds(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of the errors (P,) and of those of their derivatives by t (P, M).
+
+        Raise an error if some are above the goal.
+        """
+        M = len(self.names)
+        h = 1 / _CELLS[M]
+        t = np.array(list(combinations(np.arange(h - 1, 1, 2 * h), repeat=M)))
+        whole, slope, count = np.zeros(len(goal)), np.zeros((len(goal), M)), 0
+        self.trace(np.zeros(M))
+        chunk = max(16, _CHUNK_NUMBERS // max(len(part.nodes) for part in (self.system, self.low, self.high)))
+        while len(t):
+            count += len(t)
+            found = [self._cells(t[k : k + chunk], h) for k in range(0, len(t), chunk)]
+            error, rate, closed, small = (np.concatenate(x) for x in zip(*found, strict=True))
+            good = (error <= goal).all(axis=1)  # False for NaN
+            whole = np.maximum(whole, error[good].max(axis=0, initial=0.0))
+            slope = np.maximum(slope, rate[good].max(axis=0, initial=0.0))
+            unknown = ~(error < np.inf).all(axis=1)
+            pivots = closed & unknown
+            if pivots.any() and h < _RETRACE_SHARE / _CELLS[M]:
+                self.trace(t[int(pivots.argmax())])
+            lost = small & unknown & ~closed
+            if lost.any() or count > _CELLS_MAX:
+                self._fail(t, error, goal, lost)
+            steps = np.array(list(combinations((-h / 2, h / 2), repeat=M)))
+            t, h = (t[~good, None] + steps).reshape(-1, M), h / 2
+        return whole, slope
+
+    def _fail(self, t: np.ndarray, error: np.ndarray, goal: np.ndarray, lost: np.ndarray) -> None:
+        """Raise the error for cells that cannot be certified."""
+        open_cells = lost if lost.any() else ~(error < np.inf).all(axis=1)
+        if open_cells.any():
+            place = dict(zip(self.names, self.middle + self.half * t[int(open_cells.argmax())], strict=True))
+            raise SingularError(
+                f"`limits` must be a box without singular configurations of '{self.mechanism.name}', got "
+                f"one that is singular, or too near, at {_shown(place)}. Reduce the box.",
+                key="limits",
+                coordinates=self.names,
+                values={name: float(x) for name, x in place.items()},
+            )
+        k = int((error / goal).max(axis=1).argmax())
+        place = dict(zip(self.names, self.middle + self.half * t[k], strict=True))
+        raise InputError(
+            f"`error_max` must be larger to be proved with {_CELLS_MAX} cells: the errors are below "
+            f"{error.max(axis=0).max():.2g}, and largest at {_shown(place)}. Reduce the box.",
+            key="error_max",
+            values=place,
+        )
+
+    def _run(self, trace: Trace, middle: np.ndarray, radius: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return middles and radii of the results for states (B, S)."""
+        x = [around(*pair) for pair in zip(middle.T, np.broadcast_to(radius, middle.shape).T, strict=True)]
+        found = trace.run(Functions, [x])
+        made = []
+        for out, entries in zip(trace.outputs, found, strict=True):
+            made.append(tuple(a.reshape(-1, *out.shape) for a in middle_and_radius(entries, len(middle))))
+        return made  # type: ignore[return-value]
+
+    def _cells(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
+        """Return bounds of errors (B, P) and slopes (B, P, M) on cells t ± h; NaN where nothing is proved.
+
+        Further results are True for cells with one closed state in the tube, and for those that are much
+        smaller than the tube.
+        """
+        with np.errstate(all="ignore"):
+            return self._enclosed(t, h)
+
+    def _enclosed(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
+        x, x_error = self.X.at(t)
+        slope, slope_error = self.X.tensor(t, 1)
+        curve = h * self.X.bound(2).sum(axis=2) + slope_error  # of the slopes in the cell, (S, M)
+        reach = upward((np.abs(slope) + curve).sum(axis=2) * h + x_error)  # (B, S)
+        # Krawczyk's test
+        W, W_radius = self._run(self.system, x, reach + self.tube)[1]
+        closed = np.isfinite(W_radius).all(axis=(1, 2))
+        size = W.shape[-1]
+        W = np.where(closed[:, None, None], W, np.eye(size))
+        C = _inverse(W)
+        one, one_radius = product(C, 0.0, W, W_radius)
+        A = upward(np.abs(np.eye(size) - one) + one_radius + EPS)  # |I - C W|
+        ((r, r_radius),) = self._run(self.rows, x, 0.0)[:1]
+        q, M = self.middle + self.half * t, len(self.half)
+        r[:, size - M :] -= q
+        turns = 2 * np.pi * np.round(r[:, size - M :] / (2 * np.pi))
+        r[:, size - M :] -= np.where(self.turning, turns, 0.0)
+        r_radius[:, size - M :] += 8 * EPS * (np.abs(q) + np.abs(self.middle) + np.abs(turns) + 1)
+        rate, rate_radius = product(W, W_radius, slope, np.broadcast_to(slope_error, slope.shape))
+        rate[:, range(size - M, size), range(M)] -= self.half
+        rate_radius += EPS * (np.abs(rate) + self.half)
+        drift, drift_radius = product(C, 0.0, rate, rate_radius)
+        grown = A + np.eye(size)
+        off, off_radius = product(C, 0.0, r[..., None], r_radius[..., None])
+        off, off_radius = off[..., 0], off_radius[..., 0]
+        at_centre = np.abs(off) + off_radius
+        moved = at_centre + grown @ x_error
+        moved += (np.abs(drift) + drift_radius + grown @ curve).sum(axis=2) * h
+        eta = upward(moved + A @ self.tube)
+        closed &= (eta < self.tube).all(axis=1)
+        centre = self.tube + x_error + np.zeros_like(eta)
+        for _ in range(4):
+            eta, centre = (
+                upward(a + (A @ b[..., None])[..., 0]) for a, b in ((moved, eta), (at_centre, centre))
+            )
+        # the Taylor series of the error, from a Newton step
+        radius = upward(off_radius + (A @ centre[..., None])[..., 0] + 2 * EPS * (np.abs(x) + np.abs(off)))
+        found = [*self._run(self.low, x - off, radius)[:3], *self._run(self.high, x, reach + eta)[:1]]
+        e = []
+        for order, (T, radius) in enumerate(found):
+            for k in range(order):
+                scale = self.half.reshape(-1, *[1] * (order - 1 - k))
+                T, radius = T * scale, radius * scale
+            p, rounding = self.p.tensor(t, order)
+            radius = radius + rounding + 8 * EPS * (np.abs(T) + np.abs(p) + 1)
+            error = T - p
+            if order == 0:
+                error -= np.where(self.angular, 2 * np.pi * np.round(error / (2 * np.pi)), 0.0)
+            if order == 3:  # in the whole cell
+                radius = radius + h * self.p.bound(4).sum(axis=-1)
+            e.append((np.abs(error) + radius) * h**order)
+        third = e[3].sum(axis=(-1, -2))
+        rate = upward(e[1] + e[2].sum(axis=-1) + third / 2) / h
+        total = upward(e[0] + (e[1] + e[2].sum(axis=-1) / 2 + third / 6).sum(axis=-1))
+        total[~closed] = np.nan
+        small: Any = (reach < _SMALL_SHARE * self.tube).all(axis=1)
+        return total, rate, closed, small
+
+
+def _inverse(W: np.ndarray) -> np.ndarray:
+    """Return the inverses of matrices, NaN for singular ones."""
+    try:
+        return np.linalg.inv(W)
+    except np.linalg.LinAlgError:
+        singular = np.abs(np.linalg.det(W)) == 0
+        made = np.linalg.inv(np.where(singular[:, None, None], np.eye(W.shape[-1]), W))
+        return np.where(singular[:, None, None], np.nan, made)
