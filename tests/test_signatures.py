@@ -11,7 +11,7 @@ import signatures
 # classes that only kic constructs; their parameters have the names of their attributes
 RESULTS = {
     "kic.Animation", "kic.ControlSamples", "kic.Ellipsoid", "kic.Energy", "kic.Grasp", "kic.GripForces",
-    "kic.IndependentSets", "kic.Measurement",
+    "kic.IndependentSets", "kic.Measurement", "kic.PolynomialMap",
     "kic.JointForces", "kic.OperationalSpace", "kic.RedundancyResolution", "kic.Singularities",
     "kic.TrackingResult", "kic.UrdfText", "kic.trajectory.PathSamples", "kic.trajectory.SampledMotion",
     "kic.trajectory.TimeOptimal",
