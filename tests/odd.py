@@ -402,13 +402,11 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.export("dynamics", to="numpy"), {"arguments": [c.state]}
     yield lambda: m.export("dynamics", to="c"), {"directory": "export", "path": "export"}
     box = {n: (x - 1e-3, x + 1e-3) for n, x in v["values"].items()}
-    own_map = {"of": names, "limits": box}
-    yield lambda: m.export("actuation_map", to="polynomial", degree=1, **own_map), {
-        "q": v["q"], "row": names[0], "about": 0.0, "path": "map.json"}  # fmt: skip
-    yield (
-        lambda: m.export("actuation_map", to="table", points=2, inertia=False, **own_map),
-        {"path": "map.csv"},
-    )
+    mapped = partial(m.export, "actuation_map", of=names, limits=box)
+    yield lambda: mapped(to="polynomial", degree=1) if M == 1 else None, {
+        "q": v["q"], "row": (*names, "")[0], "about": 0.0, "path": "map.json",
+    }  # fmt: skip
+    yield lambda: mapped(to="table", points=2, inertia=False) if M else None, {"path": "map.csv"}
     yield lambda: m.export("forward_dynamics", to="fmu"), {"path": "export.fmu", "binary": False}
     yield c.force_table, {".__getitem__": {"name": f"{names[0]}.effort" if names else ""}}
     yield lambda: m.prepare("position"), {"values": v["q"]}

@@ -257,6 +257,7 @@ def test_tables(tmp_path) -> None:
         ("points", {"error_max": 1e-3, "points": 5}),
         ("close", {"error_max": 1e-3, "close": True}),
         ("parameters", {"error_max": 1e-3, "parameters": ["C.at.x"]}),
+        ("outputs", {"error_max": 1e-3, "outputs": "J"}),
     ],
 )
 def test_invalid_arguments(key: str, options: dict[str, Any]) -> None:

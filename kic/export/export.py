@@ -54,7 +54,7 @@ def _numbers(m: Mechanism, question: str | Iterable[str], target: str, options: 
     module, _, name = NUMBERS[target].partition(".")
     make = getattr(import_module(f"kic.export.{module}"), name)
     m._model.require_real("export()", "Export the mechanism itself.")
-    for key, value in (("parameters", ()), ("close", False), ("derivatives", 0)):
+    for key, value in (("parameters", ()), ("close", False), ("derivatives", 0), ("outputs", ())):
         given = options.pop(key)
         if given != value:
             raise invalid(key, f"must be left out for '{target}'", given)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebder, chebvander
 
 from kic.errors import FileError, InputError, invalid
+from kic.numerics.arguments import at_least, choice
 from kic.numerics.arrays import numbers
 
 # share of the box by which arguments may be outside, for rounding errors of its ends
@@ -140,9 +141,11 @@ class PolynomialMap:
         InputError
             For polynomials of several variables, and unknown rows.
         """
-        if len(self.variables) > 1 or row not in self.rows:
-            rule = f"must be one of {', '.join(self.rows)}, of polynomials of one variable"
-            raise invalid("row", rule, row)
+        if len(self.variables) > 1:
+            names = ", ".join(self.variables)
+            raise InputError(f"Polynomials in powers must have one variable, got {names}.", key="row")
+        choice("row", row, self.rows)
+        about = at_least("about", about, -np.inf)
         k, (a, b) = self.rows.index(row), (Fraction(float(x)) for x in self.limits[0])
         t = [(2 * Fraction(float(about)) - a - b) / (b - a), 2 / (b - a)]  # in powers of q - about
 
@@ -204,9 +207,8 @@ def evaluate(coefficients: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Return values (..., P) of sums of products of Chebyshev polynomials at t (..., M)."""
     basis = np.ones((*t.shape[:-1], 1))
     for k, size in enumerate(coefficients.shape[1:]):
-        basis = (basis[..., :, None] * chebvander(t[..., k], size - 1)[..., None, :]).reshape(
-            *t.shape[:-1], -1
-        )
+        own = chebvander(t[..., k], size - 1)[..., None, :]
+        basis = (basis[..., :, None] * own).reshape(*t.shape[:-1], basis.shape[-1] * size)
     found: np.ndarray = basis @ coefficients.reshape(len(coefficients), -1).T
     return found
 
