@@ -37,7 +37,7 @@ from kic.errors import (
     short_repr,
     unknown,
 )
-from kic.numerics.arguments import choice, text
+from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 
 KINDS = (
@@ -464,7 +464,8 @@ class MechanismDescription:
 
     def _part(self, name: str, *kinds: str, argument: str = "name") -> Part:
         """Return the part of a name, among some kinds if any are given; `argument` names it in errors."""
-        text(argument, name)
+        if not isinstance(name, str):
+            raise invalid(argument, "must be a string", name)
         for kind in kinds:
             choice("kinds", kind, KINDS)
         among = kinds or KINDS

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from kic.description.parts import Point
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
@@ -48,19 +46,6 @@ class Part:
     offsets: tuple[tuple[int, float], ...] = ()
     labelled: tuple[int, ...] | None = None
     """Rows with labels; None for the first ones."""
-
-
-def pack(tree: Tree, items: list[Item]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the plan (n, 5), vectors (n, 9) and number of rows of items with consecutive rows."""
-    table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
-    vectors = np.zeros((len(items), 9), tree.scalar)
-    row, turned = 0, tree.turned_by_balls
-    for i, (item, height) in enumerate(zip(items, heights(items), strict=True)):
-        ordered = turned[item.frame_b] or turned[max(item.frame_a, -1)]
-        table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
-        vectors[i] = (*item.local_b, *item.local_a, *item.extra)
-        row += height
-    return table, vectors, row
 
 
 def point_item(tree: Tree, point: Point) -> Item:

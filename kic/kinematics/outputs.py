@@ -21,7 +21,7 @@ from kic.errors import InertiaError, InputError, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.euler import EULER, euler_part, middle_cosine
-from kic.kinematics.items import Item, Part, pack, point_item
+from kic.kinematics.items import Item, Part, point_item
 from kic.kinematics.tree import Tree
 
 # rows of a point and of an angular velocity
@@ -72,13 +72,6 @@ class Rows:
         """Item (height,) of each row; of a sum, its last term."""
         return np.repeat(np.arange(len(self.items)), np.diff(self.items[:, lay.ROW], append=self.height))
 
-    def joined(self, values: np.ndarray, join: np.ufunc) -> np.ndarray:
-        """Join in place the values (n, …) of items that are terms of one sum; the last has that of all."""
-        rows = self.items[:, lay.ROW]
-        for k in np.flatnonzero(rows[1:] == rows[:-1]):
-            values[k + 1] = join(values[k], values[k + 1])
-        return values
-
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
         return apart - self.turns * np.round(apart.real / (2 * np.pi))
@@ -113,7 +106,8 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
             made = _part(tree, key)
             known[key] = len(items), made
             items += made.items
-    table, vectors, height = pack(tree, items)
+    plain = plain_rows(tree, items)
+    starts = plain.items[:, lay.ROW].tolist()
     labels: list[str] = []
     valued: list[bool] = []
     chosen: list[int] = []
@@ -122,7 +116,7 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
     offsets: list[tuple[int, float]] = []
     distances: list[str] = []
     for key, (first_item, made) in known.items():
-        start = int(table[first_item, lay.ROW])
+        start = starts[first_item]
         for row, sine, cosine, reference in made.angles:
             root = cosine if cosine < 0 else start + cosine
             angles.append((start + row, start + sine, root, reference))
@@ -131,7 +125,6 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
             distances.append(key)
     for name, (whole, key) in zip(names, keys, strict=True):
         first_item, made = known[key]
-        start = int(table[first_item, lay.ROW])
         if key == name or name == whole:
             picked = range(len(made.labels))
         elif name in made.labels:
@@ -145,20 +138,17 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
             raise unknown("row", name, tree.description.name, [*made.labels, *groups])
         spans[name] = slice(len(chosen), len(chosen) + len(picked))
         rows = range(len(made.labels)) if made.labelled is None else made.labelled
-        chosen += [start + row for row in rows[picked.start : picked.stop]]
+        chosen += [starts[first_item] + row for row in rows[picked.start : picked.stop]]
         labels += made.labels[picked.start : picked.stop]
         valued += made.valued[picked.start : picked.stop]
-    everything = chosen == list(range(height))
-    return Rows(
+    everything = chosen == list(range(plain.height))
+    return replace(
+        plain,
         labels=tuple(labels),
         spans=spans,
         valued=np.array(valued),
         select=None if everything else np.array(chosen, dtype=np.intp),
-        items=table,
-        vectors=vectors,
-        height=height,
         holonomic=all(valued),
-        source=tuple(items),
         angles=tuple(angles),
         offsets=tuple(offsets),
         distances=tuple(distances),
@@ -167,8 +157,15 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
 
 def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     """Return the rows of a list of items, without names."""
-    table, vectors, height = pack(tree, items)
-    return Rows((), {}, np.ones(height, dtype=bool), None, table, vectors, height, True, tuple(items))
+    table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
+    vectors = np.zeros((len(items), 9), tree.scalar)
+    row, turned = 0, tree.turned_by_balls
+    for i, item in enumerate(items):
+        ordered = turned[item.frame_b] or turned[max(item.frame_a, -1)]
+        table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
+        vectors[i] = (*item.local_b, *item.local_a, *item.extra)
+        row += 0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1
+    return Rows((), {}, np.ones(row, dtype=bool), None, table, vectors, row, True, tuple(items))
 
 
 def _part(tree: Tree, key: str) -> Part:

@@ -12,8 +12,7 @@ import numpy as np
 from kic.description.parts import Body, Frame
 from kic.errors import InputError, invalid
 from kic.evaluator import Evaluator, checked_state, known_members
-from kic.kinematics.items import pack
-from kic.kinematics.outputs import OMEGA, make_rows
+from kic.kinematics.outputs import OMEGA, make_rows, plain_rows
 from kic.kinematics.queries import kernel
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
@@ -82,13 +81,14 @@ class RowEvaluator:
             if isinstance(part, Body | Frame) and set(wanted) <= set(rows.labels):
                 self.turned[name] = [rows.labels.index(label) for label in wanted]
                 items += axis_items(tree, part)
-        table, vectors, height = pack(tree, items)
+        own = plain_rows(tree, items)
         select = np.arange(rows.height) if rows.select is None else rows.select
         # a slice is a view
         whole = np.array_equal(select, np.arange(len(select)))
         self._select: Any = slice(0, len(select)) if whole else select
         self._rows, self._model, self._first = rows, model, rows.height
-        full = replace(rows, items=table, vectors=vectors, height=height, source=tuple(items), select=select)
+        tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source")}
+        full = replace(rows, **tables, select=select)
         self._program = Program(model.transfer_for(wrt), full, 1, model=model)
         self.transfer = self._program.transfer
         self.coordinates = self.transfer.labels
@@ -97,7 +97,7 @@ class RowEvaluator:
         hot = self.transfer.is_compiled and not rows.euler
         self._one = (model.tree.state_size,) if hot else None
         P = len(rows.labels)
-        self.places = (rows.height, height) if self._views else (P, P + 9 * len(self.turned))
+        self.places = (rows.height, own.height) if self._views else (P, P + 9 * len(self.turned))
 
     def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
         """Return the motion of the rows at a state, in earlier results `out` if they are given."""

@@ -34,6 +34,14 @@ TIE_RTOL = 1e-6
 _START, _PER_COLUMN = 1.0, 0.3
 
 
+def joined(rows: Rows, values: np.ndarray, join: np.ufunc) -> np.ndarray:
+    """Join in place the values (n, …) of items that are terms of one sum; the last has that of all."""
+    starts = rows.items[:, lay.ROW]
+    for k in np.flatnonzero(starts[1:] == starts[:-1]):
+        values[k + 1] = join(values[k], values[k + 1])
+    return values
+
+
 def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> np.ndarray:
     """Return the scale (n,) of the rows of each item: a length for lengths, 1 for the others.
 
@@ -52,7 +60,7 @@ def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> n
     own = terms | (kinds == lay.COORDINATE)
     scales[own] = columns[rows.items[own, lay.FRAME_B]]
     scales[terms] *= np.abs(rows.vectors[terms, lay.RATIO])
-    return rows.joined(scales, np.maximum)
+    return joined(rows, scales, np.maximum)
 
 
 def row_scales(tree: Tree, rows: Rows, length: float) -> np.ndarray:
@@ -69,7 +77,7 @@ def column_scales(tree: Tree, length: float) -> np.ndarray:
 def moving(tree: Tree, rows: Rows) -> np.ndarray:
     """Return a mask (n, M) of the columns that move one side of each item against the other."""
     b, a = rows.items[:, lay.FRAME_B], np.maximum(rows.items[:, lay.FRAME_A], -1)
-    return rows.joined(tree.paths[b] ^ tree.paths[a], np.logical_or)
+    return joined(rows, tree.paths[b] ^ tree.paths[a], np.logical_or)
 
 
 def ends_of(tree: Tree, item: Item) -> list[np.ndarray]:
@@ -210,7 +218,7 @@ class ConstraintSystem:
         slides = self.tree.cols[:, lay.KIND] == lay.PRISMATIC
         for k in np.flatnonzero(made):
             made[k] = max(made[k], self.column_scale[self.moving[k] & slides].max(initial=0.0))
-        return self.rows.joined(made, np.maximum) / self.item_scale
+        return joined(self.rows, made, np.maximum) / self.item_scale
 
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
