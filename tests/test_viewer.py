@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from kic.description.units import row_unit
 from kic.report.ranges import there_and_back
 from kic.viewer.session import Session
 from kic.viewer.solids import SolidScene, displacements
-from kic.viewer.visuals import visual_parts
+from kic.viewer.visuals import _find, visual_parts
 
 SHOWN = ["four-bar", "gough-stewart", "panda", "scotch-yoke", "quadruped", "geared-five-bar", "bevel-wrist"]
 
@@ -212,6 +214,7 @@ def test_assembly_modes_and_changes() -> None:
     assert before["curve"].shape == (*before["A"].shape, 3)
     assert {"effort A", "transmission B"} <= set(before)
     assert set(before) == {"curve", "A", *session.quantities(session.configuration)}
+    assert set(session.plots()) == {*session.quantities(session.configuration)}
     assert session.change("C", np.array([0.3, 0.3, 0.0]))
     assert session.mechanism["C"].at == (0.3, 0.3, 0.0)
     assert session.values() == pytest.approx([1.2])
@@ -224,6 +227,75 @@ def test_assembly_modes_and_changes() -> None:
     assert closure(session.configuration) < 1e-12
     # several degrees of freedom have no single curve
     assert Session(kic.load("five-bar").at()).curves("tip") == {}
+    assert Session(kic.load("five-bar").at()).plots() == ()
+
+
+def test_dynamics_are_computed_only_for_plots_of_efforts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwanted(*arguments: Any, **named: Any) -> None:
+        raise AssertionError
+
+    session = Session(kic.load("four-bar").at({"A": 1.2}))
+    monkeypatch.setattr(kic.Configuration, "inverse_dynamics", unwanted)
+    assert "effort A" in session.plots()
+    with pytest.raises(AssertionError):
+        session.quantities(session.configuration)
+
+
+def test_frames_of_a_changed_mechanism(tmp_path: Path) -> None:
+    """The time slider shows the changed mechanism with the same values of the coordinates."""
+    pytest.importorskip("viser")
+    m, angles = kic.load("four-bar"), np.linspace(0.5, 1.5, 5)
+    viewer = m.path({"A": angles}).view(trace="tip", port=8960)
+    try:
+        panels = viewer._panels
+        panels.pivot.value = "C"
+        place = np.array([0.3, 0.3, 0.0])
+        panels._change(place)
+        viewer._update()
+        changed = m.replace("C", at=tuple(place))
+        known = changed.path({"A": angles}, near=changed.at()).state
+        assert np.abs(viewer.frames.state - known).max() < 1e-9
+        panels.frame.value = 3
+        panels._show_frame(3)
+        assert viewer.configuration.state == pytest.approx(known[3], abs=1e-9)
+        assert viewer._session.mechanism == changed
+        viewer.save(tmp_path / "replay.html")
+        # frames that the changed mechanism does not reach are left out
+        panels._change(np.array([0.34, 0.1, 0.0]))
+        assert viewer.frames.ok.tolist() == [True, True, True, False, False]
+        before = viewer.configuration
+        panels._show_frame(int(np.flatnonzero(~viewer.frames.ok)[0]))
+        assert viewer.configuration is before
+        assert "does not reach" in viewer._session.message
+        viewer.save(tmp_path / "replay.html")
+        panels._change(np.array([0.71, 0.1, 0.0]))
+        assert not viewer.frames.ok.any()
+        viewer.save(tmp_path / "replay.html")
+    finally:
+        viewer.stop()
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("package://a%20robot/my%20arm.stl", "my arm.stl"),
+        ("package://a robot/arm%20.stl", "arm%20.stl"),
+        ("my%20arm.stl", "my arm.stl"),
+        ("file:///C:/my%20arm.stl", "C:/my arm.stl"),
+        ("file://localhost/C:/arm.stl", "C:/arm.stl"),
+        ("model://robot/arm.stl", "arm.stl"),
+    ],
+)
+def test_addresses_of_meshes(uri: str, name: str, tmp_path: Path) -> None:
+    """Percent-encoded names, and drives of Windows, which are relative paths on other systems."""
+    if os.name == "nt" and ":" in name:
+        pytest.skip("C: is a drive")
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"")
+    assert _find(uri, tmp_path) == file
+    assert _find(file.as_uri(), tmp_path / "other") == file
+    assert _find("file:///C:/none.stl", tmp_path) is None
 
 
 def test_what_cannot_move_is_marked() -> None:

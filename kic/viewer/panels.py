@@ -23,6 +23,7 @@ NONE = "none"
 ELLIPSOIDS = ("velocity", "force", "inertia")
 GHOST_OPACITY = 0.25
 _NONE_FOUND = "No singular configuration was found while each coordinate moves alone."
+_NOT_REACHED = "The changed mechanism does not reach this frame."
 _DIGITS = 3  # decimal digits of a slider below its range
 
 
@@ -35,7 +36,7 @@ class Panels:
         self._playing = threading.Event()
         self.message = self.gui.add_markdown("")
         if viewer.frames is not None:
-            self._add_time(viewer.frames)
+            self._add_time(len(viewer.frames))
         self._add_coordinates()
         self._add_dragging()
         self._add_modes()
@@ -210,13 +211,12 @@ class Panels:
         self.session.message, self.session.blocked = "", False
         self._hide_ghosts()
 
-    def _add_time(self, frames: Any) -> None:
-        count = len(frames)
+    def _add_time(self, count: int) -> None:
         with self.gui.add_folder("Time"):
             self.frame = self.gui.add_slider("Frame", 0, max(count - 1, 1), 1, 0)
             self.play = self.gui.add_button("Play / pause")
             self.loop = self.gui.add_checkbox("Loop", True)
-        self._on(self.frame, lambda: self.viewer.show(frames[min(int(self.frame.value), count - 1)]))
+        self._on(self.frame, lambda: self._show_frame(min(int(self.frame.value), count - 1)))
 
         @self.play.on_click
         def _(_: Any) -> None:
@@ -227,13 +227,21 @@ class Panels:
             k = int(self.frame.value) % (count - 1) if count > 1 else 0
             while self._playing.is_set():
                 with self.viewer._lock:
-                    self.viewer.show(frames[k], resting=False)
+                    self._show_frame(k, resting=False)
                     self.frame.value = k
                 k += 1
                 if k == count and not self.loop.value:
                     self._playing.clear()
                 k %= count
                 threading.Event().wait(1 / self.viewer.fps)
+
+    def _show_frame(self, k: int, resting: bool = True) -> None:
+        """Show a frame, if the mechanism, which may have been changed, reaches it."""
+        frames = self.viewer.frames
+        if frames is not None and frames.ok[k]:
+            self.viewer.show(frames[k], resting=resting)
+        else:
+            self.session.message, self.session.blocked = _NOT_REACHED, False
 
     def _add_sights(self) -> None:
         with self.gui.add_folder("See", expand_by_default=False):
@@ -267,9 +275,7 @@ class Panels:
             self.place = self.gui.add_vector3(
                 "At", (0.0, 0.0, 0.0), step=step, hint="In the reference configuration"
             )
-            self.plot = self.gui.add_dropdown(
-                "Plot", (NONE, *self.session.quantities(self.session.configuration))
-            )
+            self.plot = self.gui.add_dropdown("Plot", (NONE, *self.session.plots()))
             self.chart = self.gui.add_uplot(
                 (np.zeros(2), np.zeros(2)), ({}, {"stroke": "#0072b2"}), aspect=1.6, visible=False
             )

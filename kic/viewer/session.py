@@ -201,6 +201,19 @@ class Session:
 
         return self._try(solve)
 
+    def follow(self, frames: Configuration) -> Configuration:
+        """Return configurations (F,) of the changed mechanism with the drivers' values in those before.
+
+        Members that it does not reach are not `ok`.
+        """
+        old, values = Session(frames[0]), []
+        old.drivers = self.drivers
+        for frame in frames:
+            old.configuration = frame
+            values.append(old.values())
+        inputs = self._inputs(dict(zip(self.drivers, np.transpose(values), strict=True)))
+        return self.mechanism.path(inputs, near=self.configuration, failures="mask")
+
     def pivots(self) -> dict[str, str]:
         """Return the names of joints and points that can be moved, with the body that carries each."""
         placed = [j for j in self.mechanism.joints if j.at is not None]
@@ -275,16 +288,25 @@ class Session:
             found |= {name: got.reshape(len(c)) for name, got in self.quantities(c).items()}
         return found
 
+    def plots(self) -> tuple[str, ...]:
+        """Return the names of `quantities`; dynamics are compiled only when efforts are plotted."""
+        effort = f"effort {self.mechanism.coordinates[0]}" if self.mechanism.dof == 1 else ""
+        return (*self._transmissions(self.configuration), *([effort] if effort else ()))
+
+    def _transmissions(self, c: Configuration) -> dict[str, np.ndarray]:
+        """Return the transmission angles (...) of the joints that have one, with one degree of freedom."""
+        joints = self.mechanism.joints if self.mechanism.dof == 1 else ()
+        answers = {f"transmission {j.name}": answer(partial(c.transmission_angle, j.name)) for j in joints}
+        return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
+
     def quantities(self, c: Configuration) -> dict[str, np.ndarray]:
         """Return the transmission angles and the efforts (...) over the only coordinate, by their names."""
-        m = self.mechanism
-        ask: dict[str, Callable[[], Any]] = {
-            f"transmission {j.name}": partial(c.transmission_angle, j.name) for j in m.joints if m.dof == 1
-        }
-        if m.dof == 1:
-            ask[f"effort {m.coordinates[0]}"] = partial(self.loaded(c).inverse_dynamics, failures="mask")
-        answers = {name: answer(question) for name, question in ask.items()}
-        return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
+        found = self._transmissions(c)
+        if self.mechanism.dof == 1:
+            effort = answer(partial(self.loaded(c).inverse_dynamics, failures="mask"))
+            if not isinstance(effort, str):
+                found[f"effort {self.mechanism.coordinates[0]}"] = effort
+        return found
 
     def pose(self, part: str) -> np.ndarray:
         """Return the position and, of a body or frame, the axes of a part as a pose (4, 4)."""

@@ -47,7 +47,8 @@ class Viewer:
     configuration : Configuration
         The configuration that is shown.
     frames : Configuration or None
-        Configurations (F,) of a motion.
+        Configurations (F,) of a motion. After a change of the mechanism in the viewer they are those of the
+        changed one with the same values of the drivers; those out of reach are not `ok`.
     t : (F,) or None
         Times of the frames, if known.
     """
@@ -62,8 +63,10 @@ class Viewer:
         visuals: str | os.PathLike[str] | None = None,
     ) -> None:
         first = frames[int(np.flatnonzero(frames.ok)[0])] if frames.batch else frames
-        self.frames, self.t, self.fps = (frames[frames.ok] if frames.batch else None), t, fps
+        self._motion, self.t, self.fps = (frames[frames.ok] if frames.batch else None), t, fps
         self._session, self._traces = Session(first), traces
+        # the motion of the present mechanism, made on request
+        self._frames = self._session.mechanism, self._motion
         self._visuals, missing = visual_parts(self._session.mechanism, visuals) if visuals else ([], [])
         self._lock = threading.RLock()
         self.server, self.url = server, address(server)
@@ -79,6 +82,15 @@ class Viewer:
     def configuration(self) -> Configuration:
         """The configuration that is shown."""
         return self._session.configuration
+
+    @property
+    def frames(self) -> Configuration | None:
+        """The configurations (F,) of the motion, or None."""
+        of, frames = self._frames
+        if self._motion is not None and of is not self._session.mechanism:
+            frames = self._session.follow(self._motion)
+            self._frames = self._session.mechanism, frames
+        return frames
 
     def _aim(self) -> None:
         """Place the camera for the default view of a drawing."""
@@ -195,7 +207,8 @@ class Viewer:
         self.server.scene.remove_by_name("/traces")
         for k, name in enumerate(names):
             rows = [f"{name}.{x}" for x in "xyz"]
-            curve = self.frames.value(rows) if self.frames is not None else session.curves(name).get("curve")
+            frames = self.frames
+            curve = session.curves(name).get("curve") if frames is None else frames[frames.ok].value(rows)
             if curve is None:
                 curve = np.array([*self._drawn.get(name, []), self.configuration.value(rows)])[-_TRACE_MAX:]
                 self._drawn[name] = curve
@@ -222,7 +235,8 @@ class Viewer:
         with self._lock:
             before = self.configuration
             recording = self.server.get_scene_serializer()
-            for frame in self.frames if self.frames is not None else ():
+            frames = self.frames
+            for frame in frames[frames.ok] if frames is not None else ():
                 self.show(frame, resting=False)
                 recording.insert_sleep(1 / self.fps)
             page = recording.as_html()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -178,7 +180,10 @@ def _read(name: str, folder: Path, scale: tuple[float, ...]) -> Mesh | str:
 
 def _find(name: str, folder: Path) -> Path | None:
     """Return the file of a mesh; packages and models are searched in the folders above that of the robot."""
-    path = Path(name.removeprefix("file://").removeprefix("package://").removeprefix("model://"))
-    inner = Path(*path.parts[1:]) if name.startswith(("package://", "model://")) else path
-    places = [base / one for base in (folder, *folder.parents) for one in (path, inner)]
+    scheme, _, path = name.rpartition("://")
+    if scheme == "file":
+        path = re.sub(r"^/(?=[A-Za-z]:)", "", path.removeprefix("localhost"))  # file:///C:/arm.stl
+    names = [Path(path), Path(unquote(path))]
+    names += [Path(*one.parts[1:]) for one in names if scheme in ("package", "model")]
+    places = [base / one for base in (folder, *folder.parents) for one in names]
     return next((place for place in places if place.is_file()), None)
