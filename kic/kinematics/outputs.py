@@ -42,6 +42,7 @@ class Rows:
     height: int
     holonomic: bool  # True if no row is a quasi-velocity
     source: tuple[Item, ...]
+    item_of: np.ndarray  # (height,) int: item of each row; of a sum, its last term
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
     distances: tuple[str, ...] = ()
@@ -66,11 +67,6 @@ class Rows:
     def euler(self) -> tuple[int, ...]:
         """Tuple of the sine rows of the middle ones of Euler angles."""
         return tuple([sine for _, sine, cosine, _ in self.angles if cosine < 0])
-
-    @cached_property
-    def item_of(self) -> np.ndarray:
-        """Item (height,) of each row; of a sum, its last term."""
-        return np.repeat(np.arange(len(self.items)), np.diff(self.items[:, lay.ROW], append=self.height))
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
@@ -159,13 +155,16 @@ def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     """Return the rows of a list of items, without names."""
     table = np.zeros((len(items), lay.PLAN_WIDTH), dtype=np.int64)
     vectors = np.zeros((len(items), 9), tree.scalar)
-    row, turned = 0, tree.turned_by_balls
+    item_of: list[int] = []
+    turned = tree.turned_by_balls
     for i, item in enumerate(items):
         ordered = turned[item.frame_b] or turned[max(item.frame_a, -1)]
-        table[i] = (item.kind, item.frame_b, item.frame_a, row, int(ordered))
+        table[i] = (item.kind, item.frame_b, item.frame_a, len(item_of), int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
-        row += 0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1
-    return Rows((), {}, np.ones(row, dtype=bool), None, table, vectors, row, True, tuple(items))
+        item_of += [i] * (0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1)
+    height, indices = len(item_of), np.array(item_of, dtype=np.intp)
+    valued = np.ones(height, dtype=bool)
+    return Rows((), {}, valued, None, table, vectors, height, True, tuple(items), indices)
 
 
 def _part(tree: Tree, key: str) -> Part:

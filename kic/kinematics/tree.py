@@ -310,9 +310,9 @@ class Tree:
         return paths
 
     @cached_property
-    def turned_by_balls(self) -> np.ndarray:
-        """Mask (M + 1,) of the frames that a ball joint carries; the last entry is that of ground."""
-        return np.asarray(self.paths[:, list(self.balls)].any(axis=1))
+    def turned_by_balls(self) -> list[bool]:
+        """List (M + 1) with True for frames that a ball joint carries; the last entry is that of ground."""
+        return list(np.asarray(self.paths[:, list(self.balls)].any(axis=1)))
 
     @cached_property
     def planar_normal(self) -> np.ndarray | None:

@@ -87,7 +87,7 @@ class RowEvaluator:
         whole = np.array_equal(select, np.arange(len(select)))
         self._select: Any = slice(0, len(select)) if whole else select
         self._rows, self._model, self._first = rows, model, rows.height
-        tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source")}
+        tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
         full = replace(rows, **tables, select=select)
         self._program = Program(model.transfer_for(wrt), full, 1, model=model)
         self.transfer = self._program.transfer

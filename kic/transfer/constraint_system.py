@@ -18,10 +18,10 @@ from kic.kinematics.tree import SMALL, SMALLEST, Tree
 
 # largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
-# rows of these are linear in the coordinates of the tree
-LINEAR = (lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE)
-# rows of these are lengths
-_LONG = (lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2)
+# masks of kinds of items, of which -1 is the last: rows linear in the coordinates of the tree, and lengths
+LINEAR, _LONG = np.zeros((2, 16), dtype=bool)
+LINEAR[[lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE]] = True
+_LONG[[lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2]] = True
 # an order of elimination prefers zeros to size within this share
 PIVOT_SHARE = 0.1
 # lever arm of rows whose derivatives have no bound: no step along them is proved
@@ -55,7 +55,7 @@ def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> n
         Scale of each coordinate of the tree.
     """
     kinds = rows.items[:, lay.ITEM]
-    scales = np.where(np.isin(kinds, _LONG), sizes, 1.0)
+    scales = np.where(_LONG[kinds], sizes, 1.0)
     terms = kinds == lay.LINEAR_TERM
     own = terms | (kinds == lay.COORDINATE)
     scales[own] = columns[rows.items[own, lay.FRAME_B]]
@@ -102,7 +102,7 @@ def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, clo
     """
     count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC
     sizes = np.full(count, length)
-    for k in np.flatnonzero(np.isin(rows.items[:, lay.ITEM], _LONG)):
+    for k in np.flatnonzero(_LONG[rows.items[:, lay.ITEM]]):
         columns = columns_of[k]
         if (columns & slides).any() and k < count - closing:
             continue
@@ -211,9 +211,9 @@ class ConstraintSystem:
         them.
         """
         kinds = self.rows.items[:, lay.ITEM]
-        made = np.where(np.isin(kinds, LINEAR), 0.0, 1.0)
-        made[np.isin(kinds, (lay.ANGLE, lay.ARCSINE))] = UNBOUNDED  # near gimbal lock
-        for k in np.flatnonzero(np.isin(kinds, _LONG)):
+        made = np.where(LINEAR[kinds], 0.0, 1.0)
+        made[(kinds == lay.ANGLE) | (kinds == lay.ARCSINE)] = UNBOUNDED  # near gimbal lock
+        for k in np.flatnonzero(_LONG[kinds]):
             made[k] = lever_arm(self.tree, self.rows.source[k])
         slides = self.tree.cols[:, lay.KIND] == lay.PRISMATIC
         for k in np.flatnonzero(made):

@@ -146,7 +146,7 @@ class CoordinateTransfer:
     @cached_property
     def linear_map(self) -> np.ndarray | None:
         """Map A (M, m) if it is the same in all configurations, because all rows are linear; else None."""
-        if not np.isin(self.system.rows.items[:, lay.ITEM], LINEAR).all() or self.choice is None:
+        if not LINEAR[self.system.rows.items[:, lay.ITEM]].all() or self.choice is None:
             return None
         scaled = self.scaled_rates(self.tree.reference_state)[0]
         if scaled.shape[0] != self.tree.size or not condition_number(scaled[None])[0] < CONDITION_MAX:
