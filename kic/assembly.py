@@ -39,8 +39,8 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
 
-# residual relative to the characteristic length: closed; closed with numbers of four digits; and the largest
-CLOSED_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
+# residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
+EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
 # singular values of the closure, relative to the largest, that the rounding of a file makes: six digits
 ROUNDED_RANK = (1e-10, 3e-5)
 # margin of the closure tolerance over the residual and the singular values
@@ -164,9 +164,9 @@ class _Residuals:
             length, angle = (
                 float(sizes[own & of].max(initial=0.0)) for of in (self.is_length, ~self.is_length)
             )
-            if max(length, angle) > CLOSED_RTOL:
+            if max(length, angle) > EXACT_RTOL:
                 parts = (length * self.length, unit_of_length, length), (angle, "rad", angle)
-                words = [f"{size:.3g} {what}" for size, what, share in parts if share > CLOSED_RTOL]
+                words = [f"{size:.3g} {what}" for size, what, share in parts if share > EXACT_RTOL]
                 wide.append((max(length, angle), f"'{name}' by {' and '.join(words)}"))
         wide.sort(key=lambda pair: -pair[0])
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
@@ -190,7 +190,7 @@ class _Residuals:
             rtol=SINGULAR_VALUE_RTOL,
             step_max=ASSEMBLY_STEP_MAX,
             damping=DAMPING_MIN,
-            enough=CLOSED_RTOL * 1e-3,
+            enough=EXACT_RTOL * 1e-3,
         )
         return found, self.worst(found)[0]
 
@@ -252,7 +252,7 @@ def closed_state(
             "a closed configuration."
         )
         raise ModelError(message, loop=worst, residual=left)
-    if opening > CLOSED_RTOL:
+    if opening > EXACT_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")
         made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
     beyond = [name for name, excess in limits.excesses(state).items() if excess > VIOLATION_ATOL]
@@ -261,7 +261,7 @@ def closed_state(
     J = residuals(made.state[None])[1][0, : residuals.size]
     s = np.linalg.svd(J, compute_uv=False)
     rounded = s[(s > ROUNDED_RANK[0] * s[0]) & (s < ROUNDED_RANK[1] * s[0])] / s[0] if len(s) else s
-    need = max(left if left > CLOSED_RTOL else 0.0, float(rounded.max(initial=0.0)))
+    need = max(left if left > EXACT_RTOL else 0.0, float(rounded.max(initial=0.0)))
     if need:
         made.tolerance = TOLERANCE_FACTOR * need
         made.remarks.append(
@@ -325,7 +325,7 @@ def _nearest(
     reach = np.where(residuals.scale == 1.0, np.pi, residuals.length)
     low = np.maximum(lower, middle - np.where(np.isfinite(lower), 2, 1) * reach)
     high = np.minimum(upper, middle + np.where(np.isfinite(upper), 2, 1) * reach)
-    if residuals.worst(zero)[0] <= CLOSED_RTOL:
+    if residuals.worst(zero)[0] <= EXACT_RTOL:
         return zero, known[0][0]
     for k in range(len(known) + SAMPLED_STARTS):
         is_known = k < len(known)

@@ -39,7 +39,7 @@ STRING_LENGTH_MAX = 20_000_000
 HEADER_MAX = 10_000
 # residual of the loops, and difference between coordinates and states, in radians and shares of lengths; a
 # run stays below 1e-9
-CLOSED_ATOL, VALUE_ATOL = 1e-7, 1e-6
+RUN_CLOSURE_ATOL, VALUE_ATOL = 1e-7, 1e-6
 # attributes of a run; `digest` may be left out by files that were made by hand
 KEYS = (
     "format", "coordinates", "events", "stopped", "steps", "charts", "change_points", "actuators", "measured",
@@ -266,7 +266,7 @@ def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str
         if (np.abs(length - 1) > VALUE_ATOL).any():
             raise _RunFileError("its rotations are not unit quaternions", key="state")
     residual = np.abs(closure.rows(states)[0]).max(initial=0.0)
-    if not residual <= max(CLOSED_ATOL, closure.limit, 2 * closure.transfer.tolerance):
+    if not residual <= max(RUN_CLOSURE_ATOL, closure.limit, 2 * closure.transfer.tolerance):
         raise _RunFileError(
             f"its closure error is {residual:.1e}, so its states do not match its mechanism",
             residual=residual,
