@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from raising import raises
+from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 import kic
 from kic.cli.main import main
+from kic.configuration import model_of
 from kic.description.units import row_unit
 from kic.report.ranges import there_and_back
 from kic.viewer.session import Session
@@ -166,6 +168,52 @@ def test_balls_are_set_as_a_whole() -> None:
     assert session.move({"hip": 0.3, "base.1": 2.0})
     assert session.values() == pytest.approx([2, 0, 0, 0.2, 0.4, 0, 0.3], abs=1e-12)
     assert session.frame("trunk")[:3, :3] == pytest.approx(Rotation.from_rotvec([0.2, 0.4, 0]).as_matrix())
+
+
+def test_spins_of_rods_rest() -> None:
+    """A rod between balls follows as one without spin; its spin, a coordinate without value, is held."""
+    bodies = [kic.Body(name) for name in ("crank", "rod", "rocker")]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "crank"), at=(0, 0, 0), axis=(0, 0, 1)),
+        kic.Joint("one", "spherical", ("crank", "rod"), at=(1, 0, 0)),
+        kic.Joint("two", "spherical", ("rod", "rocker"), at=(3, 0.5, 2)),
+        kic.Joint("B", "revolute", ("ground", "rocker"), at=(3, 2, 0), axis=(1, 0, 0)),
+    ]
+    spinning = kic.Mechanism("rssr", bodies, joints, coordinates=["A", "one.1"])
+    plain = kic.Joint("one", "universal", ("crank", "rod"), at=(1, 0, 0), axis=(0, 1, 0), axis2=(0, 0, 1))
+    known = kic.Mechanism("rsur", bodies, [joints[0], plain, *joints[2:]], coordinates=["A"])
+    session = Session(spinning.at())
+    assert np.isnan(session.values()[1])
+    states = []
+    for angle in (0.2, 0.5, -0.3):
+        assert session.move({"A": angle}), session.message
+        states.append(session.configuration.state)
+        c, alike = session.configuration, known.at({"A": angle})
+        assert closure(c) < 1e-12
+        assert c.value("B") == pytest.approx(alike.value("B"), abs=1e-9)
+    # on its way back the rod does not spin
+    assert session.move({"A": 0.0})
+    assert session.configuration.state == pytest.approx(spinning.at().state, abs=1e-9)
+    assert model_of(session.configuration).description == spinning
+    modes = session.modes()
+    assert modes.value("A") == pytest.approx(np.zeros(len(modes)))
+    assert np.ptp(modes.value("B")) > 0.1
+    # a changed mechanism, which also follows a motion of the one before
+    frames = kic.Configuration(spinning._model, (3,), np.array(states))
+    assert session.change("two", np.array([3, 0.6, 2]))
+    assert session.move({"A": 0.25}), session.message
+    followed = session.follow(frames)
+    assert model_of(followed).description == session.mechanism
+    assert followed.value("A") == pytest.approx([0.2, 0.5, -0.3])
+    # a motion that stops keeps the configuration that was reached: the rocker is in line with crank and rod
+    session = Session(spinning.at())
+    assert not session.move({"A": 3.0})
+    assert session.blocked
+    c = session.configuration
+    assert model_of(c).description == spinning
+    assert closure(c) < 1e-9
+    limit = brentq(lambda a: (3 - np.cos(a)) ** 2 + (0.5 + np.sin(a)) ** 2 - 8.25, 0.5, 1.2)
+    assert c.value("A") == pytest.approx(limit, abs=1e-5)
 
 
 def test_other_coordinates() -> None:

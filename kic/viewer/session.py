@@ -10,13 +10,14 @@ import numpy as np
 
 from kic.analysis.singularities import Singularities, Singularity
 from kic.configuration import Configuration, model_of
-from kic.description.parts import Force, Joint, Moment, Point
+from kic.description.parts import Distance, Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
 from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of
+from kic.numerics.linalg import null_space
 from kic.numerics.rotations import vector_from_matrix
 from kic.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR, STEPS_PER_SIDE, coordinate_ranges
 from kic.report.report import coordinate_values, default_outputs
@@ -35,6 +36,8 @@ _SAME_ATOL = 1e-5
 # share of the lost direction from which a driver is marked at a dead centre
 _LOST_MIN = 0.01
 _MODE_STARTS = 32
+# name of distances that hold drivers without values
+_HELD = "viewer's held"
 # names of the parts of a load
 _LOAD_POINT, _LOAD_FORCE, _LOAD_MOMENT = "viewer's load", "viewer's force", "viewer's moment"
 
@@ -65,6 +68,7 @@ class Session:
         self.drivers = self.mechanism.coordinates
         self.message, self.blocked = "", False
         self.load, self._loaded = ("", np.zeros(3), np.zeros(3)), (self.mechanism, self.mechanism)
+        self._held: tuple[Any, ...] = ()
 
     def values(self) -> np.ndarray:
         """Return the values (M,) of the drivers; rotations are rotation vectors."""
@@ -101,7 +105,55 @@ class Session:
         """Move to values of drivers as far as the branch reaches; return True if it reaches them."""
         wanted = dict(zip(self.drivers, self.values(), strict=True))
         wanted |= values if isinstance(values, Mapping) else dict(zip(self.drivers, values, strict=True))
-        return self._try(lambda: self.mechanism.at(self._inputs(wanted), near=self.configuration))
+        return self._try(partial(self._reached, wanted))
+
+    def _reached(self, wanted: Mapping[str, Any]) -> Configuration:
+        """Return the configuration with values of the drivers; those without a value, such as spins, rest."""
+        m, near, inputs = self._solved(wanted)
+        try:
+            return _of(self.mechanism, m.at(inputs, near=near))
+        except KicError as error:
+            if isinstance(reached := error.numbers.get("reached"), Configuration):
+                error.numbers["reached"] = _of(self.mechanism, reached)
+            raise
+
+    def _solved(self, wanted: Mapping[str, Any]) -> tuple[Mechanism, Configuration, dict[str, Any]]:
+        """Return the mechanism that is solved, its present configuration, and inputs for its `at`."""
+        m, held = self._holding()
+        near, inputs = _of(m, self.configuration), self._inputs(wanted)
+        rest = {name: near.value(name) for name in held.values()}
+        return m, near, {name: x for name, x in inputs.items() if name not in held} | rest
+
+    def _holding(self) -> tuple[Mechanism, dict[str, str]]:
+        """Return the mechanism with a distance in place of each driver without a value, by its name.
+
+        The distance is between two points at a right angle about the axis of the driver, one on each body of
+        its spherical joint, so that it changes with the rotation about this axis.
+        """
+        own = self.mechanism, self.drivers
+        if self._held[:2] != own:
+            names = [name for name, x in zip(self.drivers, self.values(), strict=True) if np.isnan(x)]
+            joints = {
+                name: j for j in self.mechanism.joints if j.type == "spherical" for name in j.components
+            }
+            parts, held = list[Any](), dict[str, str]()
+            for k, name in enumerate(names if joints.keys() >= set(names) else ()):
+                joint, length = joints[name], self.mechanism._model.length
+                turning = self.configuration.coefficients(joint.name, order=1, wrt=self.drivers).G
+                axis = turning[:, self.drivers.index(name)]
+                arm = length * null_space(axis[None], 2)
+                on, across = np.array(joint.at) + arm.T
+                first, other = (self.frame(body) for body in joint.bodies)
+                place = np.linalg.solve(other, first @ [*across, 1.0])[:3]
+                ends = f"{_HELD} {k} on", f"{_HELD} {k} across"
+                parts += [
+                    Point(ends[0], joint.bodies[0], tuple(on)),
+                    Point(ends[1], joint.bodies[1], tuple(place)),
+                ]
+                held[name] = f"{_HELD} {k}"
+                parts.append(Distance(held[name], ends))
+            self._held = *own, (self.mechanism.add(*parts) if parts else self.mechanism, held)
+        return self._held[2]
 
     def _inputs(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return values of the drivers as `Mechanism.at` takes them."""
@@ -125,9 +177,9 @@ class Session:
 
     def modes(self) -> Configuration:
         """Return the assembly modes (K,) with the present values of the drivers, the nearest first."""
-        values = self._inputs(dict(zip(self.drivers, self.values(), strict=True)))
-        found = self.mechanism.assembly_modes(values, near=self.configuration, starts=_MODE_STARTS)
-        return found.configuration
+        m, near, values = self._solved(dict(zip(self.drivers, self.values(), strict=True)))
+        found = m.assembly_modes(values, near=near, starts=_MODE_STARTS)
+        return _of(self.mechanism, found.configuration)
 
     def singular(self, of: str) -> list[Singularity]:
         """Return singular configurations on the way of each driver alone, the nearest first.
@@ -144,8 +196,7 @@ class Session:
             for step in (-half, half):
                 values = np.tile(start, (len(share), 1))
                 values[:, k] += step * share
-                path = answer(partial(m.path, self._inputs(dict(zip(self.drivers, values.T, strict=True))),
-                                      near=self.configuration, failures="mask"))  # fmt: skip
+                path = answer(partial(self._path, values))
                 if isinstance(path, str):
                     continue
                 for outputs in (rows, None):
@@ -183,7 +234,7 @@ class Session:
             load += [Force(_LOAD_FORCE, _LOAD_POINT, force), Moment(_LOAD_MOMENT, body, moment)]  # type: ignore[arg-type]
             loaded = m.add(*load)
             self._loaded = m, loaded
-        return Configuration(loaded._model, c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
+        return _of(loaded, c)
 
     def change(self, part: str, at: np.ndarray) -> bool:
         """Move a joint or point to a place (3,) of the reference configuration; return True if possible.
@@ -197,7 +248,7 @@ class Session:
             start = changed.at()
             self.mechanism = changed
             self.configuration = start
-            return changed.at(self._inputs(wanted), near=start)
+            return self._reached(wanted)
 
         return self._try(solve)
 
@@ -211,8 +262,12 @@ class Session:
         for frame in frames:
             old.configuration = frame
             values.append(old.values())
-        inputs = self._inputs(dict(zip(self.drivers, np.transpose(values), strict=True)))
-        return self.mechanism.path(inputs, near=self.configuration, failures="mask")
+        return self._path(np.array(values))
+
+    def _path(self, values: np.ndarray) -> Configuration:
+        """Return configurations (T,) with values (T, M) of the drivers, where it reaches them."""
+        m, near, inputs = self._solved(dict(zip(self.drivers, values.T, strict=True)))
+        return _of(self.mechanism, m.path(inputs, near=near, failures="mask"))
 
     def pivots(self) -> dict[str, str]:
         """Return the names of joints and points that can be moved, with the body that carries each."""
@@ -375,6 +430,13 @@ class Session:
         if not turn:
             return away
         return np.concatenate([away, vector_from_matrix(target[:3, :3] @ now[:3, :3].T)])
+
+
+def _of(m: Mechanism, c: Configuration) -> Configuration:
+    """Return configurations of a mechanism with the same tree."""
+    if model_of(c) is m._model:
+        return c
+    return Configuration(m._model, c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
 
 
 def answer(ask: Callable[[], Any]) -> Any:
