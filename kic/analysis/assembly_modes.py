@@ -341,6 +341,7 @@ class _Solution:
     is_fixed: bool  # True if the values fix it well; only such solutions can be continued
     count: int  # number of starts that converged to it
     origin: int = -1  # solution of the preceding member that it continues, -1 if unknown
+    certified: bool = False  # by a complete search
 
 
 class _AssemblySearch:
@@ -389,11 +390,12 @@ class _AssemblySearch:
         shape = (max(map(len, slots), default=0), len(self.members))
         states = np.full((*shape, self.model.tree.state_size), np.nan)
         counts = np.zeros(shape, dtype=np.intp)
-        singular, continued = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        singular, continued, certified = (np.zeros(shape, dtype=bool) for _ in range(3))
         for b, slot in enumerate(slots):
             for k, one in zip(slot, self.found[b], strict=True):
                 states[k, b], counts[k, b] = one.state, one.count
                 singular[k, b], continued[k, b] = not one.is_fixed, one.origin >= 0
+                certified[k, b] = one.certified
         whole = (shape[0], *self.targets.batch)
         return AssemblyModes(
             self.model,
@@ -408,11 +410,11 @@ class _AssemblySearch:
                 np.tile(self.values, (shape[0], 1)),
                 self.closure.transfer,
             ),
-            self._completeness(states),
+            self._completeness(certified),
         )
 
-    def _completeness(self, states: np.ndarray) -> Completeness | None:
-        """Return the evidence for the solutions (K, B, S); None, since starts give none."""
+    def _completeness(self, certified: np.ndarray) -> Completeness | None:
+        """Return the evidence for solutions (K, B), some of which are certified; None for starts."""
         return None
 
     def _start(self) -> None:
@@ -446,7 +448,8 @@ class _AssemblySearch:
         states = self._within(self._nearest_turns(final[converged], self.base))
         owner, valid = owner[converged], np.isfinite(states).all(axis=1)
         for b in np.unique(owner[valid]):
-            self.found[b] = self._distinct(states[valid & (owner == b)])
+            own = states[valid & (owner == b)]
+            self.found[b] = self._distinct(own, self.closure.condition(own))
 
     def _starting_states(self, values: np.ndarray) -> np.ndarray:
         """Return starts (n, S) for values (n, P): the base, then random ones within the limits."""
@@ -521,9 +524,11 @@ class _AssemblySearch:
         nearest = cKDTree(points).query(points, k=[2], p=np.inf, distance_upper_bound=limit)[0]
         return np.isinf(nearest[:, 0])
 
-    def _distinct(self, states: np.ndarray) -> list[_Solution]:
-        """Return the distinct solutions among states (n, S), the closest to the base first."""
-        condition = self.closure.condition(states)
+    def _distinct(
+        self, states: np.ndarray, condition: np.ndarray, certified: np.ndarray | None = None
+    ) -> list[_Solution]:
+        """Return the distinct solutions among states (n, S) of a condition, the closest to the base first."""
+        certified = np.zeros(len(states), dtype=bool) if certified is None else certified
         is_fixed = condition <= ISOLATED_CONDITION_MAX
         tolerance = self._solution_tolerance(condition)
         remaining, found = self._by_distance(states), list[_Solution]()
@@ -531,13 +536,16 @@ class _AssemblySearch:
         while remaining.size:
             first = remaining[0]
             if alone[first]:
-                found.append(_Solution(states[first], bool(is_fixed[first]), 1))
+                found.append(
+                    _Solution(states[first], bool(is_fixed[first]), 1, certified=bool(certified[first]))
+                )
                 remaining = remaining[1:]
                 continue
             near = np.minimum(tolerance[remaining], tolerance[first])
             alike = self._separation(states[remaining], states[first]) <= near
             alike[0] = True
-            found.append(_Solution(states[first], bool(is_fixed[first]), int(alike.sum())))
+            count, proved = int(alike.sum()), bool(certified[first])
+            found.append(_Solution(states[first], bool(is_fixed[first]), count, certified=proved))
             remaining = remaining[~alike]
         return found
 
@@ -625,7 +633,7 @@ class _AssemblySearch:
         nearest = int(np.argmin(beyond.max(axis=1)))
         worst = list(self.limits.bounds)[int(np.argmax(beyond[nearest]))]
         violation = self.limits.violations(states[nearest : nearest + 1])[0]
-        kept = np.array([one.state for one in self._distinct(states)])
+        kept = np.array([one.state for one in self._distinct(states, self.closure.condition(states))])
         raise ConfigurationError(
             f"'{self.model.description.name}' has {len(kept)} configurations with these values (from "
             f"{self.starts} starts), but none within `limits`: the nearest exceeds the limits of "
@@ -667,7 +675,7 @@ class _CompleteSearch(_AssemblySearch):
 
     def _start(self) -> None:
         """Follow the paths to each feasible member."""
-        from kic.analysis.monodromy import GenericSolutions
+        from kic.analysis.monodromy import GenericSolutions, certified_solutions
 
         feasible = np.flatnonzero([not why for why in self.reasons])
         if not feasible.size:
@@ -691,17 +699,23 @@ class _CompleteSearch(_AssemblySearch):
         self.unsolved = np.bincount(self.paths.owner[close], minlength=len(feasible))
         if any(close) and not self.reason:
             self.reason = f"{sum(close)} paths end near real solutions that are too close to be separated"
+        # half turns of universal joints change signs of columns: these have the condition and the certificate
+        times = 2 ** len(generic.tracker.flips)
+        first = states[: len(states) // times]
+        condition = np.tile(self.closure.condition(first), times)[good]
+        certified = np.tile(certified_solutions(self.closure, first, own[: len(first)]), times)[good]
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:
-            real = self._distinct(states[owner == b])
-            paths = len(real)
+            k = owner == b
+            real = self._distinct(states[k], condition[k], certified[k])
             if b == feasible[0] and len(quick):  # random starts may find one that paths missed
-                real = self._distinct(np.concatenate([states[owner == b], quick]))
-                for one in real:
-                    one.count = int((self._separation(states[owner == b], one.state) < SOLUTION_ATOL).sum())
-            if len(real) > paths and not self.reason:
-                self.reason = "random starts found a solution that no path did"
+                at = np.array([one.state for one in real]).reshape(-1, len(self.base))
+                others = self._distinct(quick, self.closure.condition(quick))
+                new = [x for x in others if self._separation(at, x.state).min(initial=np.inf) > SOLUTION_ATOL]
+                if new and not self.reason:
+                    self.reason = "random starts found a solution that no path did"
+                real += [_Solution(x.state, x.is_fixed, 0) for x in new]
             self.real[b] = len(real)
             inside = self._within(np.array([one.state for one in real]).reshape(-1, len(self.base)))
             self.found[b] = [x for x, kept in zip(real, np.isfinite(inside).all(axis=1), strict=True) if kept]
@@ -715,11 +729,16 @@ class _CompleteSearch(_AssemblySearch):
 
     def _propagate(self) -> None:
         """Match the solutions of neighbours; counts remain those of the paths from generic values."""
+        from kic.analysis.monodromy import certified_solutions
+
         counts = [[one.count for one in own] for own in self.found]
         super()._propagate()
-        for own, known in zip(self.found, counts, strict=True):
-            for k, one in enumerate(own):
-                one.count = known[k] if k < len(known) else 0
+        for own, known, value in zip(self.found, counts, self.values, strict=True):
+            for one, count in zip(own, known, strict=False):
+                one.count = count
+            for one in own[len(known) :]:
+                one.count = 0
+                one.certified = bool(certified_solutions(self.closure, one.state[None], value[None])[0])
 
     def _quick(self, members: np.ndarray) -> np.ndarray:
         """Return regular solutions (n, S) that random starts find, before limits apply."""
@@ -739,8 +758,8 @@ class _CompleteSearch(_AssemblySearch):
         if self.real.any():
             super()._raise_none()
 
-    def _completeness(self, states: np.ndarray) -> Completeness:
-        """Return the evidence for the solutions (K, B, S)."""
+    def _completeness(self, certified: np.ndarray) -> Completeness:
+        """Return the evidence for solutions (K, B), some of which are certified."""
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved
@@ -752,12 +771,7 @@ class _CompleteSearch(_AssemblySearch):
             reason = f"{numbers[2].sum()} paths to the values could not be completed"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"
-        from kic.analysis.monodromy import certified_solutions
-
         evidence, statement = generic.statement(reason)
-        certified = np.zeros(states.shape[:2], dtype=bool)
-        k = np.nonzero(np.isfinite(states).all(axis=2))
-        certified[k] = certified_solutions(self.closure, states[k], self.values[k[1]])
         finite, infinite, lost = numbers.reshape(3, *batch)
         return Completeness(
             evidence,
@@ -767,7 +781,7 @@ class _CompleteSearch(_AssemblySearch):
             infinite,
             lost,
             self.real.reshape(batch),
-            certified.reshape(len(states), *batch),
+            certified.reshape(len(certified), *batch),
             generic.clean,
             generic.chance,
         )

@@ -40,10 +40,12 @@ SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
 OTHER_ATOL = 1e-4
 # imaginary parts of real solutions, and of real singular ones (rad, lengths); condition of regular ones
 REAL_ATOL, SINGULAR_REAL_ATOL, REGULAR_CONDITION_MAX = 1e-7, 1e-4, 1e7
+# imaginary parts of ends whose rounding errors are accepted
+IMAGINARY_MIN = 1.0
 # circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
 ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
-# residual of an end by Cauchy's integral (scaled rows); it grows with imaginary turns, as cosines do
-ENDGAME_RESIDUAL_MAX, COSINES_MAX = 3e-13, 1e6
+# residual of an end (scaled rows); it grows with imaginary turns, as squares of cosines do: largest logarithm
+ENDGAME_RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
 # distance of the ends of a closed path, as a share of its extent, and at least (rad, lengths)
 CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
 # error of an estimate of two close solutions as a share of their halved difference; steps that refine it
@@ -566,13 +568,13 @@ class GenericSolutions:
             good[k] = share == 1
         return states, good
 
-    def _meeting(self, ends: np.ndarray, good: np.ndarray) -> np.ndarray:
+    def _meeting(self, ends: np.ndarray, good: np.ndarray, atol: float = SAME_ATOL) -> np.ndarray:
         """Return a mask of complete paths that end where another one does: one of them has jumped."""
         from scipy.spatial import cKDTree
 
         met, k = np.zeros(len(ends), dtype=bool), np.flatnonzero(good)
         if k.size:
-            pairs = cKDTree(self.tracker.embedded(ends[k])).query_pairs(SAME_ATOL, output_type="ndarray")
+            pairs = cKDTree(self.tracker.embedded(ends[k])).query_pairs(atol, output_type="ndarray")
             met[k[pairs.ravel()]] = True
         return met
 
@@ -750,25 +752,50 @@ class GenericSolutions:
         states = np.tile(start, (number, 1))
         begin, end = np.repeat(by, len(states), axis=0), np.repeat(target, count, axis=0)
         ends, code = states.copy(), np.tile(np.where(good, 0.5, 0.0), number)
-        for tightness in (1.0, 0.3):
-            again = np.flatnonzero((code > 0) & (code < 1))
-            if again.size:
-                way = states[again], begin[again], end[again]
-                ends[again], code[again] = tracker.track(*way, tightness)
-            code[self._jumped(ends, code == 1, count)] = 0.5
         turns = np.ones(len(ends), dtype=int)
-        k = np.flatnonzero((code > 0) & (code < 1))
-        if k.size:
-            ends[k], code[k], turns[k] = self._endgame(states[k], begin[k], end[k])
-        code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0
+        for tightness in (1.0, 0.3, 0.0):
+            k = np.flatnonzero((code > 0) & (code < 1))
+            if not k.size:
+                break
+            if tightness:
+                ends[k], code[k] = tracker.track(states[k], begin[k], end[k], tightness)
+                self._accept_imaginary(ends, code, end, count)
+                code[self._jumped(ends, code == 1, count)] = 0.5
+            else:
+                ends[k], code[k], turns[k] = self._endgame(states[k], begin[k], end[k])
+                code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0
         return ends.reshape(number, count, -1), code.reshape(number, count)
+
+    def _accept_imaginary(self, ends: np.ndarray, code: np.ndarray, p: np.ndarray, count: int) -> None:
+        """Set the code 1 for paths that are lost by rounding at ends with large imaginary parts.
+
+        The sines and cosines of such states are large. The ends must solve the equations at parameters p, and
+        no other path of the member may end nearby.
+        """
+        k = np.flatnonzero((code > 0) & (code < 1))
+        k = k[self.tracker.imaginary(ends[k]) > IMAGINARY_MIN]
+        k = k[self.tracker.residual(ends[k], p[k]) < OTHER_ATOL]
+        if not k.size:
+            return
+        states = self.tracker.refined(ends[k], p[k])
+        good = self._solves(states, p[k]) & (np.abs(states - ends[k]).max(axis=1) < OTHER_ATOL)
+        k, states = k[good], states[good]
+        accepted = code == 1
+        accepted[k] = True
+        alone = ~self._meets(ends, accepted, count, OTHER_ATOL)[k]
+        ends[k[alone]], code[k[alone]] = states[alone], 1.0
+
+    def _meets(self, ends: np.ndarray, finite: np.ndarray, count: int, atol: float) -> np.ndarray:
+        """Return a mask of finite ends where several paths of one member meet."""
+        met = np.zeros(len(ends), dtype=bool)
+        for first in range(0, len(ends), count):
+            own = slice(first, first + count)
+            met[own] = self._meeting(ends[own], finite[own], atol)
+        return met
 
     def _jumped(self, ends: np.ndarray, finite: np.ndarray, count: int) -> np.ndarray:
         """Return a mask of finite ends that are regular and where several paths of one member meet."""
-        jumped = np.zeros(len(ends), dtype=bool)
-        for first in range(0, len(ends), count):
-            own = slice(first, first + count)
-            jumped[own] = self._meeting(ends[own], finite[own])
+        jumped = self._meets(ends, finite, count, SAME_ATOL)
         k = np.flatnonzero(jumped)
         jumped[k] = self.tracker.is_regular(ends[k])
         return jumped
@@ -851,8 +878,8 @@ class GenericSolutions:
     def _solves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return a mask of states (B, S) that satisfy the equations at parameters (B, n) to rounding."""
         left = self.tracker.residual(states, p)
-        noise = np.exp(2 * np.abs(states[:, self.tracker.turning].imag).max(axis=1, initial=0.0))
-        return left < ENDGAME_RESIDUAL_MAX * np.minimum(noise, COSINES_MAX)
+        turn = np.abs(states[:, self.tracker.turning].imag).max(axis=1, initial=0.0)
+        return left < ENDGAME_RESIDUAL_MAX * np.exp(np.minimum(2 * turn, NOISE_MAX))
 
     def statement(self, reason: str) -> tuple[str, str]:
         """Return the kind of evidence and a sentence; with a reason why the search is incomplete, if any."""
