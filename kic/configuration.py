@@ -1654,7 +1654,7 @@ class Configuration(Printable, Tabular, Animated):
         return draw(self, names=names, view=view, ax=ax)
 
     def draw_sheet(self, *, columns: int = 4, names: bool = False, view: ViewName | None = None) -> Picture:
-        """Draw the members of a batch side by side, such as all assembly modes.
+        """Draw the members of a batch side by side on one scale, such as all assembly modes.
 
         Parameters
         ----------

@@ -360,6 +360,13 @@ def test_assemblies(tmp_path):
     assert file.read_text().startswith("<?xml")
 
 
+def test_assemblies_checks_the_picture_before_the_search(tmp_path, monkeypatch):
+    monkeypatch.delattr(kic.Mechanism, "assembly_modes")
+    assert "must end in one" in run("assemblies", "four-bar", "-o", str(tmp_path / "modes.txt"), code=1)
+    missing = tmp_path / "none" / "modes.svg"
+    assert "Create the directory" in run("assemblies", "four-bar", "-o", str(missing), code=1)
+
+
 # --- kic report
 
 

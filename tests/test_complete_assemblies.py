@@ -416,7 +416,7 @@ def test_a_time_limit_leaves_an_incomplete_search_that_can_go_on() -> None:
     m = kic.load("three-rps")
     few = modes_of(m, time_limit=1e-3)
     assert few.completeness.evidence == "incomplete"
-    assert "incomplete, because the time limit" in few.summary().text()
+    assert "incomplete, because the time limit ended the search" in few.summary().text()
     assert few.completeness.generic < 16
     assert modes_of(m).completeness.generic == 16
 
@@ -510,6 +510,43 @@ def test_lost_paths_leave_the_numbers_of_other_members(monkeypatch) -> None:
     )
     numbers = kic.metrics.assembly_modes("tip.x", "tip.y")(c)
     assert np.array_equal(numbers, [2, np.nan, 2], equal_nan=True)
+
+
+def test_mirrored_loops_are_no_evidence_of_moves() -> None:
+    """Loops that return with conjugate solutions exchange known ones; only polygons count as moves."""
+    m = kic.load("three-rps")
+    modes_of(m)
+    (generic,) = (x for key, x in m._model._prepared.items() if key[0] == "generic solutions")
+    before = generic.tracked, generic.moved, generic.polygons, generic.chance
+    generic.loops = 1
+    generic.loop()
+    assert (generic.tracked, generic.moved, generic.polygons, generic.chance) == before
+    generic.loop()
+    assert generic.tracked == before[0] + 16
+    assert generic.moved > before[1]
+    assert generic.polygons == before[2] + 1
+    assert generic.chance < before[3]
+
+
+@pytest.mark.slow
+def test_the_shipped_delta_robot() -> None:
+    """Six rods are six distances with at most 40 poses of the plate (F. Ronga and T. Vust, 1992).
+
+    Each has the two ways of six universal joints. Paths to infinity are lost by rounding, and named.
+    """
+    m = loaded("delta")
+    found = modes_of(m)
+    known = found.completeness
+    assert known.generic == 40 * 2**6
+    assert known.finite + known.lost == known.generic
+    assert known.evidence == "incomplete"
+    assert "near infinity, at imaginary parts" in known.statement
+    places = found.places("plate")
+    assert (np.bincount(places) == 64).all()
+    assert known.certified[~found.singular].all()
+    # the plate does not turn in two of these places, on three spheres
+    rotation = found.configuration.pose("plate").rotation.magnitude()
+    assert len(set(places[rotation < 1e-9])) == 2
 
 
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:

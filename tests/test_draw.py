@@ -225,6 +225,10 @@ def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
     assert [ax.get_title() for ax in sheet.axes] == [str(k) for k in kept]
     places = [ax.get_subplotspec() for ax in sheet.axes]
     assert [(p.rowspan.start, p.colspan.start) for p in places] == [(k // 2, k % 2) for k in range(len(kept))]
+    units = [np.diff(ax.get_xlim())[0] / ax.get_position().width for ax in sheet.axes]
+    assert np.ptp(units) < 1e-9 * units[0]  # one scale
+    alone = [np.diff(ax.get_xlim())[0] for k in kept for ax in c[k].draw_sheet().axes]
+    assert np.ptp(alone) > 0.01 * alone[0]
     assert [ax.get_title() for ax in c[0].draw_sheet().axes] == [""]  # one configuration
     for wrong in (c[~c.ok], m.at(np.ones((65, 1)))):
         with raises(InputError, key="configuration"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -71,6 +71,7 @@ class Completeness:
         Number of loops after which no new solution was found.
     chance : float
         Estimated chance that one is missing: after so many loops, if they move it as often as the others.
+        Loops by real values exchange conjugate solutions and do not count.
     """
 
     evidence: str
@@ -711,11 +712,13 @@ class _CompleteSearch(_AssemblySearch):
             real = self._distinct(states[k], condition[k], certified[k])
             if b == feasible[0] and len(quick):  # random starts may find one that paths missed
                 at = np.array([one.state for one in real]).reshape(-1, len(self.base))
-                others = self._distinct(quick, self.closure.condition(quick))
+                value = np.repeat(self.values[b : b + 1], len(quick), axis=0)
+                proved = certified_solutions(self.closure, quick, value)
+                others = self._distinct(quick, self.closure.condition(quick), proved)
                 new = [x for x in others if self._separation(at, x.state).min(initial=np.inf) > SOLUTION_ATOL]
                 if new and not self.reason:
                     self.reason = "random starts found a solution that no path did"
-                real += [_Solution(x.state, x.is_fixed, 0) for x in new]
+                real += [replace(x, count=0) for x in new]
             self.real[b] = len(real)
             inside = self._within(np.array([one.state for one in real]).reshape(-1, len(self.base)))
             self.found[b] = [x for x, kept in zip(real, np.isfinite(inside).all(axis=1), strict=True) if kept]
@@ -760,6 +763,8 @@ class _CompleteSearch(_AssemblySearch):
 
     def _completeness(self, certified: np.ndarray) -> Completeness:
         """Return the evidence for solutions (K, B), some of which are certified."""
+        from kic.analysis.monodromy import IMAGINARY_MIN
+
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved
@@ -769,6 +774,8 @@ class _CompleteSearch(_AssemblySearch):
             reason = reason or "the time limit ended the search"
         elif paths.lost.any():
             reason = f"{numbers[2].sum()} paths to the values could not be completed"
+            if paths.off > IMAGINARY_MIN:
+                reason += f"; all were lost near infinity, at imaginary parts of {paths.off:.2g} or more"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"
         evidence, statement = generic.statement(reason)

@@ -375,14 +375,21 @@ class Tracker:
         return sums
 
     def embedded(self, states: np.ndarray) -> np.ndarray:
-        """Return bounded real numbers (B, D) that are equal for states equal modulo full turns and flips."""
+        """Return real numbers (B, D) that are equal for states equal modulo full turns and flips.
+
+        Large slides and quaternions are on a logarithmic scale, because their rounding errors are relative.
+        """
         states = self._canonical(states)
         turn, slide = states[:, self.turning], states[:, self.sliding] / self.slide_scale
+        size = np.abs(slide)
+        slide = slide * np.log1p(size) / np.where(size > 0, size, 1.0)
         parts = [np.cos(turn.real), np.sin(turn.real), turn.imag, slide.real, slide.imag]
         for _, quaternion in self.tree.ball_slices:
             q = states[:, quaternion]
+            length = np.linalg.norm(q, axis=1, keepdims=True)
+            q = q / length
             qq = (q[:, :, None] * q[:, None, :])[:, *np.triu_indices(4)]
-            parts += [qq.real, qq.imag]
+            parts += [qq.real, qq.imag, np.log(length)]
         return np.concatenate(parts, axis=1)
 
     def random_closed(self, rng: np.random.Generator, count: int, near: np.ndarray) -> np.ndarray:
@@ -449,6 +456,8 @@ class Ends:
         Real states near which paths end, and their members.
     complex, infinite, lost : (B,) int
         Number of paths that end in finite solutions, at infinity, and before their end.
+    off : float
+        Smallest imaginary part where a path was lost: of its largest coordinate (rad, lengths).
     """
 
     states: np.ndarray
@@ -456,6 +465,7 @@ class Ends:
     complex: np.ndarray
     infinite: np.ndarray
     lost: np.ndarray
+    off: float
 
 
 class GenericSolutions:
@@ -465,10 +475,13 @@ class GenericSolutions:
     ----------
     states : (N, S)
         Distinct solutions at the parameters `base`.
-    loops, clean : int
-        Loops tracked, and the last ones, without a lost path, that found nothing new.
+    loops, clean, polygons : int
+        Loops tracked; the last ones, without a lost path, that found nothing new; the polygons of these.
+    new : int
+        Number of solutions that the last loop found.
     moved, tracked : int
-        Paths of loops that ended in another solution than their start, and all that ended.
+        Paths of polygons that ended in another solution than their start, and all that ended. Mirrored loops
+        exchange conjugate solutions, which is no sign that they reach others.
     hits, starts : int
         Random complex starts that led to solutions which were known, and all.
     """
@@ -483,7 +496,8 @@ class GenericSolutions:
         self.base = P.random(self.like, rng, 1, spread=0.2)
         self.reference = reference
         self.states = np.zeros((0, len(reference)), complex)
-        self.loops = self.clean = self.moved = self.tracked = self.hits = self.starts = self.lost = 0
+        self.loops = self.clean = self.polygons = self.moved = self.tracked = self.lost = 0
+        self.hits = self.starts = self.new = 0
         self.proven = proven_number(closure)
         self.trace_degree: int | None = None
 
@@ -503,7 +517,7 @@ class GenericSolutions:
             if self.close_to_known(states[[b]])[0] < 0:
                 self.states = np.concatenate([self.states, states[[b]]])
         if len(self.states) > before:
-            self.clean, self.trace_degree = 0, None
+            self.clean, self.polygons, self.trace_degree = 0, 0, None
         return len(self.states) - before
 
     def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -544,11 +558,16 @@ class GenericSolutions:
             ends[again], good[again] = self._around(p, self.states[again], tightness)
         good &= ~self._meeting(ends, good)
         self.loops += 1
-        apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
-        self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
-        self.tracked, self.lost = self.tracked + int(good.sum()), self.lost + int((~good).sum())
-        if not self.add(ends[good]):
-            self.clean += bool(good.all())
+        mirrored = len(p) == 3
+        if not mirrored:
+            apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
+            self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
+            self.tracked += int(good.sum())
+        self.lost += int((~good).sum())
+        self.new = self.add(ends[good])
+        if not self.new and good.all():
+            self.clean += 1
+            self.polygons += not mirrored
         self.start(STARTS // 2)
 
     def _around(
@@ -614,8 +633,8 @@ class GenericSolutions:
 
     @property
     def chance(self) -> float:
-        """Estimated chance that one solution is missing, if loops move it as often as the others."""
-        return float((1 - (1 + self.moved) / (2 + self.tracked)) ** self.clean)
+        """Estimated chance that one solution is missing, if polygons move it as often as the others."""
+        return float((1 - (1 + self.moved) / (2 + self.tracked)) ** self.polygons)
 
     @property
     def share(self) -> float:
@@ -670,7 +689,10 @@ class GenericSolutions:
             else:
                 return f"{LOOPS_ALL_MAX} loops were not enough: they found others, or lost paths"
         except TimeoutError:
-            return "the time limit ended the search"
+            last = (
+                f" after {self.loops} loops, the last of which found {self.new} others" if self.loops else ""
+            )
+            return "the time limit ended the search" + last
         finally:
             tracker.deadline = np.inf
         return "" if len(self.states) else "no start led to a regular complex solution"
@@ -718,6 +740,7 @@ class GenericSolutions:
             times * finite.sum(axis=1),
             times * (share < 0).sum(axis=1),
             times * (share == 0).sum(axis=1),
+            float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
         )
 
     def _filled(
@@ -805,14 +828,16 @@ class GenericSolutions:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return ends of paths by Cauchy's integral; 1, -1 at infinity, or 0 if lost; and numbers of turns.
 
+        Lost paths have the last state that was reached in place of an end.
+
         Near a singular end a path is a power series in a root of the distance: after some turns about the end
         it closes, and the mean of its points is the end. If a circle encloses the branch point of two close
         solutions, their halved difference is a root of an analytic function, whose mean is its value at the
         end. If it encloses more, a smaller circle follows.
         """
         tracker, way = self.tracker, start - end
-        result, code, turns = states.copy(), np.zeros(len(states)), np.zeros(len(states), dtype=int)
-        here, going, poles, before = states.copy(), np.arange(len(states)), np.zeros(len(states)), 1.0
+        code, turns, here = np.zeros(len(states)), np.zeros(len(states), dtype=int), states.copy()
+        going, poles, before = np.arange(len(states)), np.zeros(len(states)), 1.0
         for radius in ENDGAME_RADII:
             p = end[going] + before * way[going], end[going] + radius * way[going]
             here[going], share = tracker.track(here[going], *p)
@@ -823,7 +848,7 @@ class GenericSolutions:
             means, halves, closed = self._circles(here[going], end[going], radius * way[going])
             k = np.flatnonzero(closed > 0)
             k = k[self._solves(means[k], end[going[k]])]
-            result[going[k]], code[going[k]], turns[going[k]] = means[k], 1.0, closed[k]
+            here[going[k]], code[going[k]], turns[going[k]] = means[k], 1.0, closed[k]
             k = np.flatnonzero((closed == 2) & (code[going] == 0))
             guess, p = means[k] + halves[k], end[going[k]]
             pair = tracker.refined(guess, p)
@@ -831,12 +856,12 @@ class GenericSolutions:
             pair[~(off < PAIR_RTOL * size)] = guess[~(off < PAIR_RTOL * size)]
             good = self._solves(pair, p)
             k = going[k[good]]
-            result[k], code[k], turns[k] = pair[good], 1.0, 1
+            here[k], code[k], turns[k] = pair[good], 1.0, 1
             # angles that gain full turns about circles of different size have a pole at the end
             poles[going[closed < 0]] += 1
             code[poles == 2] = -1.0
             going = going[code[going] == 0]
-        return tracker._normal(result), code, turns
+        return tracker._normal(here), code, turns
 
     def _circles(
         self, states: np.ndarray, end: np.ndarray, way: np.ndarray
@@ -902,7 +927,7 @@ class GenericSolutions:
         chance = f"{self.chance:.1g}" if self.chance > CHANCE_MAX else f"less than {CHANCE_MAX:g}"
         return "loops", (
             f"{found}: no proof; {searched} found no other. Estimated chance that one is missing: "
-            f"{chance}, if loops move it as often as those found (rule of succession)"
+            f"{chance}, if they move it as often as those found (rule of succession)"
         )
 
 

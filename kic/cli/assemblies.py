@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import click
 
@@ -50,6 +52,8 @@ def assemblies(
     """
     if time_limit is not None and not complete:
         raise parsing.usage_error("--time-limit requires --complete.", "--time-limit")
+    if file is not None:
+        _check_target(file)
     mechanism = parsing.load_model(model)
     values = parsing.inputs_of(mechanism, given)
     found = mechanism.assembly_modes(
@@ -71,3 +75,13 @@ def assemblies(
         **{key: getattr(known, key, None) for key in keys},
     }
     click.echo(json.dumps(data, allow_nan=False, default=int))
+
+
+def _check_target(file: str) -> None:
+    """Check the suffix and the directory of a picture before a long search."""
+    from kic.io.files import write_error
+    from kic.plotting.figures import FORMATS, check_target
+
+    path, _ = check_target(file, FORMATS, "A picture", 200)
+    if not path.parent.is_dir():
+        raise write_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)))

@@ -36,6 +36,7 @@ class Canvas:
             self.axes, self.figure = axes, axes.figure
         self.axes.set_axis_off()
         self.points = 1.0
+        self.common_points = 0.0  # of drawings side by side; 0 to fit the page
         self.more = 0.0  # height in inches of legend rows below the foot
         self.made: list[Any] = []
 
@@ -206,9 +207,9 @@ def fit_to_page(
     Scale and shapes are computed alternately until they fit.
     """
     least, most = low, high
-    points = canvas.fitting(low, high, 12.0)
+    points = canvas.common_points or canvas.fitting(low, high, 12.0)
     shapes = make(points)
-    for _ in range(3):
+    for _ in range(0 if canvas.common_points else 3):
         low, high = _corners(shapes, least, most)
         fitted = canvas.fitting(low, high, extra)
         if abs(fitted / points - 1) < 0.01:
@@ -216,7 +217,7 @@ def fit_to_page(
         points = fitted
         shapes = make(points)
     low, high = _corners(shapes, least, most)
-    points = min(points, canvas.fitting(low, high, extra))
+    points = canvas.common_points or min(points, canvas.fitting(low, high, extra))
     # wide drawings leave room above and below
     pad = (
         np.array([extra, min(_PADDING_FACTOR * extra, max(extra, canvas.spare(low, high, points) / 2))])

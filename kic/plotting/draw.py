@@ -370,7 +370,12 @@ def draw_sheet(
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes:
         ax.set_axis_off()
+    drawn = []
     for ax, index in zip(axes, members, strict=False):
         ax.set_title(", ".join(map(str, index)), fontsize=TITLE_POINTS)
-        draw(configuration[index] if index else configuration, names=names, view=view, ax=ax)
+        drawn.append(draw(configuration[index] if index else configuration, names=names, view=view, ax=ax))
+    points = min(picture._canvas.points for picture in drawn)
+    for picture in drawn:
+        picture._canvas.common_points = points
+        picture._paint()
     return Picture(figure, tuple(axes[: len(members)]))
