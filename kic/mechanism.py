@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kic.io.order import JointOrder
     from kic.io.robot_writers import UrdfText
     from kic.linear.equilibrium import Equilibrium
+    from kic.numerics.polynomial_map import PolynomialMap
     from kic.operational_space.weighting import Damping, Weight
     from kic.plotting.draw import MechanismPicture
     from kic.plotting.view import ViewName
@@ -1343,13 +1344,17 @@ class Mechanism(Printable, MechanismDescription):
         """Show the mechanism in an interactive viewer; see `Configuration.view`."""
         return self.at().view(trace=trace, host=host, port=port, visuals=visuals)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
+    ) -> None:
         """Write the mechanism to a file, whose suffix selects the format; TOML reads back equal.
 
         Parameters
         ----------
         path : path
             File to write: ".toml", ".urdf", or ".xml" for MJCF. An existing file is replaced.
+        polynomials : PolynomialMap or sequence of PolynomialMap
+            Maps that replace loops, see `to_mjcf` and `to_urdf`.
 
         Raises
         ------
@@ -1372,9 +1377,11 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.io.robot_writers import save
 
-        save(self, path)
+        save(self, path, polynomials)
 
-    def to_urdf(self, *, strict: bool = True) -> UrdfText:
+    def to_urdf(
+        self, *, strict: bool = True, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
+    ) -> UrdfText:
         """Return the mechanism as the text of a URDF file, and its loops.
 
         Links have the axes of the world in the reference configuration and their origin at their joint, and
@@ -1388,6 +1395,9 @@ class Mechanism(Printable, MechanismDescription):
         strict : bool
             True to raise an error for properties with an effect on results that the format cannot express.
             False leaves them out and names them in a comment.
+        polynomials : PolynomialMap or sequence of PolynomialMap
+            Maps of one motor and of degree 1, from `export`. Their joints have <mimic>, with the proved bound
+            in a comment, and their loops are left out.
 
         Returns
         -------
@@ -1413,9 +1423,11 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.io.robot_writers import to_urdf
 
-        return to_urdf(self, strict)
+        return to_urdf(self, strict, polynomials)
 
-    def to_mjcf(self, *, strict: bool = True) -> str:
+    def to_mjcf(
+        self, *, strict: bool = True, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
+    ) -> str:
         """Return the mechanism as the text of an MJCF file, with its loops as equality constraints.
 
         Bodies have the axes of the world in the reference configuration and their origin at their joint, and
@@ -1430,6 +1442,10 @@ class Mechanism(Printable, MechanismDescription):
         strict : bool
             True to raise an error for properties with an effect on results that the format cannot express.
             False leaves them out and names them in a comment.
+        polynomials : PolynomialMap or sequence of PolynomialMap
+            Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
+            motors by equality constraints, with the proved bound in a comment. They replace the loops, of
+            which all joints must be motors or rows of the maps, and fixed distances.
 
         Returns
         -------
@@ -1449,7 +1465,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.io.robot_writers import to_mjcf
 
-        return to_mjcf(self, strict)
+        return to_mjcf(self, strict, polynomials)
 
     def sensitivity(
         self, of: Callable[[Mechanism], Any], parameters: ParameterSpec | Sequence[ParameterSpec]

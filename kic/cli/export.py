@@ -1,12 +1,15 @@
-"""Command `kic export`: C code of a question, and FMUs."""
+"""Command `kic export`: C code of a question, FMUs, and actuation maps as numbers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kic.cli import parsing
+
+if TYPE_CHECKING:
+    from kic.mechanism import Mechanism
 
 
 @click.command()
@@ -14,6 +17,18 @@ from kic.cli import parsing
 @click.option("--c", "directory", metavar="DIR", type=click.Path(file_okay=False),
               help="Write NAME.h, NAME.c and NAME_test.c into DIR.")  # fmt: skip
 @click.option("--fmu", "file", metavar="FILE", help="Write forward dynamics as an FMU of FMI 3.0.")
+@click.option("--table", metavar="FILE", help="Write an actuation map as a table: .csv or .npz.")
+@click.option("--polynomial", metavar="FILE",
+              help="Write an actuation map as polynomials with proved errors: .json; or MODEL as .xml (MJCF) "
+              "or .urdf, in which they replace the loops.")  # fmt: skip
+@click.option("--box", multiple=True, metavar="NAME=LOWER:UPPER",
+              help="Limit a coordinate of a table or of polynomials, such as A=10deg:60deg; "
+              "repeatable.")  # fmt: skip
+@click.option(
+    "--points", type=click.IntRange(2), help="Set the points of a table per coordinate, by default 33."
+)
+@click.option("--degree", type=click.IntRange(1), help="Set the degree of polynomials.")
+@click.option("--error-max", type=float, help="Set the largest error of polynomials, in the model's units.")
 @click.option("--no-binary", is_flag=True, help="Write an FMU with sources alone, without a C compiler.")
 @click.option("--question", metavar="NAME[,NAME]",
               help="Set the question, by default inverse_dynamics; the error for an unknown one lists "
@@ -33,6 +48,12 @@ def export(
     request: parsing.Request,
     directory: str | None,
     file: str | None,
+    table: str | None,
+    polynomial: str | None,
+    box: tuple[str, ...],
+    points: int | None,
+    degree: int | None,
+    error_max: float | None,
     no_binary: bool,
     question: str | None,
     of: tuple[str, ...],
@@ -44,7 +65,7 @@ def export(
     steps: int | None,
     precision: str | None,
 ) -> None:
-    """Write a question about MODEL as C99 code without allocation, or its forward dynamics as an FMU.
+    """Write a question about MODEL as C99 code without allocation, its forward dynamics as an FMU, or a map.
 
     The configuration selects the pivots, and is the start of an FMU. The test program in C compares results
     with those of kic.
@@ -55,25 +76,53 @@ def export(
       kic export gough-stewart --c generated --question position --precision float
       kic export five-bar --c generated --question actuation_map --of B,D
       kic export five-bar --fmu five-bar.fmu --parameter coupler.mass
+      kic export four-bar --table map.csv --of B,D --box A=10deg:60deg
+      kic export four-bar --polynomial map.json --of B,D --box A=10deg:60deg --error-max 1e-4
     """
-    if (directory is None) == (file is None):
-        raise click.UsageError("Give one of --c DIR and --fmu FILE.")
+    targets = {"c": directory, "fmu": file, "table": table, "polynomial": polynomial}
+    chosen = [target for target, path in targets.items() if path is not None]
+    if len(chosen) != 1:
+        raise click.UsageError("Give one of --c DIR, --fmu FILE, --table FILE and --polynomial FILE.")
+    (to,) = chosen
+    if to in ("table", "polynomial") and not box:
+        raise click.UsageError(f"--{to} requires --box NAME=LOWER:UPPER.")
     if no_binary and file is None:
         raise click.UsageError("--no-binary is an option of --fmu.")
     mechanism = request.mechanism
     names = {"of": of, "wrt": wrt}
     options: dict[str, Any] = {key: parsing.split_names(words, f"--{key}") for key, words in names.items()}
     options |= {"order": order, "steps": steps, "precision": precision}
+    options |= {"points": points, "degree": degree, "error_max": error_max, "limits": _box(mechanism, box)}
+    default = {"c": "inverse_dynamics", "fmu": "forward_dynamics"}.get(to, "actuation_map")
     found = mechanism.export(
-        parsing.split_names(
-            (question or ("forward_dynamics" if file else "inverse_dynamics"),), "--question"
-        ),
-        to="fmu" if file else "c",
+        parsing.split_names((question or default,), "--question"),
+        to=to,
         near=request.configuration(),
         parameters=parsing.split_names(parameters, "--parameter"),
         outputs=parsing.split_names(outputs, "--output"),
         close=close,
         **{key: value for key, value in options.items() if value},
     )
-    for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
-        click.echo(str(path))
+    if polynomial and not polynomial.endswith(".json"):
+        mechanism.save(polynomial, polynomials=found)
+    elif table or polynomial:
+        found.save(table or polynomial)
+    else:
+        for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
+            click.echo(str(path))
+        return
+    click.echo(f"{table or polynomial}: {found!r}")
+
+
+def _box(mechanism: Mechanism, given: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    """Return the limits of coordinates from the entries of ``--box``."""
+    found = {}
+    for entry in given:
+        name, _, both = (part.strip() for part in entry.partition("="))
+        ends = both.split(":")
+        if len(ends) != 2:
+            raise parsing.usage_error(f"{entry!r} must be NAME=LOWER:UPPER, such as A=10deg:60deg.", "--box")
+        parsing.check_scalar_row(mechanism, name)
+        lower, upper = (parsing.parse_number(mechanism, name, x.strip(), "--box") for x in ends)
+        found[name] = lower, upper
+    return found

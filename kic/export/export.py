@@ -9,7 +9,7 @@ from typing import Any
 from kic.errors import invalid
 from kic.export.questions import export_traces
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice, flag
+from kic.numerics.arguments import choice, flag, names_of
 from kic.prepared import check_options, find_question
 
 # module and function of each target, and the keywords that are its own
@@ -54,10 +54,11 @@ def _numbers(m: Mechanism, question: str | Iterable[str], target: str, options: 
     module, _, name = NUMBERS[target].partition(".")
     make = getattr(import_module(f"kic.export.{module}"), name)
     m._model.require_real("export()", "Export the mechanism itself.")
-    for key, value in (("parameters", ()), ("close", False), ("derivatives", 0), ("outputs", ())):
+    for key in ("parameters", "outputs", "close", "derivatives"):
         given = options.pop(key)
-        if given != value:
+        given = names_of(given, key) if key in ("parameters", "outputs") else given
+        if given or not isinstance(given, tuple | int):
             raise invalid(key, f"must be left out for '{target}'", given)
     options.setdefault("wrt", None)
-    check_options(("actuation_map", target), make, options)
+    check_options(("actuation_map",), make, options)
     return make(m, **options)

@@ -28,7 +28,8 @@ from kic.io.toml import write_model
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps, unit
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import flag
+from kic.numerics.arguments import entries, flag, instance
+from kic.numerics.polynomial_map import PolynomialMap
 
 # laws of coordinates; `rest` acts by the stiffness
 LAWS = ("stiffness", "damping", "armature", "friction")
@@ -36,6 +37,8 @@ LAWS = ("stiffness", "damping", "armature", "friction")
 MUJOCO_MIN = 1e-15
 # excess of a moment over the sum of the others that is round-off; MuJoCo compares them exactly
 SUM_RTOL = 1e-13
+# largest difference of a reference value from a polynomial beyond its bound (rad, length)
+BELONGS_ATOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,16 @@ class UrdfText:
     near: dict[str, float]
 
 
-def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = ()) -> None:
     """Write a mechanism to a file of the format of its suffix; see `Mechanism.save`."""
     is_path = isinstance(path, str | os.PathLike)
     suffix = os.path.splitext(os.fspath(path))[1].lower() if is_path else ""
+    if (suffix == ".toml" or not is_path) and _maps(polynomials):
+        raise invalid("polynomials", "must be left out for .toml", polynomials, "Model files have the loops.")
     if suffix == ".toml" or not is_path:
         save_toml(mechanism, path)
     elif suffix == ".urdf":
-        made = to_urdf(mechanism)
+        made = to_urdf(mechanism, polynomials=polynomials)
         if made.loops:
             message = (
                 f"URDF has no loops: '{mechanism.name}' would be read open. Save it as .toml or .xml, or "
@@ -76,20 +81,23 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
             raise ModelError(message, key="path", loops=made.loops)
         write_model(path, lambda: made.text)
     elif suffix == ".xml":
-        write_model(path, lambda: to_mjcf(mechanism))
+        write_model(path, lambda: to_mjcf(mechanism, polynomials=polynomials))
     else:
         raise invalid("path", "must end with .toml, .urdf or .xml", os.fspath(path))
 
 
-def to_urdf(mechanism: Mechanism, strict: bool = True) -> UrdfText:
+def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) -> UrdfText:
     """Return a mechanism as the text of a robot file; see `Mechanism.to_urdf`."""
     from scipy.spatial.transform import Rotation
 
     m = _checked(mechanism)
-    plan, root = _Plan(m, LOOP_TYPES), Element("robot", name=m.name)
+    plan, root = _Plan(m, LOOP_TYPES, _maps(polynomials)), Element("robot", name=m.name)
     _add(root, "link", name=GROUND)
     place, start, lost = {GROUND: np.zeros(3)}, dict[str, float](), plan.lost
-    mimics, joint_names = _mimics(m), Names(_urdf_name(c) for joint in m.joints for c in joint.components)
+    mimics, joint_names = (
+        _mimics(m, plan),
+        Names(_urdf_name(c) for joint in m.joints for c in joint.components),
+    )
     for spring in m.springs:
         lost.add(spring.name)
     for branch in plan.branches:
@@ -130,6 +138,8 @@ def to_urdf(mechanism: Mechanism, strict: bool = True) -> UrdfText:
             if component in mimics:
                 other, factor, offset = mimics[component]
                 _add(own, "mimic", joint=_urdf_name(other), multiplier=factor, offset=offset)
+                if component in plan.mapped:
+                    _note(own, plan.mapped[component].about)
             above, at = below, np.zeros(3)
         _urdf_link(root, branch.child, plan.inertia(branch), origin)
 
@@ -171,10 +181,11 @@ def to_urdf(mechanism: Mechanism, strict: bool = True) -> UrdfText:
     return UrdfText(_text(root), tuple(loops), gravity, start)  # type: ignore[arg-type]
 
 
-def to_mjcf(mechanism: Mechanism, strict: bool = True) -> str:
+def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) -> str:
     """Return a mechanism as the text of a robot file; see `Mechanism.to_mjcf`."""
     m = _checked(mechanism)
-    plan, root = _Plan(m, ("fixed", "spherical", "revolute")), Element("mujoco", model=m.name)
+    plan = _Plan(m, ("fixed", "spherical", "revolute"), _maps(polynomials))
+    root = Element("mujoco", model=m.name)
     _add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     _add(root, "option", gravity=m.gravity)
     made, origins = {GROUND: _add(root, "worldbody")}, {GROUND: np.zeros(3)}
@@ -198,14 +209,64 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
-    fixed: tuple[Any, ...] = (*mechanism._closed_contacts, *(d for d in mechanism.distances if d.fixed))
-    for part in fixed:
-        raise ModelError(
-            f"{mechanism._describe(part.name).capitalize()} is a constraint that the format cannot express. "
-            "Open the contact, or replace a fixed distance by a body with ball joints.",
-            name=part.name,
-        )
     return mechanism
+
+
+def _maps(polynomials: Any) -> tuple[PolynomialMap, ...]:
+    """Return one or several maps as a tuple."""
+    return tuple(instance("polynomials", p, PolynomialMap) for p in entries(polynomials))
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """Coordinate that a polynomial gives as a function of motors."""
+
+    map: PolynomialMap
+    place: int  # of its row
+    start: dict[str, float]  # values in the reference configuration
+
+    @property
+    def about(self) -> str:
+        """Return the text with the proved bound."""
+        p, k = self.map, self.place
+        units = p.units[len(p.rows) :]
+        ranges = zip(p.variables, p.limits, units, strict=True)
+        box = ", ".join(f"'{name}' from {a:g} to {b:g} {unit}" for name, (a, b), unit in ranges)
+        bound = f"{1.01 * p.error_bound[k] + 1e-14:.3g} {p.units[k]}"  # rounded upwards
+        return f"'{p.rows[k]}' for {box}: within {bound} of the closed loop"
+
+    def powers(self, degree_max: int, form: str) -> np.ndarray:
+        """Return the coefficients of powers of the motor's change, from zero, for its row's change."""
+        p, row = self.map, self.map.rows[self.place]
+        if len(p.variables) > 1 or p.degree > degree_max:
+            got = f"degree {p.degree} in {', '.join(p.variables)} for '{row}'"
+            remedy = f"Export them with `degree={degree_max}`"
+            remedy = "Use to_mjcf()" if len(p.variables) > 1 else remedy
+            raise ModelError(
+                f"`polynomials` must be in one motor and of degree {degree_max} or less for {form}, got "
+                f"{got}. {remedy}.",
+                key="polynomials",
+                name=row,
+            )
+        found, _ = p.powers(row, self.start[p.variables[0]])
+        found[0] -= self.start[row]
+        return np.pad(found, (0, degree_max + 1 - len(found)))
+
+    def ratios(self) -> tuple[dict[str, float], float]:
+        """Return the factors of the motors' changes, and the change of the row without them."""
+        p, row = self.map, self.map.rows[self.place]
+        if p.degree > 1:
+            raise ModelError(
+                f"`polynomials` must be of degree 1 for several motors, got degree {p.degree} for '{row}'. "
+                "Export them with `degree=1`.",
+                key="polynomials",
+                name=row,
+            )
+        middle = p.limits.mean(axis=1)
+        slopes = p.J(middle)[self.place]
+        change = np.array([self.start[name] for name in p.variables]) - middle
+        offset = float(p(middle)[self.place] + slopes @ change) - self.start[row]
+        return dict(zip(p.variables, slopes.tolist(), strict=True)), offset
 
 
 @dataclass(frozen=True)
@@ -247,15 +308,27 @@ class _Lost:
 class _Plan:
     """Tree and loops of a file, with the names in use and the properties that are lost."""
 
-    def __init__(self, m: Mechanism, closing: Iterable[str]) -> None:
+    def __init__(self, m: Mechanism, closing: Iterable[str], maps: tuple[PolynomialMap, ...]) -> None:
         self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *m._parts])
         bodies = {body.name: body for body in m.bodies}
         driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
-        wanted = {c.partition(".")[0] for c in m._given("coordinates") or ()}
+        start = {name: float(np.real(x)) for name, x in m._reference_values.items()}
+        rows = Counter(row for p in maps for row in p.rows)
+        for row, count in rows.items():
+            if count > 1:
+                message = (
+                    f"`polynomials` must have each joint once, got '{row}' {count} times. Leave one out."
+                )
+                raise ModelError(message, key="polynomials", name=row)
+        self.mapped = {row: _Mapped(p, k, start) for p in maps for k, row in enumerate(p.rows)}
+        followers = {c.partition(".")[0] for c in self.mapped}
+        motors = [name for p in maps for name in p.variables]
+        wanted = {c.partition(".")[0] for c in (*(m._given("coordinates") or ()), *motors)}
         stay = {
             j.name for j in m.joints if j.type not in closing or j.name in driven | wanted or _has_laws(j)
         }
-        kept = forest(sorted(m.joints, key=lambda j: (j.name not in m._coupled, j.name not in stay, j.dof)))
+        first = m._coupled | followers | {name.partition(".")[0] for name in motors}
+        kept = forest(sorted(m.joints, key=lambda j: (j.name not in first, j.name not in stay, j.dof)))
         self.branches = [
             _Branch(joint, parent, child, bodies[child])
             for joint, parent, child in m._model.tree._walk(m, kept)
@@ -271,6 +344,65 @@ class _Plan:
             else:
                 self.loops.append(_Loop(joint, joint.type, (one, two)))
         self.shares = Counter(branch.body.name for branch in self.branches)
+        self._replace_loops(motors)
+
+    def _replace_loops(self, motors: Sequence[str]) -> None:
+        """Leave out the loops whose joints are motors and joints that polynomials give.
+
+        Raise an error for polynomials of other rows, and for fixed distances and contacts that remain.
+        """
+        m, above = self.mechanism, {branch.child: branch for branch in self.branches}
+        joints = {c for j in m.joints if j.type not in ("spherical", "free") for c in j.components}
+        coupled = {c for terms in m._terms.values() for c, _ in terms}
+        for name in (*motors, *self.mapped):
+            if name not in joints or name in coupled & {*self.mapped}:
+                message = (
+                    f"`polynomials` must be between joints without couplings, got '{name}'. Export others."
+                )
+                raise ModelError(message, key="polynomials", name=name)
+
+        def above_of(body: str) -> set[str]:
+            found: set[str] = set()
+            while body != GROUND:
+                found |= {*above[body].joint.components}
+                body = above[body].parent
+            return found
+
+        def is_replaced(name: str, bodies: tuple[str, str]) -> bool:
+            loop = above_of(bodies[0]) ^ above_of(bodies[1])
+            left = sorted(loop - {*motors, *self.mapped})
+            if left and loop & {*self.mapped}:
+                raise ModelError(
+                    f"`polynomials` must have all joints of the loop that '{name}' closes, and "
+                    f"{', '.join(left)} {'are' if len(left) > 1 else 'is'} missing. Name them in `of`.",
+                    key="polynomials",
+                    names=tuple(left),
+                )
+            return bool(loop & {*self.mapped})
+
+        self.loops = [loop for loop in self.loops if not is_replaced(loop.joint.name, loop.bodies)]
+        fixed: list[Any] = [
+            d for d in m.distances if d.fixed and not is_replaced(d.name, tuple(m[p].body for p in d.points))
+        ]
+        for part in (*m._closed_contacts, *fixed):
+            raise ModelError(
+                f"{m._describe(part.name).capitalize()} is a constraint that the format cannot express. "
+                "Open the contact, or replace a fixed distance by a body with ball joints or `polynomials`.",
+                name=part.name,
+            )
+        for row, one in self.mapped.items():
+            x = np.array([one.start[name] for name in one.map.variables])
+            inside = ((one.map.limits[:, 0] <= x) & (x <= one.map.limits[:, 1])).all()
+            gap = abs(float(one.map(x)[one.place]) - one.start[row]) if inside else 0.0
+            if gap > one.map.error_bound[one.place] + BELONGS_ATOL:
+                raise ModelError(
+                    f"`polynomials` must be those of '{m.name}', and '{row}' in the reference configuration "
+                    f"differs by {gap:.2g}. Export them from this mechanism.",
+                    key="polynomials",
+                    name=row,
+                )
+        written = {c for branch in self.branches for c in branch.joint.components}
+        self.mapped = {row: one for row, one in self.mapped.items() if row in written}
 
     def inertia(self, branch: _Branch) -> tuple[float, np.ndarray, np.ndarray] | None:
         """Return mass, centre of mass and inertia of a body with its point masses, or of its share.
@@ -474,7 +606,7 @@ def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
     return {word: x for word, x in numbers.items() if x}
 
 
-def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
+def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
     """Return for each joint that follows another: its name, factor and offset."""
     values = m._reference_values
     made: dict[str, tuple[str, float, float]] = {}
@@ -488,6 +620,10 @@ def _mimics(m: Mechanism) -> dict[str, tuple[str, float, float]]:
         (one, r), (two, s) = pairs[0]
         factor = float(-s / r)
         made[one] = (two, factor, float(values[one] - factor * values[two]))
+    for row, mapped in plan.mapped.items():
+        motor = mapped.map.variables[0]
+        offset, factor = (float(x) for x in mapped.powers(1, "URDF"))
+        made[row] = (motor, factor, float(values[row]) + offset - factor * float(values[motor]))
     return made
 
 
@@ -596,6 +732,16 @@ def _mjcf_relations(
         else:
             add_tendon(name, terms)
             _add(equalities, "tendon", name=name, tendon1=name, polycoef=np.zeros(5))
+    for row, mapped in plan.mapped.items():
+        _note(equalities, mapped.about)
+        name = names.new(f"{row} of {' '.join(mapped.map.variables)}")
+        if len(mapped.map.variables) == 1:
+            pair = {"joint1": row, "joint2": mapped.map.variables[0]}
+            _add(equalities, "joint", name=name, **pair, polycoef=mapped.powers(4, "MJCF"))
+        else:
+            slopes, offset = mapped.ratios()
+            add_tendon(name, [(row, 1.0), *((motor, -slope) for motor, slope in slopes.items())])
+            _add(equalities, "tendon", name=name, tendon1=name, polycoef=(offset, 0, 0, 0, 0))
     for spring in m.springs:
         laws = {"stiffness": spring.stiffness, "damping": spring.damping, "springlength": [spring.rest] * 2}
         own = _add(tendons, "spatial", name=spring.name, **laws)
