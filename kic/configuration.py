@@ -196,6 +196,7 @@ class Configuration(Printable, Tabular, Animated):
         "inverse_kinematics": "Mechanism.at({tool: pose}, near=…)",
         "position": "value(of)",
         "euler": 'value("tool.euler_xyz")',
+        "kinetic_energy": "dynamics().kinetic_energy(qd)",
         "velocity": "coefficients(of).velocity(qd)",
         "acceleration": "coefficients(of).acceleration(qd, qdd)",
         "reaction_forces": "joint_forces(qd, qdd)",
@@ -522,32 +523,6 @@ class Configuration(Printable, Tabular, Animated):
                 if k:
                     U = U + k * (self.value(name) - rest) ** 2 / 2
         return U if self._ok is None else np.where(self._ok, U, np.nan)[()]
-
-    def kinetic_energy(self, qd: Any, *, wrt: str | Iterable[str] | None = None) -> np.ndarray:
-        """Return the kinetic energy ½ q̇ᵀ I* q̇ of the bodies.
-
-        Parameters
-        ----------
-        qd : (..., M) array_like
-            Rates of the coordinates.
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own.
-
-        Returns
-        -------
-        (...) ndarray
-
-        Raises
-        ------
-        InertiaError, SingularError, InputError
-            As `dynamics`; also for another shape.
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([0.0, 0.0]).kinetic_energy([1.0, 0.0]).round(4)
-        np.float64(1.3333)
-        """
-        return self.dynamics(wrt=wrt).kinetic_energy(qd)
 
     def _facts(self) -> Iterator[str]:
         yield from super()._facts()

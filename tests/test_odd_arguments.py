@@ -94,7 +94,7 @@ KNOWN = {
     ),
     "one coordinate twice": lambda: ARM.at().operational_space(["shoulder", "shoulder"]),
     "spline in no time": lambda: kic.trajectory.spline([[0.0], [1.0]], [0.0, 1e-200], degree=7),
-    "dates": lambda: ARM.at().kinetic_energy(np.array([np.datetime64("2020-01-01")], object)),
+    "dates": lambda: ARM.at().dynamics().kinetic_energy(np.array([np.datetime64("2020-01-01")], object)),
     "metrics in an array": lambda: BAR.sweep({"A": [1.0]}, np.ones((2, 2)), progress=False),
     "name in an array": lambda: kic.Body(np.ones(2)),
     "endless starts": lambda: BAR.assembly_modes({"A": 1.2}, starts=10**400),
