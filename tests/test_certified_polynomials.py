@@ -93,10 +93,11 @@ def test_wrong_coefficients_have_larger_bounds(monkeypatch) -> None:
         assert change <= bound[1] + 1e-4
         assert (bound[1] > 2e-4) == (change > 0)
     monkeypatch.setattr(certified_polynomials, "_CELLS_MAX", 4000)
-    with raises(kic.InputError, key="error_max"):
+    with raises(kic.InputError, key="limits"):
         problem.bounds(np.array([1e-4, 2e-4]))
 
 
+@pytest.mark.slow
 def test_boxes_with_singular_configurations_raise() -> None:
     """A dead centre inside, just outside, or at the end of a box is an error that says where."""
     m, wrt = kic.load("four-bar"), "D"
@@ -121,6 +122,16 @@ def test_pivots_that_vanish_within_the_box() -> None:
     p = m.export("actuation_map", of="A", wrt="D", near=m.at({"A": 1.2}), limits={"D": (2.2214, 2.5113)},
                  error_max=1e-3, to="polynomial")  # fmt: skip
     assert p.error_bound[0] <= 1e-3
+
+
+def test_linear_maps_of_two_motors() -> None:
+    """Maps that are linear but for rounding have bounds near it."""
+    m = kic.load("five-bar")
+    p = m.export(
+        "actuation_map", of=["A", "E"], limits={"A": (1.0, 1.4), "E": (1.4, 1.8)}, degree=1, to="polynomial"
+    )
+    assert p.error_bound.max() <= 1e-8
+    np.testing.assert_allclose(p.J([1.1, 1.5]), np.eye(2), atol=1e-12)
 
 
 @pytest.mark.slow

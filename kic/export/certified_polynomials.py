@@ -42,13 +42,14 @@ _TUBE_RADIUS = 1e-3
 # numbers of nodes by the number of coordinates, until coefficients fall below a share of the largest
 _NODES = {1: (17, 33, 65, 129, 257), 2: (9, 17, 33, 65), 3: (9, 17, 25)}
 _TAIL_RTOL = 1e-12
-# wanted ratio of a bound to the largest error at samples; the share of values covers rounding, and errors
-# that are smaller than a share of `error_max` are not resolved
-_MARGIN, _VALUE_SHARE, _ERROR_SHARE = 1.25, 2e-11, 0.01
+# wanted ratio of a bound to the largest error at samples; the share of values covers rounding
+_MARGIN, _VALUE_SHARE = 1.25, 2e-11
+# errors below these shares, of values and of `error_max`, are not resolved
+_SMALL_ERROR, _ERROR_SHARE = 1e-9, 0.01
 _SAMPLES = {1: 2001, 2: 161, 3: 41}
 _CELLS = {1: 16, 2: 8, 3: 4}  # along an axis at first
 _CELLS_MAX = 400_000
-_CHUNK_NUMBERS = 4_000_000  # of the nodes of a trace times cells
+_CHUNK_NUMBERS = 4_000_000  # of nodes of a trace, or coefficients, times cells
 _RETRACE_SHARE = 0.2  # of the first cells, below which pivots that vanish are replaced
 _SMALL_SHARE = 0.1  # of the tube, by which the state changes in cells that need no subdivision to be regular
 
@@ -95,7 +96,10 @@ def certified_polynomials(
             got=least,
         )
     c = np.where(total > n, 0, values)[(slice(None), *[slice(n + 1)] * M)]
-    goal = np.maximum(goal, _ERROR_SHARE * (least or 0.0))
+    floor = _SMALL_ERROR * size
+    if least is not None:
+        floor = np.minimum(least, np.maximum(floor, _ERROR_SHARE * least))
+    goal = np.maximum(goal, floor)
     bound, slope = _Problem(m, near, of, box, states, c, angular).bounds(goal)
     units = tuple(row_unit(m, row) for row in (*rows, *names))
     return PolynomialMap(m.name, rows, names, units, box.limits, c, bound, slope / w)
@@ -184,11 +188,11 @@ class _Polynomials:
     """Values and derivatives of polynomials at t, with the bounds of their rounding and on the box."""
 
     def __init__(self, coefficients: np.ndarray) -> None:
-        self.M = coefficients.ndim - 1
+        self.M, self.size = coefficients.ndim - 1, coefficients[0].size
         self._made: dict[tuple[int, ...], np.ndarray] = {(): coefficients}
         self._sums: dict[tuple[int, ...], np.ndarray] = {(): np.abs(coefficients)}
-        # Chebyshev polynomials by three terms have errors below k² units; sums and derivatives have less
-        self._share = 8 * self.M * max(coefficients.shape[1:]) ** 2 * EPS
+        # units of the recurrence, 3/2 k²; of the sum, one for each term; of each differentiation, 2 k
+        self._share = (self.size + 8 * self.M * max(coefficients.shape[1:]) ** 2) * EPS
 
     def at(self, t: np.ndarray, *axes: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a derivative (B, P) along some axes, and bounds (P,) of its errors."""
@@ -261,7 +265,8 @@ class _Problem:
         t = np.array(list(combinations(np.arange(h - 1, 1, 2 * h), repeat=M)))
         whole, slope, count = np.zeros(len(goal)), np.zeros((len(goal), M)), 0
         self.trace(np.zeros(M))
-        chunk = max(16, _CHUNK_NUMBERS // max(len(part.nodes) for part in (self.system, self.low, self.high)))
+        numbers = max(self.X.size, *(len(part.nodes) for part in (self.system, self.low, self.high)))
+        chunk = max(16, _CHUNK_NUMBERS // numbers)
         while len(t):
             count += len(t)
             found = [self._cells(t[k : k + chunk], h) for k in range(0, len(t), chunk)]
@@ -295,9 +300,9 @@ class _Problem:
         k = int((error / goal).max(axis=1).argmax())
         place = dict(zip(self.names, self.middle + self.half * t[k], strict=True))
         raise InputError(
-            f"`error_max` must be larger to be proved with {_CELLS_MAX} cells: the errors are below "
-            f"{error.max(axis=0).max():.2g}, and largest at {_shown(place)}. Reduce the box.",
-            key="error_max",
+            f"`limits` must be a smaller box to prove errors of {goal.min():.2g} with {_CELLS_MAX} cells: "
+            f"they are below {error.max():.2g}, and largest at {_shown(place)}. Reduce the box.",
+            key="limits",
             values=place,
         )
 
@@ -310,16 +315,13 @@ class _Problem:
             made.append(tuple(a.reshape(-1, *out.shape) for a in middle_and_radius(entries, len(middle))))
         return made  # type: ignore[return-value]
 
+    @np.errstate(all="ignore")
     def _cells(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
         """Return bounds of errors (B, P) and slopes (B, P, M) on cells t ± h; NaN where nothing is proved.
 
         Further results are True for cells with one closed state in the tube, and for those that are much
         smaller than the tube.
         """
-        with np.errstate(all="ignore"):
-            return self._enclosed(t, h)
-
-    def _enclosed(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
         x, x_error = self.X.at(t)
         slope, slope_error = self.X.tensor(t, 1)
         curve = h * self.X.bound(2).sum(axis=2) + slope_error  # of the slopes in the cell, (S, M)
