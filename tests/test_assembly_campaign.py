@@ -64,6 +64,37 @@ def test_arms_agree_with_ikdh() -> None:
     assert sum(compare_arm(rng, INPUTS) for _ in range(MECHANISMS)) >= 2 * MECHANISMS * INPUTS
 
 
+def compare_dyad(rng: np.random.Generator, inputs: int) -> int:
+    """Compare both places of the tip of a random five-bar with the intersections of two circles."""
+    at = hinges(rng, 5)
+    m, z = planar([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], at, ("J0", "J4")), at @ [1, 1j]
+    start, elbow, total = inputs_of(m), float(m.at().value("J1")), 0
+    for q in start + rng.uniform(-np.pi, np.pi, (inputs, 2)):
+        found = modes_of(m, q)
+        # J4 leads from its body to ground
+        B, D = (
+            z[0] + (z[1] - z[0]) * np.exp(1j * (q - start)[0]),
+            z[4] + (z[3] - z[4]) * np.exp(-1j * (q - start)[1]),
+        )
+        span, first, second = abs(D - B), abs(z[1] - z[2]), abs(z[3] - z[2])
+        along = (span**2 + first**2 - second**2) / (2 * span)
+        across = np.sqrt(complex(first**2 - along**2))
+        if abs(across.real) > 0:
+            turn = np.exp(1j * ((q - start)[0] + found.configuration.value("J1") - elbow))
+            tips = B + (z[2] - z[1]) * turn
+            expected = B + (D - B) / span * (along + np.array([1j, -1j]) * across)
+            assert np.abs(tips[:, None] - expected).min(axis=0).max() < 1e-9 * max(1.0, 1 / abs(across))
+        assert len(found) == found.completeness.real == (2 if abs(across.real) > 0 else 0)
+        assert found.completeness.evidence != "incomplete"
+        total += len(found)
+    return total
+
+
+def test_dyads_agree_with_two_circles() -> None:
+    rng = np.random.default_rng(31)
+    assert sum(compare_dyad(rng, 10 * INPUTS) for _ in range(MECHANISMS)) > 2 * MECHANISMS * INPUTS
+
+
 def hinges(rng: np.random.Generator, number: int) -> np.ndarray:
     return rng.uniform(-1, 1, size=(number, 2))
 
@@ -109,3 +140,8 @@ def compare_starts(make: Callable[[np.random.Generator], kic.Mechanism], seed: i
 @pytest.mark.parametrize("family", FAMILIES)
 def test_many_random_starts_find_no_more(family: str) -> None:
     assert sum(compare_starts(FAMILIES[family], seed, STARTS) for seed in range(MECHANISMS)) >= MECHANISMS
+
+
+def test_solutions_near_infinity_at_the_first_base() -> None:
+    """One of 16 solutions of this arm has such imaginary parts at the first base that loops lose it."""
+    assert compare_starts(FAMILIES["6R"], 5067, STARTS) >= 2

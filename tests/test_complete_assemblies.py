@@ -362,6 +362,18 @@ def test_two_elbows_near_the_limit_of_reach(gap: float) -> None:
     assert (beyond.completeness.lost, beyond.completeness.finite) == (0, 2)
 
 
+def test_the_condition_grows_towards_the_limit_of_reach() -> None:
+    """The determinant of the arm's Jacobian is the sine of its elbow."""
+    gap = 10.0 ** -np.arange(2.0, 9.0)
+    found = modes_of(TWO, {"tip.x": 2.0 - gap, "tip.y": 0.0})
+    slope = np.polyfit(np.log(np.sin(2 * np.arccos(1 - gap / 2))), np.log(found.condition[0]), 1)[0]
+    assert abs(slope + 1) < 1e-2
+    assert np.array_equal(found.singular, found.condition > 1e5)
+    assert "1/condition" in modes_of(TWO, {"tip.x": 1.0, "tip.y": 1.0}).summary().text()
+    missing = modes_of(TWO, {"tip.x": [1.0, 3.0], "tip.y": 0.0})
+    assert np.isnan(missing.condition[:, 1]).all()
+
+
 def near_singular(rng: np.random.Generator) -> tuple[kic.Mechanism, np.ndarray, np.ndarray]:
     """Return a random arm, a singular configuration between two others, and its direction of self-motion."""
     arm = arm_of_six(*rng.uniform(0.1, 1.0, (2, 6)), rng.uniform(-np.pi, np.pi, 6))

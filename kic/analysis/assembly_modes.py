@@ -102,9 +102,12 @@ class AssemblyModes(Printable):
         Number of starts.
     counts : (K, ...) int
         Number of starts that converged to each configuration.
+    condition : (K, ...) float
+        Condition of the Jacobian of the equations, scaled by lengths. Its reciprocal is the distance to
+        a singular matrix, as a share of the largest singular value.
     singular : (K, ...) bool
-        Configurations that the values barely determine: several solutions meet there, as at the limit of
-        reach, or some motion remains, as in an aligned wrist.
+        Configurations with a condition above 1e5, which the values barely determine: several solutions meet
+        there, as at the limit of reach, or some motion remains, as in an aligned wrist.
     continued : (K, ...) bool
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
@@ -127,14 +130,15 @@ class AssemblyModes(Printable):
         states: np.ndarray,
         starts: int,
         counts: np.ndarray,
-        singular: np.ndarray,
+        condition: np.ndarray,
         continued: np.ndarray | None = None,
         targets: BatchTargets | None = None,
         completeness: Completeness | None = None,
     ) -> None:
         ok = np.isfinite(states).all(axis=1).reshape(counts.shape)
         self.configuration = Configuration(model, counts.shape, states, None if ok.all() else ok, targets)
-        self.starts, self.counts, self.singular = starts, counts, singular
+        self.starts, self.counts, self.condition = starts, counts, condition
+        self.singular = condition > ISOLATED_CONDITION_MAX
         self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
         if completeness is not None:
             self.completeness = completeness
@@ -214,7 +218,8 @@ class AssemblyModes(Printable):
         if count > MODES_LISTED_MAX:
             body = model_of(c).description.bodies[-1].name  # the output body is usually described last
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
-        sheet.matrix("assembly modes", [str(k) for k in range(count)], self._names, c.phi)
+        table = np.concatenate([c.phi, 1 / self.condition[:, None]], axis=1)
+        sheet.matrix("assembly modes", [str(k) for k in range(count)], [*self._names, "1/condition"], table)
         return sheet
 
     @property
@@ -321,7 +326,7 @@ def find_assemblies(
             states,
             real.starts,
             real.counts,
-            real.singular,
+            real.condition,
             real.continued,
             completeness=getattr(real, "completeness", None),
         )
@@ -339,10 +344,15 @@ class _Solution:
     """Solution at one member of a batch."""
 
     state: np.ndarray  # (S,)
-    is_fixed: bool  # True if the values fix it well; only such solutions can be continued
+    condition: float  # of its rows
     count: int  # number of starts that converged to it
     origin: int = -1  # solution of the preceding member that it continues, -1 if unknown
     certified: bool = False  # by a complete search
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if the values fix it well; only such solutions can be continued."""
+        return self.condition <= ISOLATED_CONDITION_MAX
 
 
 class _AssemblySearch:
@@ -391,11 +401,12 @@ class _AssemblySearch:
         shape = (max(map(len, slots), default=0), len(self.members))
         states = np.full((*shape, self.model.tree.state_size), np.nan)
         counts = np.zeros(shape, dtype=np.intp)
-        singular, continued, certified = (np.zeros(shape, dtype=bool) for _ in range(3))
+        continued, certified = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        condition = np.full(shape, np.nan)
         for b, slot in enumerate(slots):
             for k, one in zip(slot, self.found[b], strict=True):
                 states[k, b], counts[k, b] = one.state, one.count
-                singular[k, b], continued[k, b] = not one.is_fixed, one.origin >= 0
+                condition[k, b], continued[k, b] = one.condition, one.origin >= 0
                 certified[k, b] = one.certified
         whole = (shape[0], *self.targets.batch)
         return AssemblyModes(
@@ -403,7 +414,7 @@ class _AssemblySearch:
             one_batch_axis(states),
             self.starts,
             counts.reshape(whole),
-            singular.reshape(whole),
+            condition.reshape(whole),
             continued.reshape(whole),
             BatchTargets(
                 self.targets.names,
@@ -530,23 +541,17 @@ class _AssemblySearch:
     ) -> list[_Solution]:
         """Return the distinct solutions among states (n, S) of a condition, the closest to the base first."""
         certified = np.zeros(len(states), dtype=bool) if certified is None else certified
-        is_fixed = condition <= ISOLATED_CONDITION_MAX
         tolerance = self._solution_tolerance(condition)
         remaining, found = self._by_distance(states), list[_Solution]()
         alone = self._alone(states)
         while remaining.size:
             first = remaining[0]
-            if alone[first]:
-                found.append(
-                    _Solution(states[first], bool(is_fixed[first]), 1, certified=bool(certified[first]))
-                )
-                remaining = remaining[1:]
-                continue
-            near = np.minimum(tolerance[remaining], tolerance[first])
-            alike = self._separation(states[remaining], states[first]) <= near
-            alike[0] = True
-            count, proved = int(alike.sum()), bool(certified[first])
-            found.append(_Solution(states[first], bool(is_fixed[first]), count, certified=proved))
+            alike = np.arange(len(remaining)) == 0
+            if not alone[first]:
+                near = np.minimum(tolerance[remaining], tolerance[first])
+                alike |= self._separation(states[remaining], states[first]) <= near
+            own = float(condition[first]), int(alike.sum())
+            found.append(_Solution(states[first], *own, certified=bool(certified[first])))
             remaining = remaining[~alike]
         return found
 
@@ -578,19 +583,19 @@ class _AssemblySearch:
         self.starts += len(steps)
         converged = np.flatnonzero([not why for why in outcome.reasons])
         states = outcome.states[converged]
-        is_fixed = self.closure.condition(states) <= ISOLATED_CONDITION_MAX
+        conditions = self.closure.condition(states)
         # keep the number of turns of the branch
         final = self._within(self._nearest_turns(states, states))
-        for end, fixed, n in zip(final, is_fixed.tolist(), converged, strict=True):
+        for end, condition, n in zip(final, conditions.tolist(), converged, strict=True):
             b, k, c = steps[n]
             if not np.isfinite(end).all():
                 continue
             own = self.found[c]
             distances = self._separation(np.array([x.state for x in own]).reshape(-1, len(end)), end)
             j = int(np.argmin(distances)) if distances.size else -1
-            if j < 0 or distances[j] > (SOLUTION_ATOL if fixed else SINGULAR_SOLUTION_ATOL):
+            if j < 0 or distances[j] > self._solution_tolerance(np.array(condition)):
                 j = len(own)
-                own.append(_Solution(end, fixed, 0))
+                own.append(_Solution(end, condition, 0))
             own[j].count += 1
             if self.parent[c] == b and k not in [x.origin for x in own]:
                 own[j].origin = k

@@ -59,6 +59,8 @@ TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 3_000, 12
 TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
 LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
+# loops in a row that lose paths and find nothing new, after which another base is chosen
+STUCK_LOOPS_MAX = 8
 
 # solutions are kept with the mechanism; one thread at a time adds to them
 _COLLECTING = threading.Lock()
@@ -477,8 +479,8 @@ class GenericSolutions:
         Distinct solutions at the parameters `base`.
     loops, clean, polygons : int
         Loops tracked; the last ones, without a lost path, that found nothing new; the polygons of these.
-    new : int
-        Number of solutions that the last loop found.
+    new, stuck : int
+        Number of solutions that the last loop found; of the last loops that lost paths and found none.
     moved, tracked : int
         Paths of polygons that ended in another solution than their start, and all that ended. Mirrored loops
         exchange conjugate solutions, which is no sign that they reach others.
@@ -497,7 +499,7 @@ class GenericSolutions:
         self.reference = reference
         self.states = np.zeros((0, len(reference)), complex)
         self.loops = self.clean = self.polygons = self.moved = self.tracked = self.lost = 0
-        self.hits = self.starts = self.new = 0
+        self.hits = self.starts = self.new = self.stuck = 0
         self.proven = proven_number(closure)
         self.trace_degree: int | None = None
 
@@ -565,10 +567,22 @@ class GenericSolutions:
             self.tracked += int(good.sum())
         self.lost += int((~good).sum())
         self.new = self.add(ends[good])
+        self.stuck = 0 if self.new or good.all() else self.stuck + 1
         if not self.new and good.all():
             self.clean += 1
             self.polygons += not mirrored
         self.start(STARTS // 2)
+        if self.stuck >= STUCK_LOOPS_MAX:
+            self.move_base()
+
+    def move_base(self) -> None:
+        """Continue the solutions to another base, because loops lose paths from those near infinity."""
+        base, self.stuck = self._detour(), 0
+        states, good = self._around([self.base, base], self.states, 0.3)
+        good &= ~self._meeting(states, good)
+        if good.any():
+            self.base, self.states = base, np.zeros((0, states.shape[1]), complex)
+            self.add(states[good])
 
     def _around(
         self, p: list[np.ndarray], states: np.ndarray, tightness: float
