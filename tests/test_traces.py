@@ -14,16 +14,16 @@ from benchmarks.trace import CALLS, traces
 # calls, files, changes of file
 BOUNDS = {
     "at": (12, 8, 9),
-    "coefficients": (16, 6, 9),
-    "coefficients(wrt)": (16, 6, 9),
-    "dynamics(wrt)": (14, 6, 9),
-    "inverse_dynamics": (10, 6, 6),
-    "forward_dynamics": (10, 6, 6),
-    "motion": (45, 10, 23),
+    "coefficients": (14, 6, 9),
+    "coefficients(wrt)": (14, 6, 9),
+    "dynamics(wrt)": (13, 6, 8),
+    "inverse_dynamics": (9, 5, 5),
+    "forward_dynamics": (9, 5, 5),
+    "motion": (44, 10, 23),
     "operational_space": (26, 8, 18),
     "resolve": (62, 13, 38),
-    "joint_forces": (65, 12, 35),
-    "linearize": (216, 20, 82),
+    "joint_forces": (63, 12, 35),
+    "linearize": (188, 17, 72),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),
 }
