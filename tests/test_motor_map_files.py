@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from raising import raises
 
 import kic
+from kic.cli.main import main
 
 PLATE = kic.load("four-bar")["coupler"].inertia
 # MuJoCo compares moments of inertia exactly, and that of a plate is the sum of the others
@@ -219,3 +221,56 @@ def test_maps_that_no_file_can_express(tmp_path) -> None:
     assert "to_mjcf" in str(caught.value)
     with raises(kic.ModelError, name="left rod"):
         m.to_mjcf()
+
+
+def test_sliders_follow_a_crank() -> None:
+    """A prismatic joint of the loop has a polynomial in its unit."""
+    m = kic.load("slider-crank")
+    rows = [j.name for j in m.joints if j.name != "shaft"]
+    p = m.export("actuation_map", of=rows, limits={"shaft": (0.6, 1.2)}, degree=4, to="polynomial")
+    text = m.to_mjcf(polynomials=p, strict=False)
+    kept = [k for k, row in enumerate(rows) if f'joint1="{row}"' in text]
+    assert "piston" in [rows[k] for k in kept]
+    # the joint that is cut has no constraint
+    own = replace(p, rows=tuple(rows[k] for k in kept), coefficients=p.coefficients[kept])
+    assert (followed(text, own, m) <= p.error_bound[kept] + 1e-14).all()
+
+
+def test_the_command_writes_maps(tmp_path) -> None:
+    """Tables, polynomials and robot files by one command; wrong options are explained."""
+    from click.testing import CliRunner
+
+    def run(*arguments: str) -> tuple[int, str]:
+        made = CliRunner().invoke(main, ["export", "four-bar", "--of", "B,D", *arguments])
+        return made.exit_code, made.output
+
+    box = ("--box", "A=40deg:60deg")
+    for name, option, more in (
+        ("map.csv", "--table", ("--points", "4")),
+        ("map.npz", "--table", ()),
+        ("map.json", "--polynomial", ("--error-max", "1e-5")),
+        ("bar.urdf", "--polynomial", ("--degree", "1")),
+    ):
+        code, output = run(option, str(tmp_path / name), *box, *more)
+        assert code == 0, output
+        assert (tmp_path / name).stat().st_size > 100
+    assert len((tmp_path / "map.csv").read_text().splitlines()) == 5
+    limits = {"A": tuple(np.deg2rad([40, 60]))}
+    known = BAR.export("actuation_map", of=ROWS, limits=limits, error_max=1e-5, to="polynomial")
+    saved = json.loads((tmp_path / "map.json").read_text())
+    np.testing.assert_allclose(saved["coefficients"], known.coefficients, atol=1e-12)
+    for arguments in (
+        (*box, "--degree", "2"),
+        ("--polynomial", "map.json", "--degree", "2"),
+        ("--polynomial", "map.json", "--degree", "2", "--box", "A=40deg"),
+        ("--polynomial", "map.json", "--degree", "2", "--box", "A=40deg:60m"),
+        ("--polynomial", "map.json", "--degree", "2", "--box", "F=1:2"),
+        ("--polynomial", "map.json", *box),
+        ("--polynomial", str(tmp_path / "bar.urdf"), "--degree", "2", *box),
+        ("--table", "map.csv", *box, "--degree", "2"),
+        ("--table", "map.csv", "--polynomial", "map.json", *box),
+    ):
+        code, output = run(*arguments)
+        assert code != 0
+        assert "Error" in output
+        assert "Traceback" not in output
