@@ -192,6 +192,25 @@ def test_intervals_hold_exact_results() -> None:
     np.testing.assert_allclose(wide.hi, [np.cos(0.1), np.cos(3.0), 1], atol=1e-14)
 
 
+def test_rounding_of_polynomials_is_bounded() -> None:
+    """Derivatives in double precision are within their bounds of those in extended precision."""
+    rng, chebyshev = np.random.default_rng(4), np.polynomial.chebyshev
+    c = rng.normal(size=(3, 30, 30)) / 1.3 ** np.add.outer(np.arange(30), np.arange(30))
+    t = np.concatenate([rng.uniform(-1, 1, (200, 2)), [[1, 1], [1, -1], [-1, 1 - 2**-20]]])
+    polynomials = certified_polynomials._Polynomials(c)
+    for order in range(4):
+        found, rounding = polynomials.at(t, order)
+        assert (np.abs(found) <= polynomials.bound(order)).all()
+        for place in np.ndindex(*[2] * order):
+            for k in range(3):
+                exact = c[k].astype(np.longdouble)
+                for axis in place:
+                    exact = chebyshev.chebder(exact, axis=axis)
+                known = chebyshev.chebval2d(*t.T.astype(np.longdouble), exact)
+                error = np.abs(found[(slice(None), k, *place)] - known).max()
+                assert error <= rounding[(k, *place)]
+
+
 def test_polynomials_as_data(tmp_path) -> None:
     """Powers and the saved file give the same values; arguments outside the box raise."""
     m = kic.load("four-bar")

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations_with_replacement as multisets
 from itertools import product as combinations
 from typing import Any
 
@@ -185,43 +184,33 @@ def _sampled(
 
 
 class _Polynomials:
-    """Values and derivatives of polynomials at t, with the bounds of their rounding and on the box."""
+    """Polynomials of t and their derivatives, with bounds of the rounding and on the box."""
 
     def __init__(self, coefficients: np.ndarray) -> None:
         self.M, self.size = coefficients.ndim - 1, coefficients[0].size
-        self._made: dict[tuple[int, ...], np.ndarray] = {(): coefficients}
-        self._sums: dict[tuple[int, ...], np.ndarray] = {(): np.abs(coefficients)}
+        # coefficients of all derivatives of an order, (P M^order, N, …), and sums of their sizes
+        self._orders = [(coefficients, np.abs(coefficients))]
         # units of the recurrence, 3/2 k²; of the sum, one for each term; of each differentiation, 2 k
         self._share = (self.size + 8 * self.M * max(coefficients.shape[1:]) ** 2) * EPS
 
-    def at(self, t: np.ndarray, *axes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a derivative (B, P) along some axes, and bounds (P,) of its errors."""
-        return evaluate(self._derived(axes), t), self._share * self.largest(*axes)
+    def _order(self, order: int) -> tuple[np.ndarray, np.ndarray]:
+        while len(self._orders) <= order:
+            c, sums = (
+                np.stack([derived(c, k) for k in range(self.M)], 1).reshape(-1, *c.shape[1:])
+                for c in self._orders[-1]
+            )
+            self._orders.append((c, sums))
+        return self._orders[order]
 
-    def largest(self, *axes: int) -> np.ndarray:
-        """Return bounds (P,) of a derivative on the box: Chebyshev polynomials are at most one."""
-        self._derived(axes)
-        return upward(self._sums[axes].reshape(len(self._sums[axes]), -1).sum(axis=1))
-
-    def _derived(self, axes: tuple[int, ...]) -> np.ndarray:
-        if axes not in self._made:
-            self._made[axes] = derived(self._derived(axes[:-1]), axes[-1])
-            self._sums[axes] = derived(self._sums[axes[:-1]], axes[-1])
-        return self._made[axes]
-
-    def tensor(self, t: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, t: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Return all derivatives (B, P, M, …) of an order, and bounds (P, M, …) of their errors."""
-        known = {axes: self.at(t, *axes) for axes in multisets(range(self.M), order)}
-        found = [known[tuple(sorted(axes))] for axes in combinations(range(self.M), repeat=order)]
-        shape = [self.M] * order
-        return tuple(  # type: ignore[return-value]
-            np.stack(part, -1).reshape(*part[0].shape, *shape) for part in zip(*found, strict=True)
-        )
+        found = evaluate(self._order(order)[0], t).reshape(len(t), -1, *[self.M] * order)
+        return found, self._share * self.bound(order)
 
     def bound(self, order: int) -> np.ndarray:
-        """Return bounds (P, M, …) of all derivatives of an order on the box."""
-        found = [self.largest(*sorted(axes)) for axes in combinations(range(self.M), repeat=order)]
-        return np.stack(found, -1).reshape(-1, *[self.M] * order)
+        """Return bounds (P, M, …) of the derivatives on the box: Chebyshev polynomials are at most one."""
+        sums = self._order(order)[1]
+        return upward(sums.reshape(len(sums), -1).sum(axis=1)).reshape(-1, *[self.M] * order)
 
 
 class _Problem:
@@ -322,8 +311,8 @@ class _Problem:
         Further results are True for cells with one closed state in the tube, and for those that are much
         smaller than the tube.
         """
-        x, x_error = self.X.at(t)
-        slope, slope_error = self.X.tensor(t, 1)
+        x, x_error = self.X.at(t, 0)
+        slope, slope_error = self.X.at(t, 1)
         curve = h * self.X.bound(2).sum(axis=2) + slope_error  # of the slopes in the cell, (S, M)
         reach = upward((np.abs(slope) + curve).sum(axis=2) * h + x_error)  # (B, S)
         # Krawczyk's test
@@ -365,7 +354,7 @@ class _Problem:
             for k in range(order):
                 scale = self.half.reshape(-1, *[1] * (order - 1 - k))
                 T, radius = T * scale, radius * scale
-            p, rounding = self.p.tensor(t, order)
+            p, rounding = self.p.at(t, order)
             radius = radius + rounding + 8 * EPS * (np.abs(T) + np.abs(p) + 1)
             error = T - p
             if order == 0:

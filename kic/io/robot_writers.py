@@ -235,37 +235,34 @@ class _Mapped:
         bound = f"{1.01 * p.error_bound[k] + 1e-14:.3g} {p.units[k]}"  # rounded upwards
         return f"'{p.rows[k]}' for {box}: within {bound} of the closed loop"
 
-    def powers(self, degree_max: int, form: str) -> np.ndarray:
-        """Return the coefficients of powers of the motor's change, from zero, for its row's change."""
-        p, row = self.map, self.map.rows[self.place]
-        if len(p.variables) > 1 or p.degree > degree_max:
-            got = f"degree {p.degree} in {', '.join(p.variables)} for '{row}'"
+    def _check(self, form: str, degree_max: int, motors_max: int = 1) -> None:
+        p = self.map
+        if p.degree > degree_max or len(p.variables) > motors_max:
             remedy = f"Export them with `degree={degree_max}`"
-            remedy = "Use to_mjcf()" if len(p.variables) > 1 else remedy
+            remedy = "Use to_mjcf()" if len(p.variables) > motors_max else remedy
             raise ModelError(
-                f"`polynomials` must be in one motor and of degree {degree_max} or less for {form}, got "
-                f"{got}. {remedy}.",
+                f"`polynomials` must be in {motors_max} motor{'s' * (motors_max > 1)} and of degree "
+                f"{degree_max} or less for {form}, got degree {p.degree} in {', '.join(p.variables)}. "
+                f"{remedy}.",
                 key="polynomials",
-                name=row,
+                name=p.rows[self.place],
             )
-        found, _ = p.powers(row, self.start[p.variables[0]])
+
+    def powers(self, form: str, degree_max: int) -> np.ndarray:
+        """Return the coefficients of powers of the motor's change, from zero, for its row's change."""
+        self._check(form, degree_max)
+        row = self.map.rows[self.place]
+        found, _ = self.map.powers(row, self.start[self.map.variables[0]])
         found[0] -= self.start[row]
         return np.pad(found, (0, degree_max + 1 - len(found)))
 
     def ratios(self) -> tuple[dict[str, float], float]:
         """Return the factors of the motors' changes, and the change of the row without them."""
-        p, row = self.map, self.map.rows[self.place]
-        if p.degree > 1:
-            raise ModelError(
-                f"`polynomials` must be of degree 1 for several motors, got degree {p.degree} for '{row}'. "
-                "Export them with `degree=1`.",
-                key="polynomials",
-                name=row,
-            )
-        middle = p.limits.mean(axis=1)
+        self._check("fixed tendons", 1, len(self.map.variables))
+        p, middle = self.map, self.map.limits.mean(axis=1)
         slopes = p.J(middle)[self.place]
         change = np.array([self.start[name] for name in p.variables]) - middle
-        offset = float(p(middle)[self.place] + slopes @ change) - self.start[row]
+        offset = float(p(middle)[self.place] + slopes @ change) - self.start[p.rows[self.place]]
         return dict(zip(p.variables, slopes.tolist(), strict=True)), offset
 
 
@@ -622,7 +619,7 @@ def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
         made[one] = (two, factor, float(values[one] - factor * values[two]))
     for row, mapped in plan.mapped.items():
         motor = mapped.map.variables[0]
-        offset, factor = (float(x) for x in mapped.powers(1, "URDF"))
+        offset, factor = (float(x) for x in mapped.powers("URDF", 1))
         made[row] = (motor, factor, float(values[row]) + offset - factor * float(values[motor]))
     return made
 
@@ -737,7 +734,7 @@ def _mjcf_relations(
         name = names.new(f"{row} of {' '.join(mapped.map.variables)}")
         if len(mapped.map.variables) == 1:
             pair = {"joint1": row, "joint2": mapped.map.variables[0]}
-            _add(equalities, "joint", name=name, **pair, polycoef=mapped.powers(4, "MJCF"))
+            _add(equalities, "joint", name=name, **pair, polycoef=mapped.powers("MJCF", 4))
         else:
             slopes, offset = mapped.ratios()
             add_tendon(name, [(row, 1.0), *((motor, -slope) for motor, slope in slopes.items())])
