@@ -132,3 +132,18 @@ def test_windows_close_with_one_dof(windows: int) -> None:
     for k in range(1, windows + 1):
         tops = [c.pose(name).apply(m[f"B{k}"].at) for name in (f"coupler{k}", f"rocker{k}")]
         assert np.abs(tops[0] - tops[1]).max() < 1e-12
+
+
+@pytest.mark.slow
+def test_optimal_motions_agree() -> None:
+    """Exported derivatives, those of CasADi and closure equations lead to one motion of the five-bar."""
+    pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
+    from benchmarks import optimal_motions
+
+    found = [
+        optimal_motions.solve("five-bar", road) for road in ("derivatives=2", "chords", "closure equations")
+    ]
+    assert {status for *_, status in found} == {"Solve_Succeeded"}
+    costs = [cost for _, _, cost, _ in found]
+    assert np.ptp(costs) <= 1e-6 * costs[0]  # the tolerance of IPOPT is 1e-8, and its scaling unknown
+    assert found[0][0] <= found[2][0]  # iterations with the exact Hessian of fewer variables

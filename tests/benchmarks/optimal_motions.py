@@ -1,8 +1,8 @@
 """Least-effort motions of closed mechanisms by IPOPT: `python -m tests.benchmarks.optimal_motions`.
 
-Loops are closed inside exported functions, which CasADi differentiates exactly, or by closure equations among
-the constraints, or efforts have finite differences only. Motions have intervals of constant acceleration.
-Times are processor times of the solver, without its construction.
+Loops are closed inside exported functions. The solver takes their exported derivatives, CasADi differentiates
+them exactly, or efforts have finite differences only. Or closure equations are among the constraints. Motions
+have intervals of constant acceleration. Times are processor times of the solver, without its construction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kic import trajectory
 INTERVALS, DURATION, LIMIT_S = 20, 0.3, 60.0
 # end of the motion by its change from the start; the motion starts at the reference configuration
 CASES = {"five-bar": [-0.3217, 0.4292], "gough-stewart": [0.05, -0.05, 0.025, 0.04, -0.03, 0.015]}
-ROADS = ("chords", "Newton steps", "fast_newton", "closure equations", "finite differences")
+ROADS = ("derivatives=2", "chords", "Newton steps", "fast_newton", "closure equations", "finite differences")
 QUIET = {
     "ipopt.print_level": 0,
     "print_time": False,
@@ -48,6 +48,31 @@ def efforts(m: kic.Mechanism, road: str) -> tuple[Any, int]:
     return casadi.Function("efforts", motion, [f(*motion, near)[0]], options if differences else {}), 0
 
 
+def derivatives(m: kic.Mechanism, x: Any, motion: Any, scale: float, constraints: int) -> dict[str, Any]:
+    """Return the gradient and the Hessian of scale Σ TᵀT by x, in which motions (q, q̇, q̈) are linear."""
+    f = m.export("inverse_dynamics", to="casadi", close=True, derivatives=2)
+    q, qd, qdd, weights = (casadi.SX.sym(name, len(m.coordinates)) for name in ("q", "qd", "qdd", "weights"))
+    r, one = f(q=q, qd=qd, qdd=qdd, weights=weights, near=m.at().state), casadi.vertcat(q, qd, qdd)
+    T, J = r["effort"], casadi.horzcat(*(r[f"effort_d_{name}"] for name in ("q", "qd", "qdd")))
+    second = J.T @ J + casadi.substitute(r["hessian"], weights, T)  # of the weighted sum, with T as weights
+    gradient = casadi.Function("gradient", [one], [2 * J.T @ T])
+    hessian = casadi.Function("hessian", [one], [2 * second], {"cse": True})
+    cost, along = casadi.Function("cost", [one], [casadi.sumsqr(T)]), casadi.Function("along", [x], [motion])
+    slope = casadi.jacobian(casadi.vec(motion), casadi.vec(x))
+    A, count = casadi.Function("slope", [x], [slope])(0), motion.shape[1]
+    v, p, of_cost, others = (
+        casadi.MX.sym(*a) for a in (("v", x.numel()), ("p", 0), ("f",), ("g", constraints))
+    )
+    now = along(casadi.reshape(v, *x.shape))
+    blocks = casadi.horzsplit(hessian.map(count)(now), one.numel())
+    value, first = casadi.sum2(cost.map(count)(now)), A.T @ casadi.vec(gradient.map(count)(now))
+    whole = casadi.triu(of_cost * scale * (A.T @ casadi.diagcat(*blocks) @ A))  # constraints are linear
+    return {
+        "grad_f": casadi.Function("grad_f", [v, p], [scale * value, scale * first]),
+        "hess_lag": casadi.Function("hess_lag", [v, p, of_cost, others], [whole]),
+    }
+
+
 def solve(name: str, road: str) -> tuple[int, float, float, str]:
     """Return the number of iterations, the time, the cost and the status."""
     m = kic.load(name)
@@ -74,6 +99,8 @@ def solve(name: str, road: str) -> tuple[int, float, float, str]:
         np.concatenate([np.where(np.isinf(low), np.inf, low).ravel(), free]),
     )
     options = {"ipopt.hessian_approximation": "limited-memory"} if road == "finite differences" else {}
+    if road == "derivatives=2":
+        options = derivatives(m, x, casadi.vertcat(*motion), h * DURATION, constraints.numel())
     nlp = {"x": variables, "f": h * DURATION * casadi.sumsqr(T), "g": constraints}
     solver = casadi.nlpsol("solver", "ipopt", nlp, {**QUIET, **options})
     begun = time.process_time()
