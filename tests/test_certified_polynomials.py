@@ -156,11 +156,13 @@ def test_intervals_hold_exact_results() -> None:
             "+": x + y, "-": x - y, "*": x * y, "/": x / y, "square": x * x, "neg": -x, "less": 2.0 - x,
             "cos": intervals.Functions.cos(x), "sin": intervals.Functions.sin(x),
             "sqrt": intervals.Functions.sqrt(x), "atan2": intervals.Functions.arctan2(x, y),
-            "over": 1.0 / x,
+            "over": 1.0 / x, "abs": intervals.Functions.abs(x),
+            "min": intervals.Functions.minimum(x, y), "max": intervals.Functions.maximum(x, 0.5),
         }  # fmt: skip
     exact: dict[str, Any] = {
         "+": lambda p, q: p + q, "-": lambda p, q: p - q, "*": lambda p, q: p * q, "/": lambda p, q: p / q,
         "square": lambda p, q: p * p, "neg": lambda p, q: -p, "less": lambda p, q: 2 - p,
+        "abs": lambda p, q: abs(p), "min": min, "max": lambda p, q: max(p, Fraction(1, 2)),
         "over": lambda p, q: 1 / p, "cos": lambda p, q: mpmath.cos(p), "sin": lambda p, q: mpmath.sin(p),
         "sqrt": lambda p, q: mpmath.sqrt(p), "atan2": lambda p, q: mpmath.atan2(p, q),
     }  # fmt: skip
@@ -174,7 +176,19 @@ def test_intervals_hold_exact_results() -> None:
                     lo, hi = found[name].lo[k], found[name].hi[k]
                     if not np.isfinite([lo, hi]).all():
                         continue
-                    rational = name in ("+", "-", "*", "/", "square", "neg", "less", "over")
+                    rational = name in (
+                        "+",
+                        "-",
+                        "*",
+                        "/",
+                        "square",
+                        "neg",
+                        "less",
+                        "over",
+                        "abs",
+                        "min",
+                        "max",
+                    )
                     z = f(*(map(Fraction, (p, q)) if rational else map(mpmath.mpf, (p, q))))
                     low, high = (Fraction(lo), Fraction(hi)) if rational else (lo, hi)
                     turn = 2 * mpmath.pi if name == "atan2" else 0  # of angles that pass half a turn

@@ -112,7 +112,7 @@ def _wave(x: Interval, f: Any, peak: float) -> Interval:
 
 
 class Functions:
-    """Functions of intervals for `Trace.run`; those of the guard are not needed."""
+    """Functions of intervals for `Trace.run`."""
 
     @staticmethod
     def cos(x: Interval) -> Interval:
@@ -142,8 +142,18 @@ class Functions:
         )
 
     @staticmethod
-    def abs(x: Any) -> Any:
-        """Return the interval, because only the guard has absolute values."""
-        return x
+    def abs(x: Interval) -> Interval:
+        """Return the absolute value."""
+        return Interval(np.maximum(np.maximum(x.lo, -x.hi), 0.0), np.maximum(-x.lo, x.hi))
 
-    minimum = maximum = staticmethod(lambda a, b: a)
+    @staticmethod
+    def minimum(a: Any, b: Any) -> Interval:
+        """Return the smaller one."""
+        a, b = _interval(a), _interval(b)
+        return Interval(np.minimum(a.lo, b.lo), np.minimum(a.hi, b.hi))
+
+    @staticmethod
+    def maximum(a: Any, b: Any) -> Interval:
+        """Return the larger one."""
+        a, b = _interval(a), _interval(b)
+        return Interval(np.maximum(a.lo, b.lo), np.maximum(a.hi, b.hi))
