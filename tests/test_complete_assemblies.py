@@ -374,6 +374,33 @@ def test_the_condition_grows_towards_the_limit_of_reach() -> None:
     assert np.isnan(missing.condition[:, 1]).all()
 
 
+def test_parts_of_positive_dimension() -> None:
+    """Aligned axes of a wrist turn against each other, and a folded arm turns about its shoulder."""
+    arm = loaded("puma560")
+    q = np.array([0.3, 0.5, -2.2, 0.7, 0.0, -0.4])
+    found = modes_of(arm, {"link6": arm.at(q).pose("link6")})
+    assert (len(found), found.completeness.moving, found.completeness.finite) == (8, 2, 8)
+    assert "2 paths end on parts of positive dimension" in found.completeness.statement
+    phi = found.configuration.phi[found.singular]
+    assert np.abs(np.sin(phi[:, 4])).max() < 1e-7
+    total = np.exp(1j * (phi[:, 3] + phi[:, 5]))
+    own = np.abs(np.exp(1j * phi[:, :3]) - np.exp(1j * q[:3])).max(axis=1) < 1e-7
+    assert own.any()
+    assert np.abs(total[own] - np.exp(0.3j)).max() < 1e-7
+    folded = modes_of(TWO, {"tip.x": 0.0, "tip.y": 0.0})
+    assert folded.completeness.moving == 2
+    assert folded.singular.all()
+    assert len(folded)
+    # at the limit of reach, one solution of multiplicity 2 does not move
+    row = modes_of(TWO, {"tip.x": [2.0, 0.0, 1.0], "tip.y": 0.0})
+    assert row.completeness.moving.tolist() == [0, 2, 0]
+    for edge in (
+        modes_of(TWO, {"tip.x": 2.0, "tip.y": 0.0}),
+        modes_of(kic.linkages.four_bar(1, 0.5, 1, 0.5), 0.0),
+    ):
+        assert (edge.completeness.moving, edge.counts.tolist()) == (0, [2])
+
+
 def near_singular(rng: np.random.Generator) -> tuple[kic.Mechanism, np.ndarray, np.ndarray]:
     """Return a random arm, a singular configuration between two others, and its direction of self-motion."""
     arm = arm_of_six(*rng.uniform(0.1, 1.0, (2, 6)), rng.uniform(-np.pi, np.pi, 6))

@@ -62,6 +62,9 @@ class Completeness:
     finite, infinite, lost : (...) int
         Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
         and of paths that could not be completed, or end near real solutions too close to be separated.
+    moving : (...) int
+        Number of the finite ones that lie on parts of positive dimension, where a motion remains while the
+        values stand still. A real configuration on such a part stands for all of it.
     real : (...) int
         Number of distinct real solutions for each target, before limits apply.
     certified : (K, ...) bool
@@ -80,6 +83,7 @@ class Completeness:
     finite: np.ndarray
     infinite: np.ndarray
     lost: np.ndarray
+    moving: np.ndarray
     real: np.ndarray
     certified: np.ndarray
     loops: int
@@ -701,14 +705,19 @@ class _CompleteSearch(_AssemblySearch):
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)
         good = np.array([not why for why in failures], dtype=bool)
-        close = [bool(why) and "wrong way" not in why for why in failures]
+        close = [
+            bool(w) and "wrong way" not in w and not m
+            for w, m in zip(failures, self.paths.moving, strict=True)
+        ]
         self.unsolved = np.bincount(self.paths.owner[close], minlength=len(feasible))
         if any(close) and not self.reason:
             self.reason = f"{sum(close)} paths end near real solutions that are too close to be separated"
         # half turns of universal joints change signs of columns: these have the condition and the certificate
         times = 2 ** len(generic.tracker.flips)
         first = states[: len(states) // times]
-        condition = np.tile(self.closure.condition(first), times)[good]
+        condition = np.tile(self.closure.condition(first), times)
+        good &= ~self.paths.moving | (condition > ISOLATED_CONDITION_MAX)
+        condition = condition[good]
         certified = np.tile(certified_solutions(self.closure, first, own[: len(first)]), times)[good]
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
@@ -784,6 +793,12 @@ class _CompleteSearch(_AssemblySearch):
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
             reason = "a neighbour in the batch led to a solution that no path found"
         evidence, statement = generic.statement(reason)
+        if paths.on_parts.any():
+            statement += (
+                f". {paths.on_parts.sum()} paths end on parts of positive dimension: a motion remains"
+            )
+        moving = np.zeros(len(self.members), dtype=np.intp)
+        moving[self.feasible] = paths.on_parts
         finite, infinite, lost = numbers.reshape(3, *batch)
         return Completeness(
             evidence,
@@ -792,6 +807,7 @@ class _CompleteSearch(_AssemblySearch):
             finite,
             infinite,
             lost,
+            moving.reshape(batch),
             self.real.reshape(batch),
             certified.reshape(len(certified), *batch),
             generic.clean,

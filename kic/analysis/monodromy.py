@@ -50,6 +50,8 @@ ENDGAME_RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
 CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
 # error of an estimate of two close solutions as a share of their halved difference; steps that refine it
 PAIR_RTOL, REFINING_STEPS = 0.1, 3
+# step along a part of positive dimension (rad, lengths)
+PART_STEP = 1e-3
 # ways to given values that are tried: the straight one, and detours
 ATTEMPTS = 8
 # solutions for whose loops more corners are worth their time
@@ -274,13 +276,16 @@ class Tracker:
         values = self.closure.rows(states)[0]
         return np.linalg.norm(self.parameters.residual(p, values)[0], axis=1)
 
-    def refined(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return states (B, S) after Newton steps to parameters p (B, n)."""
+    def refined(self, states: np.ndarray, p: np.ndarray, rcond: float = 1e-15) -> np.ndarray:
+        """Return states (B, S) after Newton steps to parameters p (B, n).
+
+        Singular values below the share `rcond` of the largest are zero.
+        """
         for _ in range(REFINING_STEPS):
             values, G = self.closure.rows(states)
             left, slope = self.parameters.residual(p, values)
             G[~np.isfinite(G).all(axis=(1, 2))] = 0
-            states = self.moved(states, -(np.linalg.pinv(G) @ (left / slope)[..., None])[..., 0])
+            states = self.moved(states, -(np.linalg.pinv(G, rcond=rcond) @ (left / slope)[..., None])[..., 0])
         return states
 
     def _far(self, states: np.ndarray) -> np.ndarray:
@@ -460,6 +465,10 @@ class Ends:
         Number of paths that end in finite solutions, at infinity, and before their end.
     off : float
         Smallest imaginary part where a path was lost: of its largest coordinate (rad, lengths).
+    moving : (n,) bool
+        True for states near parts of positive dimension. They are real parts of complex states.
+    on_parts : (B,) int
+        Number of paths that end on parts of positive dimension.
     """
 
     states: np.ndarray
@@ -468,6 +477,8 @@ class Ends:
     infinite: np.ndarray
     lost: np.ndarray
     off: float
+    moving: np.ndarray
+    on_parts: np.ndarray
 
 
 class GenericSolutions:
@@ -740,12 +751,14 @@ class GenericSolutions:
             members = np.flatnonzero((share == 0).any(axis=1))
         finite = share == 1
         owner, k = np.nonzero(finite)
-        off = tracker.imaginary(ends[finite])
-        real = off < REAL_ATOL
-        near = np.flatnonzero(~real & (off < SINGULAR_REAL_ATOL))  # singular ends are less accurate
-        near = near[~tracker.is_regular(ends[finite][near])]
+        off, singular = tracker.imaginary(ends[finite]), np.flatnonzero(~tracker.is_regular(ends[finite]))
+        real, moving = off < REAL_ATOL, np.zeros(len(owner), dtype=bool)
+        moving[singular] = self._moves(ends[finite][singular], target[owner[singular]])
+        near = singular[(off[singular] >= REAL_ATOL) & (off[singular] < SINGULAR_REAL_ATOL)]  # less accurate
         real[near] = self._solves(ends[finite][near].real.astype(complex), target[owner[near]])
-        owner, k = owner[real], k[real]
+        on_parts = np.bincount(owner[moving], minlength=number)
+        kept = real | moving
+        owner, k, moving = owner[kept], k[kept], moving[kept]
         times = 2 ** len(tracker.flips)
         goal = tracker.closure.goal(values)[owner]
         return Ends(
@@ -755,6 +768,8 @@ class GenericSolutions:
             times * (share < 0).sum(axis=1),
             times * (share == 0).sum(axis=1),
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
+            np.tile(moving, times),
+            times * on_parts,
         )
 
     def _filled(
@@ -913,6 +928,19 @@ class GenericSolutions:
         root *= np.where((root.conj() * halves[0, b, largest]).real < 0, -1, 1)
         halves = products / np.where(root == 0, 1, root)[:, None]
         return sums / (ENDGAME_CORNERS * np.maximum(turns, 1))[:, None], halves, turns
+
+    def _moves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return a mask of singular states (B, S) that can move while parameters (B, n) stand still.
+
+        Near an isolated solution of higher multiplicity, the residual grows with the square of a step.
+        """
+        if not len(states):
+            return np.zeros(0, dtype=bool)
+        null = np.linalg.svd(self.tracker.closure.rows(states)[1])[2][:, -1].conj()
+        trial = self.tracker.moved(states, PART_STEP * null)
+        trial = self.tracker.refined(trial, p, PART_STEP**2)
+        apart = np.abs(trial - states).max(axis=1)
+        return self._solves(trial, p) & (apart > PART_STEP / 100)
 
     def _solves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return a mask of states (B, S) that satisfy the equations at parameters (B, n) to rounding."""
