@@ -24,7 +24,7 @@ import kic
 
 pytestmark = pytest.mark.slow
 
-# mechanisms, inputs of each, and random starts; the campaign before a release has 50, 20, 4096
+# mechanisms, inputs of each, and random starts; the campaign before a release has 100, 10, 4096
 MECHANISMS, INPUTS, STARTS = 3, 4, 1024
 
 
