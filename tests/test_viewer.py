@@ -21,6 +21,7 @@ import kic
 from kic.cli.main import main
 from kic.configuration import model_of
 from kic.description.units import row_unit
+from kic.numerics.rotations import quaternion_from_vector
 from kic.report.ranges import there_and_back
 from kic.viewer.session import Session
 from kic.viewer.solids import SolidScene, displacements
@@ -195,6 +196,19 @@ def test_spins_of_rods_rest() -> None:
     assert session.move({"A": 0.0})
     assert session.configuration.state == pytest.approx(spinning.at().state, abs=1e-9)
     assert model_of(session.configuration).description == spinning
+    # points that were placed before a turn of ±90° about the rod are in line with it, and hold nothing
+    tree, turning = spinning._model.tree, c.pose("crank").rotation.inv()
+    for angle in (np.pi / 2, -np.pi / 2):
+        line = np.subtract(*(c.pose("rod").apply(joint.at) for joint in joints[2:0:-1]))
+        turned = Rotation.from_rotvec(angle * line / np.linalg.norm(line)) * c.pose("rod").rotation
+        state = c.state
+        state[tree.ball_slices[0][1]] = quaternion_from_vector((turning * turned).as_rotvec()[None])[0]
+        session.configuration = kic.Configuration(spinning._model, (), state[None])
+        assert closure(session.configuration) < 1e-12
+        for A in (0.3, -0.3):
+            assert session.move({"A": A}), session.message
+        assert session.configuration.state == pytest.approx(state, abs=1e-9)
+    assert session.move({"A": 0.0})
     modes = session.modes()
     assert modes.value("A") == pytest.approx(np.zeros(len(modes)))
     assert np.ptp(modes.value("B")) > 0.1

@@ -19,6 +19,7 @@ from kic.kinematics.queries import Layout
 from kic.kinematics.state import integrate
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
+    REAL,
     as_array,
     broadcast_batches,
     map_valid_members,
@@ -194,7 +195,7 @@ class RedundancyResolution(Printable):
         return sheet
 
 
-_ndarray, _REAL = np.ndarray, np.dtype(np.float64)
+_ndarray = np.ndarray
 # entries of the arguments of the kernel
 _REQUEST, _MOTION = 1, 5
 
@@ -368,7 +369,7 @@ class RedundancyEvaluator(TaskEvaluator):
             if len(matrix) != len(T):
                 message = f"`criterion` must have {len(T)} members, one for each state, got {len(matrix)}."
                 raise InputError(message, key="criterion", got=len(matrix), batch=self.weighting.batch)
-        if T.dtype != _REAL:
+        if T.dtype != REAL:
             matrix, damping = matrix.astype(T.dtype), damping.astype(T.dtype)
         motion = np.empty((len(T), self._motions.width), T.dtype)
         scratch, pivots = np.empty(self._scratch, T.dtype), np.empty((len(T), 2))

@@ -260,7 +260,7 @@ class Simulation(Printable, Tabular, Animated):
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return values over time (T, ...) of a coordinate, point, joint, distance or one of their rows."""
-        return self.configuration.value(names_of(name, "name") and name)
+        return self.configuration.value(name if isinstance(name, str) else names_of(name, "name", 1))
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         m, made = self.mechanism, []

@@ -38,6 +38,8 @@ _LOST_MIN = 0.01
 _MODE_STARTS = 32
 # name of distances that hold drivers without values
 _HELD = "viewer's held"
+# ratio of these distances to the length of their arms at 45° and 135°; at 0° and 180° they hold nothing
+_HELD_MIN, _HELD_MAX = 0.765, 1.848
 # names of the parts of a load
 _LOAD_POINT, _LOAD_FORCE, _LOAD_MOMENT = "viewer's load", "viewer's force", "viewer's moment"
 
@@ -122,6 +124,10 @@ class Session:
         m, held = self._holding()
         near, inputs = _of(m, self.configuration), self._inputs(wanted)
         rest = {name: near.value(name) for name in held.values()}
+        arm = self.mechanism._model.length
+        if not all(_HELD_MIN * arm <= x <= _HELD_MAX * arm for x in rest.values()):
+            self._held = ()  # the parts turned: place the points anew
+            return self._solved(wanted)
         return m, near, {name: x for name, x in inputs.items() if name not in held} | rest
 
     def _holding(self) -> tuple[Mechanism, dict[str, str]]:
