@@ -247,9 +247,9 @@ def closed_state(
     left, worst = residuals.worst(made.state)
     if not left <= ROUNDED_RTOL:
         message = (
-            f"loop '{worst}' does not close: {left:.2g} of a length of {residuals.length:.3g} remains, from "
-            "the described configuration and sampled starts. Correct its frames, or give `near=` closer to "
-            "a closed configuration."
+            f"loop '{worst}' does not close: the smallest gap from the described configuration and sampled "
+            f"starts is {left:.2g} of the characteristic length {residuals.length:.3g}. Correct its frames, "
+            "or give `near` closer to a closed configuration."
         )
         raise ModelError(message, loop=worst, residual=left)
     if opening > EXACT_RTOL:
@@ -265,7 +265,7 @@ def closed_state(
     if need:
         made.tolerance = TOLERANCE_FACTOR * need
         made.remarks.append(
-            f"the loops are inconsistent by {need:.1g} of a length of {residuals.length:.3g}, most at "
+            f"the loops are inconsistent by {need:.1g} of the length {residuals.length:.3g}, most at "
             f"'{worst}'; `closure_tolerance` was set to {made.tolerance:.1g}."
         )
     return made

@@ -1796,7 +1796,8 @@ class Configuration(Printable, Tabular, Animated):
         inputs : str or list of str, optional
             Names of motors (voltage, or torque of a plain source), of coordinates or other single rows, such
             as actuators (effort), or of forces and moments of the model ("push", or "push.x" alone; eq
-            2-227). By default all motors if they count, otherwise the efforts at all coordinates.
+            2-227). By default all motors if they are included (see `motors`), otherwise the
+            efforts at all coordinates.
         outputs : str or list of str, optional
             Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
             are rates already), and "M.current" for the current of motor M. By default the coordinates.

@@ -278,7 +278,7 @@ def _derivative(label: str, design: Callable[[], Mechanism], of: Callable[[Mecha
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(
-            f"Sensitivity to {label}: `of` returned real numbers. It dropped the derivative, or does "
+            f"Sensitivity to {label}: `of` returned real numbers. It drops the derivative, or does "
             "not use the mechanism it is given. np.abs, np.linalg.norm, np.hypot, np.arctan2 and .real drop "
             "imaginary parts: write norms as np.sqrt(v @ v).",
             key="of",

@@ -222,7 +222,7 @@ class TwoLink(PlanarChain):
         -------
         (2, ..., 2) ndarray
             Angles in (−π, π]: the branch with theta2 ≥ 0, then its mirror image. The branches are equal on a
-            workspace boundary, to which positions within rounding of it count.
+            workspace boundary; positions within rounding of it count as on it.
 
         Raises
         ------

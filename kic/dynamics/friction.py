@@ -147,7 +147,7 @@ class ContactForceCheck:
 
 
 def contact_force_check(contacts: Iterable[Contact]) -> ContactForceCheck:
-    """Return the check of some contacts."""
+    """Return the check of the forces in contacts against pulling and slipping."""
     every = tuple(contacts)
     return ContactForceCheck(
         [c.name for c in every],

@@ -68,7 +68,7 @@ def _outward(lo: Any, hi: Any) -> Interval:
 
 
 def around(middle: Any, radius: Any) -> Interval:
-    """Return the intervals of some radius."""
+    """Return intervals by their middles and radii, rounded outwards."""
     return _outward(middle - radius, middle + radius)
 
 

@@ -321,7 +321,7 @@ def force_closure(
     Returns
     -------
     GraspClosure
-        With a load that is not resisted if not closed.
+        If there is no force closure, it has a load that the contacts cannot resist.
 
     Raises
     ------

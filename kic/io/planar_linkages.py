@@ -388,7 +388,7 @@ def scissor_lift(
 ) -> Mechanism:
     """Make a scissor lift: the platform's height is stages · arm · sin(angle).
 
-    Arms "up1", "down1", "up2" … cross in their middles C1, C2 …; "up1" is hinged to the ground at A, which
+    Arms "up1", "down1", "up2" … cross at their midpoints C1, C2 …; "up1" is hinged to the ground at A, which
     reads its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at
     the prismatic joints S and T.
 

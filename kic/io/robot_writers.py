@@ -68,7 +68,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = 
     is_path = isinstance(path, str | os.PathLike)
     suffix = os.path.splitext(os.fspath(path))[1].lower() if is_path else ""
     if (suffix == ".toml" or not is_path) and _maps(polynomials):
-        raise invalid("polynomials", "must be left out for .toml", polynomials, "Model files have the loops.")
+        raise invalid("polynomials", "must be left out for .toml", polynomials, "Model files keep the loops.")
     if suffix == ".toml" or not is_path:
         save_toml(mechanism, path)
     elif suffix == ".urdf":
@@ -632,7 +632,7 @@ def _add_mjcf_inertia(
 
     if inertia is None or not inertia[0] > 0:
         raise ModelError(
-            f"Body '{name}' has no mass or no inertia, and MuJoCo allows no such body that moves. Give both.",
+            f"Body '{name}' moves and has no mass or no inertia. MuJoCo requires both; give them.",
             name=name,
         )
     mass, com, J = inertia

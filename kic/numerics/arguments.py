@@ -70,14 +70,14 @@ def flag(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> str:
-    """Return a string."""
+    """Return a string; raise an error for other objects."""
     if not isinstance(value, str):
         raise invalid(name, "must be a string", value)
     return str(value)
 
 
 def choice(name: str, value: Any, among: Iterable[str]) -> str:
-    """Return one of a few words."""
+    """Return a word of a list; raise an error for other objects."""
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
         listed = either(map(repr, words))

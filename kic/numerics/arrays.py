@@ -76,7 +76,7 @@ def reals(value: Any) -> np.ndarray | None:
 
 @contextmanager
 def stepping() -> Iterator[None]:
-    """Allow complex steps, tiny imaginary parts that are derivatives, in descriptions made inside."""
+    """Allow complex steps, tiny imaginary parts that are derivatives, in descriptions made within."""
     token = _STEPPING.set(True)
     try:
         yield

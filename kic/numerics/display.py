@@ -294,8 +294,8 @@ class Printable(OneLine, ABC):
 
         def __getattr__(self, name: str) -> Any:
             hint = type(self)._counterparts.get(name)
-            message = f"'{type(self).__name__}' object has no attribute '{name}'."
-            raise AttributeError(message + (f" Use {hint}." if hint else ""), name=name, obj=self)
+            message = f"'{type(self).__name__}' object has no attribute '{name}'"
+            raise AttributeError(message + (f". Use {hint}." if hint else ""), name=name, obj=self)
 
     @abstractmethod
     def summary(self) -> Summary:

@@ -99,7 +99,7 @@ class Sweep(Printable, Tabular):
     def __getitem__(self, name: str | Metric) -> np.ndarray:
         """Return the values of a metric, of the grid's shape.
 
-        It is called as it was given: by its name, by the metric itself, or by its function of `kic.metrics`.
+        `name` is its name, the metric itself, or the name of its function in `kic.metrics`.
         """
         return self._values_of("name", name)
 

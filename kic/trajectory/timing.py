@@ -170,7 +170,7 @@ def check_duration(argument: str, trajectory: Any) -> None:
             got=trajectory,
         )
     if not instance(argument, trajectory, Trajectory).duration:
-        raise InputError("A trajectory of zero duration cannot be scaled.", key=argument, got=0.0)
+        raise InputError(f"`{argument}` must have a positive duration, got 0.", key=argument, got=0.0)
 
 
 def grid_points(path: Trajectory, count: int, clustered: bool) -> np.ndarray:
