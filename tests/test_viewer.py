@@ -211,6 +211,8 @@ def test_spins_of_rods_rest() -> None:
     assert session.move({"A": 0.0})
     modes = session.modes()
     assert modes.value("A") == pytest.approx(np.zeros(len(modes)))
+    # the rocker has two, and none of them is repeated with another spin
+    assert len(modes) == 2
     assert np.ptp(modes.value("B")) > 0.1
     # a changed mechanism, which also follows a motion of the one before
     frames = kic.Configuration(spinning._model, (3,), np.array(states))

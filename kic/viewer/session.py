@@ -182,10 +182,33 @@ class Session:
         return not self.message
 
     def modes(self) -> Configuration:
-        """Return the assembly modes (K,) with the present values of the drivers, the nearest first."""
+        """Return the assembly modes (K,) with the present values of the drivers, the nearest first.
+
+        Of modes that differ in spins alone, only the nearest is returned.
+        """
         m, near, values = self._solved(dict(zip(self.drivers, self.values(), strict=True)))
-        found = m.assembly_modes(values, near=near, starts=_MODE_STARTS)
-        return _of(self.mechanism, found.configuration)
+        modes = m.assembly_modes(values, near=near, starts=_MODE_STARTS).configuration
+        found = _of(self.mechanism, modes)
+        if m is self.mechanism:
+            return found
+        # a distance that holds a spin is the same at two of its values
+        seen, kept = self._without_spins(found), list[int]()
+        for k, row in enumerate(seen):
+            if not (np.abs(seen[kept] - row).max(axis=1, initial=0.0) < _SAME_ATOL).any():
+                kept.append(k)
+        return found[kept]
+
+    def _without_spins(self, c: Configuration) -> np.ndarray:
+        """Return places of joints and values of their coordinates (K, n), which no spin of a rod changes."""
+        length, columns = self.mechanism._model.length, list[np.ndarray]()
+        for joint in self.mechanism.joints:
+            if joint.at is not None:
+                body = next(body for body in joint.bodies if body != GROUND)
+                columns += [c.pose(body).apply(joint.at).reshape(-1, 3) / length]
+            for name, is_length in zip(joint.valued, joint.translations, strict=False):
+                x = c.value(name)
+                columns += [x[:, None] / length] if is_length else [np.stack([np.cos(x), np.sin(x)], axis=-1)]
+        return np.concatenate(columns, axis=-1)
 
     def singular(self, of: str) -> list[Singularity]:
         """Return singular configurations on the way of each driver alone, the nearest first.
