@@ -586,6 +586,14 @@ def test_controllers_can_be_pickled(make) -> None:
     assert np.array_equal(pickled(control)(0.1, now), control(0.1, now))
 
 
+def test_a_pickled_reference_has_the_values_that_were_given() -> None:
+    tip = np.array([1.0, 1.0])
+    control = co.ComputedTorque(ARM, {"tip.x": tip[:1], "tip.y": [1.0]}, 1.0, 1.0)
+    known = control(0.1, ([0.3, 0.4], [0.0, 0.0]))
+    tip[:] = 0.5
+    assert np.array_equal(pickled(control)(0.1, ([0.3, 0.4], [0.0, 0.0])), known)
+
+
 def test_functions_without_a_name_cannot_be_pickled() -> None:
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
         pickle.dumps(CONTROLS[2]())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from math import cos, sin
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -63,7 +64,7 @@ class Reference:
 
     def __init__(self, model: CompiledModel, given: Any, key: str = "reference") -> None:
         self._model, self._key = model, key
-        self._given = dict(given) if isinstance(given, Mapping) else given
+        self._given = _frozen(dict(given)) if isinstance(given, Mapping) else given
         self._samples: list[Callable[[float], Desired]] = []
         self.names: tuple[str, ...] = ()
         self.size = 0
@@ -215,6 +216,15 @@ class Reference:
             name=name,
             got=got,
         )
+
+
+def _frozen(given: Any) -> Any:
+    """Return what was given with copies of its arrays and lists, which the caller may change."""
+    if type(given) is dict:
+        return {name: _frozen(motion) for name, motion in given.items()}
+    if type(given) is tuple:
+        return tuple(map(_frozen, given))
+    return deepcopy(given) if isinstance(given, np.ndarray | list) else given
 
 
 def _is_pose(value: Any) -> bool:
