@@ -131,10 +131,10 @@ class ContactForceCheck:
                 unit[span][1:] = bounds[: span.stop - span.start - 1]
         unilateral = np.flatnonzero(~self.pinned)
         rows = np.concatenate([np.arange(self.rows)[self._spans[k]] for k in unilateral])
-        k = play.shape[1]
+        choices = play.shape[1]
         program = Program(
-            np.zeros(k),
-            np.zeros((0, k)),
+            np.zeros(choices),
+            np.zeros((0, choices)),
             np.zeros(0),
             (-play / unit[:, None])[rows],
             (load / unit / size)[rows],

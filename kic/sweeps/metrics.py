@@ -392,7 +392,7 @@ def _rows(what: str, of: tuple[str, ...]) -> tuple[str, ...]:
     rows = names_of(of)
     if not rows:
         raise InputError(
-            f"{what}() needs rows of a task, such as {what}('tip.x', 'tip.y'); got none.", key="rows"
+            f"`of` must name rows of a task, got none. For example, write {what}('tip.x', 'tip.y').", key="of"
         )
     return rows
 
@@ -404,7 +404,7 @@ def _given(argument: str, names: Names | None) -> tuple[str, ...] | None:
 def _direction(what: str, rows: tuple[str, ...], direction: Any) -> list[float]:
     if direction is None:
         if len(rows) > 1 or "." not in rows[0]:
-            raise InputError(f"{what}() needs `direction`, one number for each row.", key="direction")
+            raise InputError(f"{what}() requires `direction`, one number for each row.", key="direction")
         return [1.0]
     d = directions("direction", direction, None)
     if d.ndim != 1:
