@@ -339,6 +339,30 @@ def test_frames_of_a_changed_mechanism(tmp_path: Path) -> None:
         viewer.stop()
 
 
+def test_drivers_that_cannot_move_a_mechanism_are_a_message() -> None:
+    """The block is where the rod is perpendicular to its slide, and the closure loses rank."""
+    pytest.importorskip("viser")
+    joints = [
+        kic.Joint("one", "spherical", ("ground", "rod"), at=(0, 0, 0)),
+        kic.Joint("two", "spherical", ("rod", "block"), at=(1, 0.5, 0.2)),
+        kic.Joint("P", "prismatic", ("ground", "block"), at=(1, 0.5, 0.2), axis=(0, 0, 1)),
+    ]
+    m = kic.Mechanism("slide", [kic.Body("rod"), kic.Body("block")], joints, coordinates=["one.1"])
+    viewer = m.at().view(port=8961)
+    try:
+        session, frames = viewer._session, kic.Configuration(m._model, (2,), np.tile(m.at().state, (2, 1)))
+        viewer._panels._show_modes()
+        assert session.message == ""
+        session.change("two", np.array([1, 0.5, 0.0]))
+        assert "dependent" in session.message
+        assert not session.follow(frames).ok.any()
+        session.message = ""
+        viewer._panels._show_modes()
+        assert "dependent" in session.message
+    finally:
+        viewer.stop()
+
+
 @pytest.mark.parametrize(
     ("uri", "name"),
     [

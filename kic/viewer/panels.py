@@ -15,6 +15,7 @@ from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
 from kic.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR
+from kic.viewer.session import answer
 
 if TYPE_CHECKING:
     from kic.viewer.viewer import Viewer
@@ -180,7 +181,10 @@ class Panels:
         self._on(self.mode, self._take_mode)
 
     def _show_modes(self) -> None:
-        modes = self.session.modes()
+        modes = answer(self.session.modes)
+        if isinstance(modes, str):
+            self.session.message, self.session.blocked = modes, False
+            return
         self._show_ghosts({str(k + 1): one for k, one in enumerate(modes)})
 
     def _show_singular(self) -> None:

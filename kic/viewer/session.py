@@ -291,7 +291,13 @@ class Session:
         for frame in frames:
             old.configuration = frame
             values.append(old.values())
-        return self._path(np.array(values))
+        found = answer(partial(self._path, np.array(values)))
+        if isinstance(found, str):  # its drivers cannot move it, such as in a singular configuration
+            count, state = len(values), self.configuration.state
+            return Configuration(
+                self.mechanism._model, (count,), np.tile(state, (count, 1)), np.zeros(count, bool)
+            )
+        return found
 
     def _path(self, values: np.ndarray) -> Configuration:
         """Return configurations (T,) with values (T, M) of the drivers, where it reaches them."""
