@@ -1,6 +1,6 @@
 """Bounds of the way that repeated calls take through the package: calls, files and changes of file.
 
-The bounds are today's figures. Lower them when a change shortens the way; `python -m tests.benchmarks.trace`
+Lower the bounds when a change shortens the way; `python -m tests.benchmarks.trace`
 prints the present figures.
 """
 

@@ -24,7 +24,7 @@ from kic.kernels.library import Compiled
 
 __all__ = ["kernels_in", "link", "link_for_this_machine"]
 
-# age at which a library that was replaced is removed (s)
+# age at which libraries before the last replaced one are removed (s)
 REPLACED_MIN = 600.0
 SOURCE = Path(__file__).with_name("library.c")
 
@@ -105,7 +105,8 @@ def link_for_this_machine(cache: Path, machine: str) -> None:
             except ImportError:  # a directory whose files must not be executed
                 (folder / library.DESCRIPTION).unlink()
                 return
-            # a process that starts now may load a library that another one has just replaced
-            for file in folder.glob(f"{library.MODULE}-*"):
-                if file != used and time.time() - file.stat().st_mtime > REPLACED_MIN:
+            # processes that start now may load a library that others have just replaced
+            replaced = [file for file in folder.glob(f"{library.MODULE}-*") if file != used]
+            for file in sorted(replaced, key=lambda file: file.stat().st_mtime)[:-1]:
+                if time.time() - file.stat().st_mtime > REPLACED_MIN:
                     file.unlink(missing_ok=True)

@@ -79,7 +79,7 @@ def pairs_of(into):
 
 @helper
 def with_third_of(into):
-    """Return None if third order is not compiled."""
+    """Return a value that is None if third order is not compiled."""
     if into is None:
         return True
     else:
