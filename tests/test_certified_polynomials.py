@@ -145,6 +145,24 @@ def test_three_motors() -> None:
     assert (p.error_bound <= 3 * value).all()
 
 
+def test_errors_of_angles_are_below_half_a_turn() -> None:
+    """Errors beyond half a turn, which are known modulo full turns, have no bounds."""
+    bar = kic.load("four-bar")
+    m = kic.Mechanism(
+        "geared",
+        [*bar.bodies, kic.Body("wheel")],
+        [*bar.joints, kic.Joint("W", "revolute", ("ground", "wheel"), at=(0, 0, 0), axis=(0, 0, 1))],
+        couplings=[kic.Coupling("gear", ("D", "W"), ratios=(20, -1))],
+        coordinates=["A"],
+    )
+    options: dict[str, Any] = {"of": "W", "limits": {"A": (0.0, 6.2)}, "to": "polynomial"}
+    with raises(kic.InputError, key="degree"):  # the error is 6 rad
+        m.export("actuation_map", degree=1, **options)
+    p = m.export("actuation_map", error_max=400, **options)
+    q = np.linspace(0, 6.2, 501)
+    assert np.abs(p(q)[:, 0] - m.at({"A": q}).value("W")).max() <= p.error_bound[0] < np.pi
+
+
 def test_intervals_hold_exact_results() -> None:
     """Each operation on intervals holds that of their members, in exact or 40-digit arithmetic."""
     rng = np.random.default_rng(2)
@@ -248,6 +266,8 @@ def test_polynomials_as_data(tmp_path) -> None:
             p(wrong)
     with raises(kic.InputError, key="row"):
         p.powers("C")
+    with raises(kic.InputError, key="about"):
+        p.powers("B", about=np.inf)
     with raises(kic.InputError, key="path"):
         p.save(tmp_path / "map.txt")
     with raises(kic.FileError):

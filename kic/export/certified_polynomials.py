@@ -1,4 +1,4 @@
-"""Polynomials of closed mechanisms with proved bounds of their errors.
+"""Polynomials of closed mechanisms with certified bounds of their errors.
 
 Let X(t) be a polynomial of the closed state on the box of the coordinates q, t from -1 to 1. The rows of the
 loops and q, as functions of the state, are a square system r(x) = (0, q). On a cell of the box, interval
@@ -11,6 +11,10 @@ If the right-hand side is inside the tube, each q of the cell has exactly one cl
 X is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
 third derivatives of the rows on the cell. Values and two derivatives at its centre complete the Taylor
 series, with all rounding errors, of the row less its polynomial.
+
+The bounds are those of the recorded operations, with their constants as double numbers, and of the rows of
+the loops that are independent at `near`. The other rows are redundant there and hold at all nodes; that they
+hold in the whole box is an assumption. Errors of angles are known modulo full turns, hence below half a turn.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ _NODES = {1: (17, 33, 65, 129, 257), 2: (9, 17, 33, 65), 3: (9, 17, 25)}
 _TAIL_RTOL = 1e-12
 # wanted ratio of a bound to the largest error at samples; the share of values covers rounding
 _MARGIN, _VALUE_SHARE = 1.25, 2e-11
+# largest bound of an angle (rad), below half a turn
+_ANGLE_ERROR_MAX = 3.0
 # errors below these shares, of values and of `error_max`, are not resolved
 _SMALL_ERROR, _ERROR_SHARE = 1e-9, 0.01
 _SAMPLES = {1: 2001, 2: 161, 3: 41}
@@ -64,9 +70,8 @@ def certified_polynomials(
 ) -> PolynomialMap:
     """Return polynomials of rows `of`; see `Mechanism.export`."""
     if (degree is None) == (error_max is None):
-        message = "`error_max` or `degree` must be given, and not both. Give the largest error."
+        message = "`error_max` or `degree` must be given, and not both. Give one of them."
         raise InputError(message, key="error_max")
-    least = None if error_max is None else positive("error_max", error_max)
     box = box_of(m, wrt, limits)
     names, M, w = box.names, len(box.names), box.half
     if M not in _NODES:
@@ -74,6 +79,9 @@ def certified_polynomials(
     states, values, rows = _sampled(m, near, names_of(of, least=1), box)
     angular = np.array([row_unit(m, row) == "rad" for row in rows])
     count = values.shape[1]
+    wanted = np.where(angular, _ANGLE_ERROR_MAX, np.inf)
+    if error_max is not None:
+        wanted = np.minimum(wanted, positive("error_max", error_max))
     if degree is not None:
         chosen = min(integer("degree", degree, 1, _NODES[M][-1] - 1), count - 1)
     total = sum(np.indices(values.shape[1:]))
@@ -85,20 +93,16 @@ def certified_polynomials(
             rest = np.tensordot(rest, basis, (1, 1))
         error = np.abs(rest).max(axis=tuple(range(1, M + 1)))
         goal = _MARGIN * error + _VALUE_SHARE * size
-        if least is None or (goal <= least).all():
+        if (goal <= wanted).all():
             break
     else:
-        raise InputError(
-            f"`error_max` must be at least {goal.max():.2g} for polynomials of degree {count - 1}, got "
-            f"{least:g}. Reduce the box of `limits`.",
-            key="error_max",
-            got=least,
-        )
+        key, rule, got = "error_max", f"at least {goal.max():.2g} for polynomials of degree {n}", error_max
+        if degree is not None:
+            key, rule, got = "degree", f"larger for errors of angles below {_ANGLE_ERROR_MAX:g} rad", degree
+        raise invalid(key, f"must be {rule}", got, "Reduce the box of `limits`.")
     c = np.where(total > n, 0, values)[(slice(None), *[slice(n + 1)] * M)]
-    floor = _SMALL_ERROR * size
-    if least is not None:
-        floor = np.minimum(least, np.maximum(floor, _ERROR_SHARE * least))
-    goal = np.maximum(goal, floor)
+    floor = np.maximum(_SMALL_ERROR * size, 0 if error_max is None else _ERROR_SHARE * wanted)
+    goal = np.maximum(goal, np.minimum(wanted, floor))
     bound, slope = _Problem(m, near, of, box, states, c, angular).bounds(goal)
     units = tuple(row_unit(m, row) for row in (*rows, *names))
     return PolynomialMap(m.name, rows, names, units, box.limits, c, bound, slope / w)
@@ -277,22 +281,21 @@ class _Problem:
     def _fail(self, t: np.ndarray, error: np.ndarray, goal: np.ndarray, lost: np.ndarray) -> None:
         """Raise the error for cells that cannot be certified."""
         open_cells = lost if lost.any() else ~(error < np.inf).all(axis=1)
+        k = int((open_cells if open_cells.any() else (error / goal).max(axis=1)).argmax())
+        values = dict(zip(self.names, (self.middle + self.half * t[k]).tolist(), strict=True))
         if open_cells.any():
-            place = dict(zip(self.names, self.middle + self.half * t[int(open_cells.argmax())], strict=True))
             raise SingularError(
-                f"`limits` must be a box without singular configurations of '{self.mechanism.name}', got "
-                f"one that is singular, or too near, at {_shown(place)}. Reduce the box.",
+                f"`limits` must be a box without singular configurations of '{self.mechanism.name}', got one "
+                f"that has, or nearly has, a singular configuration at {_shown(values)}. Reduce the box.",
                 key="limits",
                 coordinates=self.names,
-                values={name: float(x) for name, x in place.items()},
+                values=values,
             )
-        k = int((error / goal).max(axis=1).argmax())
-        place = dict(zip(self.names, self.middle + self.half * t[k], strict=True))
         raise InputError(
-            f"`limits` must be a smaller box to prove errors of {goal.min():.2g} with {_CELLS_MAX} cells: "
-            f"they are below {error.max():.2g}, and largest at {_shown(place)}. Reduce the box.",
+            f"`limits` must be a smaller box to certify errors of {goal.min():.2g} with {_CELLS_MAX} cells: "
+            f"they are below {error.max():.2g}, and largest at {_shown(values)}. Reduce the box.",
             key="limits",
-            values=place,
+            values=values,
         )
 
     def _run(self, trace: Trace, middle: np.ndarray, radius: Any) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -131,7 +131,8 @@ def at_least(name: str, value: Any, least: float) -> float:
     """Return a finite number of at least `least`."""
     a = reals(value)
     if a is None or a.shape != () or a.dtype != np.float64 or a < least:
-        raise invalid(name, f"must be a finite number of at least {least:g}", value)
+        rule = f"must be a finite number{f' of at least {least:g}' * (least > -np.inf)}"
+        raise invalid(name, rule, value)
     return float(a)
 
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebder, chebvander
+from numpy.polynomial.chebyshev import cheb2poly, chebder, chebvander
+from numpy.polynomial.polynomial import polyadd, polymul
 
 from kic.errors import FileError, InputError, invalid
 from kic.numerics.arguments import at_least, choice
@@ -21,7 +22,7 @@ _OUTSIDE_RTOL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PolynomialMap:
-    """Polynomials of variables q (M,) on a box, whose distance from a function is proved to be bounded.
+    """Polynomials of variables q (M,) on a box, with certified bounds of their errors.
 
     They are sums of products of Chebyshev polynomials T_k of t = (2 q - lower - upper) / (upper - lower).
 
@@ -40,9 +41,10 @@ class PolynomialMap:
     coefficients : (P, degree + 1, …) ndarray
         Coefficients of the products T_i(t₁) T_j(t₂) …, one axis for each variable.
     error_bound : (P,) ndarray
-        Proved bounds of the errors of the results on the box.
+        Certified bounds of the errors of the results on the box, those of angles modulo full turns. Rounding
+        errors of evaluation are not included.
     J_error_bound : (P, M) ndarray
-        Proved bounds of the errors of their derivatives.
+        Certified bounds of the errors of their derivatives.
 
     Examples
     --------
@@ -147,21 +149,12 @@ class PolynomialMap:
         choice("row", row, self.rows)
         about = at_least("about", about, -np.inf)
         k, (a, b) = self.rows.index(row), (Fraction(float(x)) for x in self.limits[0])
-        t = [(2 * Fraction(float(about)) - a - b) / (b - a), 2 / (b - a)]  # in powers of q - about
-
-        def times(x: list[Fraction]) -> list[Fraction]:
-            return [t[0] * c + t[1] * d for c, d in zip([*x, Fraction(0)], [Fraction(0), *x], strict=True)]
-
-        before, now, total = [Fraction(0)], [Fraction(1)], [Fraction(0)] * (self.degree + 1)
-        for n in range(self.degree + 1):
-            c = Fraction(float(self.coefficients[k, n]))
-            total = [x + c * (now[i] if i < len(now) else 0) for i, x in enumerate(total)]
-            doubled = [x * (2 if n else 1) for x in times(now)]
-            before, now = (
-                now,
-                [x - (before[i] if n and i < len(before) else 0) for i, x in enumerate(doubled)],
-            )
-        found = np.array([float(x) for x in total])
+        t = [(2 * Fraction(about) - a - b) / (b - a), 2 / (b - a)]  # in powers of q - about
+        exact: Any = [Fraction(0)]
+        for c in cheb2poly([Fraction(float(c)) for c in self.coefficients[k]])[::-1]:
+            exact = polyadd(polymul(exact, t), [c])
+        found = np.zeros(self.degree + 1)
+        found[: len(exact)] = exact
         reach = np.abs(self.limits[0] - about).max() ** np.arange(len(found))
         rounding = 4 * len(found) * np.finfo(float).eps * float(np.abs(found) @ reach)
         return found, float(self.error_bound[k] + rounding)
