@@ -171,6 +171,12 @@ def test_joints_of_a_whole_loop() -> None:
     assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
 
 
+def test_motors_among_the_rows_need_no_constraint() -> None:
+    p = BAR.export("actuation_map", of=["A", *ROWS], limits={"A": (0.8, 1.1)}, degree=1, to="polynomial")
+    assert BAR.to_urdf(polynomials=p).text.count("<mimic") == 2
+    assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
+
+
 def test_laws_of_the_cut_joint_stay() -> None:
     """A cut joint with a damper stays in the file, and follows its polynomial, too."""
     damped = BAR.replace("C", damping=0.2)
@@ -206,6 +212,11 @@ def test_maps_that_no_file_can_express(tmp_path) -> None:
         BAR.to_mjcf(polynomials="B")
     with raises(kic.InputError, key="polynomials"):
         BAR.save(tmp_path / "bar.toml", polynomials=exported())
+    # one that is a motor elsewhere, and limits without the reference configuration
+    with raises(kic.ModelError, key="polynomials", name="B"):
+        BAR.to_mjcf(polynomials=[exported(of="D"), exported(of="B"), exported(of="C", wrt="B", limits=0.3)])
+    with raises(kic.ModelError, key="polynomials", name="B"):
+        BAR.to_mjcf(polynomials=exported(limits={"A": (1.0, 1.4)}))
     # polynomials of another reading of the joint
     turned = replace(
         BAR, joints=[replace(j, value=j.value[0] + 1) if j.name == "D" else j for j in BAR.joints]

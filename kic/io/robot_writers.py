@@ -226,14 +226,19 @@ class _Mapped:
     start: dict[str, float]  # values in the reference configuration
 
     @property
+    def box(self) -> str:
+        """Text of the limits of the motors."""
+        ranges = zip(self.map.variables, self.map.limits, self.map.units[len(self.map.rows) :], strict=True)
+        return ", ".join(f"'{name}' from {a:g} to {b:g} {unit}" for name, (a, b), unit in ranges)
+
+    @property
     def about(self) -> str:
-        """Return the text with the proved bound."""
+        """Text of the certified bound, with the rounding of powers, rounded upwards."""
         p, k = self.map, self.place
-        units = p.units[len(p.rows) :]
-        ranges = zip(p.variables, p.limits, units, strict=True)
-        box = ", ".join(f"'{name}' from {a:g} to {b:g} {unit}" for name, (a, b), unit in ranges)
-        bound = f"{1.01 * p.error_bound[k] + 1e-14:.3g} {p.units[k]}"  # rounded upwards
-        return f"'{p.rows[k]}' for {box}: within {bound} of the closed loop"
+        one = len(p.variables) == 1
+        bound = p.powers(p.rows[k], self.start[p.variables[0]])[1] if one else p.error_bound[k]
+        within = f"{1.01 * bound + 1e-14:.3g} {p.units[k]}"
+        return f"'{p.rows[k]}' for {self.box}: within {within} of the closed loop"
 
     def _check(self, form: str, degree_max: int, motors_max: int = 1) -> None:
         p = self.map
@@ -310,14 +315,19 @@ class _Plan:
         bodies = {body.name: body for body in m.bodies}
         driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
         start = {name: float(np.real(x)) for name, x in m._reference_values.items()}
-        rows = Counter(row for p in maps for row in p.rows)
-        for row, count in rows.items():
+        mapped = [
+            (row, _Mapped(p, k, start))
+            for p in maps
+            for k, row in enumerate(p.rows)
+            if row not in p.variables
+        ]
+        for row, count in Counter(row for row, _ in mapped).items():
             if count > 1:
                 message = (
                     f"`polynomials` must have each joint once, got '{row}' {count} times. Leave one out."
                 )
                 raise ModelError(message, key="polynomials", name=row)
-        self.mapped = {row: _Mapped(p, k, start) for p in maps for k, row in enumerate(p.rows)}
+        self.mapped = dict(mapped)
         followers = {c.partition(".")[0] for c in self.mapped}
         motors = [name for p in maps for name in p.variables]
         wanted = {c.partition(".")[0] for c in (*(m._given("coordinates") or ()), *motors)}
@@ -352,9 +362,10 @@ class _Plan:
         joints = {c for j in m.joints if j.type not in ("spherical", "free") for c in j.components}
         coupled = {c for terms in m._terms.values() for c, _ in terms}
         for name in (*motors, *self.mapped):
-            if name not in joints or name in coupled & {*self.mapped}:
+            if name not in joints or name in {*self.mapped} & (coupled | {*motors}):
                 message = (
-                    f"`polynomials` must be between joints without couplings, got '{name}'. Export others."
+                    "`polynomials` must give joints without couplings by motors that no polynomial gives, "
+                    f"got '{name}'. Export others."
                 )
                 raise ModelError(message, key="polynomials", name=name)
 
@@ -389,8 +400,15 @@ class _Plan:
             )
         for row, one in self.mapped.items():
             x = np.array([one.start[name] for name in one.map.variables])
-            inside = ((one.map.limits[:, 0] <= x) & (x <= one.map.limits[:, 1])).all()
-            gap = abs(float(one.map(x)[one.place]) - one.start[row]) if inside else 0.0
+            lower, upper = one.map.limits.T
+            if not ((lower <= x) & (x <= upper)).all():
+                raise ModelError(
+                    f"`polynomials` must hold in the reference configuration of '{m.name}', from which the "
+                    f"file starts, got limits without it: {one.box}. Extend `limits`.",
+                    key="polynomials",
+                    name=row,
+                )
+            gap = abs(float(one.map(x)[one.place]) - one.start[row])
             if gap > one.map.error_bound[one.place] + BELONGS_ATOL:
                 raise ModelError(
                     f"`polynomials` must be those of '{m.name}', and '{row}' in the reference configuration "
