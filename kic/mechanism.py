@@ -866,8 +866,8 @@ class Mechanism(Printable, MechanismDescription):
             function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX and PyTorch, a
             function that returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are
             named "tip.G", "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots
-            by underscores. Polynomials have bounds of their errors, which interval arithmetic proves for all
-            configurations of the box that are continued from `near`.
+            by underscores. Polynomials have bounds of their errors, which interval arithmetic certifies for
+            all configurations of the box that are continued from `near`.
 
         Raises
         ------
@@ -1396,8 +1396,9 @@ class Mechanism(Printable, MechanismDescription):
             True to raise an error for properties with an effect on results that the format cannot express.
             False leaves them out and names them in a comment.
         polynomials : PolynomialMap or sequence of PolynomialMap
-            Maps of one motor and of degree 1, from `export`. Their joints have <mimic>, with the proved bound
-            in a comment, and their loops are left out.
+            Maps of one motor and of degree 1, from `export`. Their joints have <mimic>, with the certified
+            error bound in a comment, and their loops are left out. Limits must include the reference
+            configuration.
 
         Returns
         -------
@@ -1444,8 +1445,9 @@ class Mechanism(Printable, MechanismDescription):
             False leaves them out and names them in a comment.
         polynomials : PolynomialMap or sequence of PolynomialMap
             Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
-            motors by equality constraints, with the proved bound in a comment. They replace the loops, of
-            which all joints must be motors or rows of the maps, and fixed distances.
+            motors by equality constraints, with the certified error bound in a comment. They replace fixed
+            distances and loops, of which all joints must be motors or rows of the maps. Limits must include
+            the reference configuration; beyond them the file's joints follow without a bound.
 
         Returns
         -------

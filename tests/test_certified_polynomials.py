@@ -320,6 +320,7 @@ def test_tables(tmp_path) -> None:
         ("of", {"error_max": 1e-3, "of": []}),
         ("points", {"error_max": 1e-3, "points": 5}),
         ("close", {"error_max": 1e-3, "close": True}),
+        ("near", {"error_max": 1e-3, "near": kic.load("four-bar").at([[0.5], [0.6]])}),
         ("parameters", {"error_max": 1e-3, "parameters": ["C.at.x"]}),
         ("outputs", {"error_max": 1e-3, "outputs": "J"}),
     ],

@@ -270,18 +270,25 @@ def test_the_command_writes_maps(tmp_path) -> None:
     known = BAR.export("actuation_map", of=ROWS, limits=limits, error_max=1e-5, to="polynomial")
     saved = json.loads((tmp_path / "map.json").read_text())
     np.testing.assert_allclose(saved["coefficients"], known.coefficients, atol=1e-12)
-    for arguments in (
-        (*box, "--degree", "2"),
-        ("--polynomial", "map.json", "--degree", "2"),
-        ("--polynomial", "map.json", "--degree", "2", "--box", "A=40deg"),
-        ("--polynomial", "map.json", "--degree", "2", "--box", "A=40deg:60m"),
-        ("--polynomial", "map.json", "--degree", "2", "--box", "F=1:2"),
-        ("--polynomial", "map.json", *box),
-        ("--polynomial", str(tmp_path / "bar.urdf"), "--degree", "2", *box),
-        ("--table", "map.csv", *box, "--degree", "2"),
-        ("--table", "map.csv", "--polynomial", "map.json", *box),
+    degree = ("--degree", "2")
+    for message, arguments in (
+        ("Give one of --c DIR", (*box, *degree)),
+        ("--polynomial requires --box", ("--polynomial", "map.json", *degree)),
+        ("must be NAME=LOWER:UPPER", ("--polynomial", "map.json", *degree, "--box", "A=40deg")),
+        ("'60m' must be in rad", ("--polynomial", "map.json", *degree, "--box", "A=40deg:60m")),
+        ("No coordinate 'F'", ("--polynomial", "map.json", *degree, "--box", "F=1:2")),
+        ("'A' is given twice", ("--polynomial", "map.json", *degree, *box, *box)),
+        ("Limits of --box", ("--polynomial", "map.json", *degree, "--box", "A=60deg:40deg")),
+        ("--error-max", ("--polynomial", "map.json", *box)),
+        ("--error-max must be a positive", ("--polynomial", "map.json", *box, "--error-max", "0")),
+        ("FILE must end with .json or .xml or .urdf", ("--polynomial", "map.toml", *degree, *box)),
+        ("FILE must end with .csv or .npz", ("--table", "map.json", *box)),
+        ("`degree=1`", ("--polynomial", str(tmp_path / "bar.urdf"), *degree, *box)),
+        ("--degree must be left out", ("--table", "map.csv", *box, *degree)),
+        ("--output must be left out", ("--table", "map.csv", *box, "--output", "J")),
+        ("Give one of --c DIR", ("--table", "map.csv", "--polynomial", "map.json", *box)),
     ):
         code, output = run(*arguments)
         assert code != 0
-        assert "Error" in output
+        assert message in output
         assert "Traceback" not in output

@@ -11,6 +11,9 @@ from kic.cli import parsing
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
 
+# suffixes of files of actuation maps
+_SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf")}
+
 
 @click.command()
 @parsing.configuration_options
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 @click.option("--fmu", "file", metavar="FILE", help="Write forward dynamics as an FMU of FMI 3.0.")
 @click.option("--table", metavar="FILE", help="Write an actuation map as a table: .csv or .npz.")
 @click.option("--polynomial", metavar="FILE",
-              help="Write an actuation map as polynomials with proved errors: .json; or MODEL as .xml (MJCF) "
-              "or .urdf, in which they replace the loops.")  # fmt: skip
+              help="Write an actuation map as polynomials with certified error bounds: .json; or MODEL as "
+              ".xml (MJCF) or .urdf, in which they replace the loops.")  # fmt: skip
 @click.option("--box", multiple=True, metavar="NAME=LOWER:UPPER",
               help="Limit a coordinate of a table or of polynomials, such as A=10deg:60deg; "
               "repeatable.")  # fmt: skip
@@ -84,7 +87,10 @@ def export(
     if len(chosen) != 1:
         raise click.UsageError("Give one of --c DIR, --fmu FILE, --table FILE and --polynomial FILE.")
     (to,) = chosen
-    if to in ("table", "polynomial") and not box:
+    map_file, suffixes = table or polynomial, _SUFFIXES.get(to, ())
+    if map_file and not map_file.endswith(suffixes):
+        raise parsing.usage_error(f"FILE must end with {' or '.join(suffixes)}, got {map_file!r}.", f"--{to}")
+    if map_file and not box:
         raise click.UsageError(f"--{to} requires --box NAME=LOWER:UPPER.")
     if no_binary and file is None:
         raise click.UsageError("--no-binary is an option of --fmu.")
@@ -101,17 +107,17 @@ def export(
         parameters=parsing.split_names(parameters, "--parameter"),
         outputs=parsing.split_names(outputs, "--output"),
         close=close,
-        **{key: value for key, value in options.items() if value},
+        **{key: value for key, value in options.items() if value or value == 0},
     )
-    if polynomial and not polynomial.endswith(".json"):
-        mechanism.save(polynomial, polynomials=found)
-    elif table or polynomial:
-        found.save(table or polynomial)
-    else:
+    if not map_file:
         for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
             click.echo(str(path))
         return
-    click.echo(f"{table or polynomial}: {found!r}")
+    if map_file.endswith((".xml", ".urdf")):
+        mechanism.save(map_file, polynomials=found)
+    else:
+        found.save(map_file)
+    click.echo(f"{map_file}: {found!r}")
 
 
 def _box(mechanism: Mechanism, given: tuple[str, ...]) -> dict[str, tuple[float, float]]:
@@ -123,6 +129,8 @@ def _box(mechanism: Mechanism, given: tuple[str, ...]) -> dict[str, tuple[float,
         if len(ends) != 2:
             raise parsing.usage_error(f"{entry!r} must be NAME=LOWER:UPPER, such as A=10deg:60deg.", "--box")
         parsing.check_scalar_row(mechanism, name)
+        if name in found:
+            raise parsing.usage_error(f"'{name}' is given twice.", "--box")
         lower, upper = (parsing.parse_number(mechanism, name, x.strip(), "--box") for x in ends)
         found[name] = lower, upper
     return found

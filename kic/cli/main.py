@@ -57,6 +57,10 @@ class _Group(click.Group):
         sys.exit(1)
 
 
+# arguments and the options that have their names, or others
+_SAME = ("near", "wrt", "voltage", "current", "controller", "of", "order", "steps", "close", "question",
+         "points", "degree")  # fmt: skip
+_ARGUMENTS = {"error_max": "error-max", "limits": "box", "outputs": "output", "parameters": "parameter"}
 # wording of the Python interface, its counterpart on the command line, and the option that must exist
 _OPTION_NAMES = (
     (
@@ -76,19 +80,8 @@ _OPTION_NAMES = (
     ),
     ("`sample_time`", "--sample-time", "--sample-time"),
     *(
-        (f"`{name}{equals}`", f"--{name}", f"--{name}")
-        for name in (
-            "near",
-            "wrt",
-            "voltage",
-            "current",
-            "controller",
-            "of",
-            "order",
-            "steps",
-            "close",
-            "question",
-        )
+        (f"`{name}{equals}`", f"--{option}", f"--{option}")
+        for name, option in (*_ARGUMENTS.items(), *zip(_SAME, _SAME, strict=True))
         for equals in ("=", "")
     ),
 )

@@ -30,7 +30,7 @@ LINE_LENGTH_MAX, LINE_LENGTH_MIN = 120, 60
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
 _DEGREES = ("deg", "°")
 # options with angles that are rarely many turns; rates may be
-_CONFIGURATION_OPTIONS = ("--at", "--near", "--move")
+_CONFIGURATION_OPTIONS = ("--at", "--near", "--move", "--box")
 
 
 model_argument = click.argument("model", shell_complete=completing.models)

@@ -99,7 +99,7 @@ def certified_polynomials(
         key, rule, got = "error_max", f"at least {goal.max():.2g} for polynomials of degree {n}", error_max
         if degree is not None:
             key, rule, got = "degree", f"larger for errors of angles below {_ANGLE_ERROR_MAX:g} rad", degree
-        raise invalid(key, f"must be {rule}", got, "Reduce the box of `limits`.")
+        raise invalid(key, f"must be {rule}", got, "Reduce the box.")
     c = np.where(total > n, 0, values)[(slice(None), *[slice(n + 1)] * M)]
     floor = np.maximum(_SMALL_ERROR * size, 0 if error_max is None else _ERROR_SHARE * wanted)
     goal = np.maximum(goal, np.minimum(wanted, floor))

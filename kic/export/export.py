@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from kic.errors import invalid
-from kic.export.questions import export_traces
+from kic.export.questions import export_traces, one_state
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, flag, names_of
 from kic.prepared import check_options, find_question
@@ -59,6 +59,7 @@ def _numbers(m: Mechanism, question: str | Iterable[str], target: str, options: 
         given = names_of(given, key) if key in ("parameters", "outputs") else given
         if given or not isinstance(given, tuple | int):
             raise invalid(key, f"must be left out for '{target}'", given)
+    one_state(m._model, options["near"])
     options.setdefault("wrt", None)
     check_options(("actuation_map",), make, options)
     return make(m, **options)

@@ -13,7 +13,7 @@ from kic.errors import InputError, invalid
 from kic.evaluator import LETTERS as _LETTERS
 from kic.export.closing import driving_choice
 from kic.export.jax_function import arrays
-from kic.export.questions import function_name
+from kic.export.questions import function_name, one_state
 from kic.export.trace import Argument
 from kic.kinematics.outputs import make_rows
 from kic.kinematics.tree import Tree
@@ -21,7 +21,6 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_order, integer, names_of
 from kic.numerics.optional import import_optional
 from kic.numerics.rotations import product
-from kic.position import initial_states
 from kic.prepared import check_options, find_question
 
 _Names = str | Iterable[str]
@@ -86,9 +85,7 @@ def coefficients_function(
     jnp, model, names = jax.numpy, m._model, names_of(of, least=1)
     model.require_real("export()", "Export the mechanism itself.")
     called = function_name(m, ("coefficients",), name)
-    start, batch = initial_states(model, near)
-    if batch:
-        raise invalid("near", "must be one configuration", batch, shown=f"a batch {batch}")
+    start = one_state(model, near)
     solver, letters = m.prepare("position", wrt=wrt), LETTERS[: check_order(order) + 1]
     driving_choice(model, model.transfer_for(wrt).names, start)
     size, columns, (straight, turning) = len(solver.names), model.tree.columns, _state_rates(model.tree)

@@ -289,6 +289,14 @@ def function_name(m: Mechanism, asked: tuple[str, ...], name: str | None) -> str
     return called
 
 
+def one_state(model: CompiledModel, near: Configuration | None) -> np.ndarray:
+    """Return the state (S,) of `near`, by default of the reference configuration."""
+    state, batch = initial_states(model, near)
+    if batch:
+        raise invalid("near", "must be one configuration", batch, shown=f"a batch {batch}")
+    return state
+
+
 def export_traces(
     m: Mechanism,
     question: _Names,
@@ -324,9 +332,7 @@ def export_traces(
         )
     if order and not close:
         raise invalid("derivatives", "must be 0 without `close=True`", order, "Add `close=True`.")
-    state, batch = initial_states(model, near)
-    if batch:
-        raise invalid("near", "must be one configuration", batch, shown=f"a batch {batch}")
+    state = one_state(model, near)
     called = function_name(m, asked, name)
     found = Parameters(m, names_of(parameters, "parameters"))
     transfer = model.transfer_for(wrt)
