@@ -478,8 +478,9 @@ def test_jax_callback_of_a_large_mechanism(jax: Any) -> None:
     same(np.asarray(single), m.at(q[0]).coefficients("platform").G, rtol=1e-4)
     with pytest.raises(jax.errors.JaxRuntimeError, match="ConfigurationError"):
         f(q[0] + 1e3)["state"].block_until_ready()
-    with raises(kic.InputError, key="q"):
-        f(q)
+    for wrong_q in (q, q[0] + 1j):
+        with raises(kic.InputError, key="q"):
+            f(wrong_q)
     for key, wrong in (
         ("question", {"question": "dynamics", "of": ()}),
         ("close", {"close": "equations"}),

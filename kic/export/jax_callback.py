@@ -130,6 +130,9 @@ def coefficients_function(
 
     def function(*arguments: Any, **named: Any) -> Outputs:
         given = arrays(jnp, called, inputs, arguments, named)
+        for key, x in given.items():
+            if jnp.iscomplexobj(x):
+                raise invalid(key, "must be real with `callback`", x.dtype, "Export without `callback`.")
         q, state = given["q"], closed(given["q"], given["near"])
         make = {
             f"{row}.{letter}": partial(tensor, (row,), k, q, state)
