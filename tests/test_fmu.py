@@ -287,8 +287,9 @@ def test_derivatives(tmp_path: Path) -> None:
     seed = [1.0, -2.0, 0.5, 3.0]
     adjoint = own.getAdjointDerivative(rows, columns, seed, len(columns))
     assert np.abs(adjoint - seed @ known).max() <= 1e-9 * np.abs(known).max()
-    with pytest.raises(fmpy.fmi1.FMICallException):
-        own.getDirectionalDerivative(rows, [of["parameters.coupler.mass"]], [1.0])
+    for name in ("parameters.coupler.mass", "qdd.A", "qdd.E"):
+        with pytest.raises(fmpy.fmi1.FMICallException):
+            own.getDirectionalDerivative(rows, [of[name]], [1.0])
     with pytest.raises(fmpy.fmi1.FMICallException):
         own.getDirectionalDerivative([of["guard"]], columns[:1], [1.0])
     own.freeInstance()

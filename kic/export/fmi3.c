@@ -309,7 +309,7 @@ static Status differentiate(Instance *m, const Reference of[], size_t n, const R
         for (j = 0; j < k; j++) {
             const Reference column = by[j] < QDD ? by[j] - Q : by[j] - EFFORT + 2 * DOF;
             double slope = of[i] == by[j];
-            if (of[i] < Q || of[i] >= EFFORT || by[j] < Q || column >= 3 * DOF)
+            if (of[i] < Q || of[i] >= EFFORT || by[j] < Q || (by[j] >= QDD && by[j] < EFFORT) || by[j] >= PARAMETER)
                 return say(m, Error, "Derivatives are those of q, qd and qdd by q, qd and effort.");
             if (of[i] >= QDD) slope = J[column / DOF][of[i] - QDD][column % DOF];
             found[adjoint ? j : i] += slope * seed[adjoint ? i : j];
