@@ -379,7 +379,7 @@ def bad(**changes: object) -> object:
 ERRORS = [
     ({"key": "path"}, lambda: tr.fastest([0.0, 1.0], acceleration_limits=1.0)),  # type: ignore[arg-type]
     ({"key": "path"}, lambda: tr.fastest(AT_REST, acceleration_limits=1.0)),
-    ({"key": "path"}, lambda: tr.uniform(AT_REST, rate_limits=1.0)),
+    ({"key": "trajectory"}, lambda: tr.uniform(AT_REST, rate_limits=1.0)),
     ({"key": "path"}, lambda: tr.fastest(tr.line([0.0], [0.0]), acceleration_limits=1.0)),
     ({"key": "path", "s": 0.0}, lambda: tr.fastest(tr.quintic([0.0], [1.0], 1.0), acceleration_limits=1.0)),
     ({"key": "path", "s": 1.0}, lambda: tr.fastest(CORNER, acceleration_limits=1.0)),

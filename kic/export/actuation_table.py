@@ -12,7 +12,6 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.units import effort_unit, row_unit
 from kic.errors import FileError, invalid
-from kic.export.certified_polynomials import box_of
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, integer, names_of
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
@@ -113,6 +112,8 @@ def actuation_table(
     inertia: bool = True,
 ) -> ActuationTable:
     """Return a table of rows `of`; see `Mechanism.export`."""
+    from kic.export.certified_polynomials import box_of
+
     box, count = box_of(m, wrt, limits), integer("points", points, 2)
     axes = tuple(np.linspace(a, b, count) for a, b in box.limits)
     c, found = box.closed(m, near, names_of(of, least=1), list(axes))
