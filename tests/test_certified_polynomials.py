@@ -95,6 +95,11 @@ def test_wrong_coefficients_have_larger_bounds(monkeypatch) -> None:
     monkeypatch.setattr(certified_polynomials, "_CELLS_MAX", 4000)
     with raises(kic.InputError, key="limits"):
         problem.bounds(np.array([1e-4, 2e-4]))
+    # cells without a proof that are not yet small are no singular configurations
+    monkeypatch.setattr(certified_polynomials, "_CELLS_MAX", 1)
+    wide = {"A": (0.7, 1.7), "E": (1.1, 2.1)}
+    with raises(kic.InputError, key="limits"):
+        m.export("actuation_map", of="B", limits=wide, error_max=1e-4, to="polynomial")
 
 
 @pytest.mark.slow

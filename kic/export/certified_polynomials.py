@@ -280,10 +280,10 @@ class _Problem:
 
     def _fail(self, t: np.ndarray, error: np.ndarray, goal: np.ndarray, lost: np.ndarray) -> None:
         """Raise the error for cells that cannot be certified."""
-        open_cells = lost if lost.any() else ~(error < np.inf).all(axis=1)
-        k = int((open_cells if open_cells.any() else (error / goal).max(axis=1)).argmax())
+        ratio = np.nan_to_num((error / goal).max(axis=1), nan=np.inf)
+        k = int((lost if lost.any() else ratio).argmax())
         values = dict(zip(self.names, (self.middle + self.half * t[k]).tolist(), strict=True))
-        if open_cells.any():
+        if lost.any():
             raise SingularError(
                 f"`limits` must be a box without singular configurations of '{self.mechanism.name}', got one "
                 f"that has, or nearly has, a singular configuration at {_shown(values)}. Reduce the box.",
@@ -292,8 +292,8 @@ class _Problem:
                 values=values,
             )
         raise InputError(
-            f"`limits` must be a smaller box to certify errors of {goal.min():.2g} with {_CELLS_MAX} cells: "
-            f"they are below {error.max():.2g}, and largest at {_shown(values)}. Reduce the box.",
+            f"`limits` must be a smaller box to certify errors of {goal.min():.2g} with {_CELLS_MAX} cells, "
+            f"got one that needs more near {_shown(values)}. Reduce the box.",
             key="limits",
             values=values,
         )
