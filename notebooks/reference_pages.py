@@ -26,7 +26,7 @@ LAYERS = (
     ("trajectory", "Trajectories", ("trajectory",)),
     ("simulation", "Simulation and control", ("simulation",)),
     ("sweeps", "Sweeps and metrics", ("sweeps",)),
-    ("export", "Export", ("export",)),
+    ("export", "Export", ("export", "numerics")),
     ("plotting", "Pictures, reports and viewer", ("plotting", "report", "viewer")),
     ("classics", "Classic arms", ("classics",)),
     ("errors", "Errors", ("errors",)),
