@@ -1,4 +1,4 @@
-"""Command `kic export`: C code of a question, FMUs, and actuation maps as numbers."""
+"""Command `kic export`: C code of a question, FMUs, and actuation maps as tables and polynomials."""
 
 from __future__ import annotations
 
